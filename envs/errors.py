@@ -1,0 +1,43 @@
+"""Errors of the environment room.
+
+    EnvError
+    ├── BadInput            the user asked for something impossible: one line, exit code 2
+    ├── BrowserMissing      no Chromium can be found or started
+    ├── PageHung            the page did not answer within its bound and was closed
+    ├── PageCrashed         the renderer died
+    ├── ResetFailed         a task could not be brought to its first observation
+    └── TraceError          a trace file cannot be read: names file, line and field
+
+An action that cannot be done on a healthy page is *not* an error: it is an
+:class:`envs.actions.ActionResult` with a typed status, which the agent can plan around.
+"""
+
+from __future__ import annotations
+
+
+class EnvError(Exception):
+    """Base of everything this room raises on purpose."""
+
+
+class BadInput(EnvError):
+    """The message says in one line what is wrong and what to do; the CLI exits with 2."""
+
+
+class BrowserMissing(BadInput):
+    """No Chromium was found or it could not be started."""
+
+
+class PageHung(EnvError):
+    """A call into the page passed its bound; the page was closed and replaced by a blank one."""
+
+
+class PageCrashed(EnvError):
+    """The renderer process died; the page was closed and replaced by a blank one."""
+
+
+class ResetFailed(EnvError):
+    """The task never reached a first observation: the episode is *broken*, not failed."""
+
+
+class TraceError(EnvError):
+    """A trace that cannot be read; the message names file, line and field."""

@@ -1,0 +1,73 @@
+"""Settings of the environment room: what a session may do, how long it may take, how much it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from envs.record import Record
+
+
+class Viewport(Record):
+    width: int = Field(default=1280, ge=100, le=8192)
+    height: int = Field(default=800, ge=100, le=8192)
+
+
+class Geolocation(Record):
+    latitude: float = Field(ge=-90, le=90)
+    longitude: float = Field(ge=-180, le=180)
+
+
+class ObserveSettings(Record):
+    """How much of a page is shown."""
+
+    max_chars: int = Field(default=16_000, ge=500)
+    """Budget of the text shown; what does not fit is counted in a group marker and can be found or expanded."""
+    collapse_rows: int = Field(default=40, ge=2)
+    """A run of more sibling rows of one shape than this may be collapsed once the budget is tight."""
+    name_chars: int = Field(default=160, ge=20)
+    """Longest accessible name or value shown, in characters; a cut is marked with `…`."""
+    max_options: int = Field(default=30, ge=1)
+    """Options of a drop-down shown; the rest are counted."""
+    skip: str = ""
+    """CSS selector of page parts that are not shown (MiniWoB repeats the goal on the page)."""
+    boxes: bool = False
+    """Fill `Element.box`; switched on by itself where a screenshot is marked."""
+    timeout_s: float = Field(default=5.0, gt=0)
+    """Bound on one observation; a frame that does not answer in half of it is named in the note and left out."""
+
+
+class SettleSettings(Record):
+    """When a page counts as quiet after an action."""
+
+    quiet_ms: int = Field(default=60, ge=0)
+    """No DOM mutation and no pending request for this long."""
+    idle_after_ms: int = Field(default=15, ge=0)
+    """An action that started no mutation and no request within this time is settled at once."""
+    max_s: float = Field(default=3.0, gt=0)
+
+
+class SessionSettings(Record):
+    """Everything about one browser context."""
+
+    viewport: Viewport = Viewport()
+    locale: str = "en-US"
+    timezone: str = "UTC"
+    geolocation: Geolocation | None = None
+    observe: ObserveSettings = ObserveSettings()
+    settle: SettleSettings = SettleSettings()
+    step_deadline_s: float = Field(default=30.0, gt=0)
+    """Bound on one action, settling included."""
+    navigation_s: float = Field(default=20.0, gt=0)
+    allow: tuple[str, ...] = ()
+    """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`."""
+    dialogs: Literal["ask", "dismiss", "accept"] = "ask"
+    """`ask`: the policy sees the open dialog and answers it. Alerts have one answer and are always accepted and reported."""
+    storage_state: Path | None = None
+    upload_folder: Path | None = None
+    """Only files below it may be uploaded; None forbids uploads."""
+    max_download_bytes: int = Field(default=100_000_000, ge=0)
+    max_tabs: int = Field(default=8, ge=1)
+    """A page that opens more loses the newest at once (popup storms)."""

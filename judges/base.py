@@ -1,0 +1,65 @@
+"""What judges are. A judge that cannot be parsed raises; it never turns into a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from envs.observation import Observation
+from envs.tasks import Milestone, MilestoneCheck
+from envs.trace import Rating
+from models.base import ChatReply
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the AutoRater may know at one step."""
+
+    instruction: str
+    milestones: tuple[Milestone, ...]
+    z: tuple[bool, ...]
+    """Milestones verified so far; a True is an anchor and is not examined again (SPEC §1.2)."""
+    observation: Observation
+    previous: Observation | None = None
+    history: tuple[str, ...] = ()
+    checks: tuple[MilestoneCheck, ...] | None = None
+    """State checkers' answers, where the task ships reference milestones and they are the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    rating: Rating
+    replies: tuple[ChatReply, ...] = ()
+
+
+class AutoRater(Protocol):
+    spec: str
+
+    async def rate(self, progress: Progress) -> Rated:
+        """z_t with the evidence for every flip. Raises :class:`models.base.ModelError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What the outcome judge may know."""
+
+    instruction: str
+    history: tuple[str, ...]
+    observation: Observation
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    success: bool
+    reason: str
+    reply: ChatReply
+
+
+class OutcomeJudge(Protocol):
+    spec: str
+
+    async def judge(self, ending: Ending) -> Verdict:
+        """YES or NO (SPEC §1.7, Fig. 17). Raises :class:`models.base.ModelError`; silence is never a NO."""
+        ...
