@@ -119,7 +119,7 @@ class Find(Record):
 
 
 class Expand(Record):
-    """Asks for the hidden rows of collapsed group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
+    """Asks for the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
 
     kind: Literal["expand"] = "expand"
     group: str

@@ -55,7 +55,7 @@ class Element:
     key: ElementKey
     tag: str
     states: tuple[str, ...]
-    """Among: checked, unchecked-mixed, disabled, expanded, collapsed, selected, focused, readonly, required, password."""
+    """Among: checked, mixed, disabled, expanded, collapsed, selected, focused, readonly, required, password."""
     value: str | None
     options: tuple[str, ...]
     """Visible labels of a drop-down's options, else empty."""

@@ -64,7 +64,7 @@ class SessionSettings(Record):
     allow: tuple[str, ...] = ()
     """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`."""
     dialogs: Literal["ask", "dismiss", "accept"] = "ask"
-    """`ask`: the policy sees the open dialog and answers it. Alerts have one answer and are always accepted and reported."""
+    """`ask`: the policy sees the open dialog and answers it. Alerts have one answer: accepted at once and reported."""
     storage_state: Path | None = None
     upload_folder: Path | None = None
     """Only files below it may be uploaded; None forbids uploads."""

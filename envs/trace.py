@@ -23,7 +23,7 @@ from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 SCHEMA_VERSION = 1
 
 Outcome = Literal["success", "failure", "broken", "unjudged"]
-"""`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: no checker and no judge."""
+"""`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: nobody could judge."""
 
 EndedBy = Literal[
     "stop", "world", "max_steps", "max_seconds", "max_tokens", "max_cost", "declined", "error", "interrupted"

@@ -1,0 +1,27 @@
+# Two commands: `make demo` and `make test`. Both set up everything they need.
+.PHONY: demo test check setup format clean
+
+BIN := .venv/bin
+export HF_HUB_OFFLINE ?= 1
+
+demo: setup ## the embedded model plays ten MiniWoB++ tasks live in Chromium
+	$(BIN)/mira demo
+
+test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
+	$(BIN)/pytest -m "not heavy and (browser or slow)"
+
+check: setup ## format, lint, strict types and the fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/pytest -m "not heavy and not browser and not slow"
+
+setup:
+	@scripts/setup.sh
+
+format:
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv runs build *.egg-info .pytest_cache .ruff_cache
