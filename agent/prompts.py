@@ -180,4 +180,5 @@ def _full_page(observation: Observation) -> str:
 
 
 def _fenced(text: str) -> str:
-    return f"<page>\n{text.replace('</page>', '<\\/page>')}\n</page>"
+    escaped = text.replace("</page>", "<\\/page>")
+    return f"<page>\n{escaped}\n</page>"
