@@ -1,0 +1,131 @@
+"""The resolved configuration of a run: everything that decides what it does, stored in every trace."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from envs.errors import BadInput
+from envs.record import Record
+from envs.settings import SessionSettings
+from models.base import Budget
+
+ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
+"""What a person can be asked to approve before it is done, see :mod:`agent.approval`."""
+
+
+class Limits(Record):
+    """What an episode may spend. Reaching one ends the episode as a result, never as a crash. 0 means unlimited."""
+
+    max_steps: int = Field(default=30, ge=1, le=10_000)
+    max_seconds: float = Field(default=600.0, ge=0)
+    """Wall seconds of one episode, those before a resume included."""
+    max_tokens: int = Field(default=0, ge=0)
+    """Tokens in and out over all roles."""
+    max_cost_usd: float = Field(default=0.0, ge=0)
+    """Counts only calls whose price is known."""
+    max_parse_errors: int = Field(default=3, ge=1)
+    """Policy answers in a row that are no action, retries included, before the episode ends."""
+    max_replans: int = Field(default=3, ge=0)
+    """Re-plans of an episode, over all causes; 0 keeps the first plan."""
+
+
+class RunConfig(Record):
+    """One run. Every default is safe: no key is needed, nothing leaves the start origin, nothing is uploaded."""
+
+    policy: str = "embedded"
+    """Model spec, or `scripted` for a policy given from Python."""
+    planner: str = "reference"
+    """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), or a model spec."""
+    judge: str = "state"
+    """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
+    or the policy's where the planner has none), `none`, or a model spec."""
+    base_url: str | None = None
+    """Server for `openai:` specs; None is the provider's own."""
+    language: Literal["program", "id"] = "program"
+    """Action language of the policy (SPEC §1.1)."""
+    prompt_style: Literal["compact", "full", "auto"] = "auto"
+    """`auto`: compact for the embedded default, full for every other model."""
+    thinking: Budget = "auto"
+    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (SPEC §1.2)."""
+    k: int = Field(default=4, ge=1, le=20)
+    """Milestones that a model planner makes."""
+    limits: Limits = Limits()
+    session: SessionSettings = SessionSettings()
+    headed: bool = False
+    """Show the browser's window."""
+    workers: int = Field(default=1, ge=1, le=64)
+    """Episodes played at the same time, all in one Chromium."""
+    attempts: int = Field(default=1, ge=1, le=100)
+    """Episodes per task instance; attempt `n` of a sampled policy uses seed + n."""
+    seed: int = 0
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    """Of the policy; judges and planners have their own."""
+    model_deadline_s: float = Field(default=120.0, gt=0)
+    """Bound on one model call, its retries included."""
+    screenshots: Literal["off", "steps", "marks"] = "off"
+    """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
+    approve: tuple[ActionClass, ...] = ()
+    """Actions that a person must approve; without anybody to ask they are declined."""
+    secrets: tuple[str, ...] = ()
+    """Declarations, names and sources only: see :mod:`envs.secrets`. Values are never part of a configuration."""
+    answer_schema: Path | None = None
+    """JSON Schema file for the final answer of an open task."""
+    durability: Literal["sync", "async", "exit"] = "sync"
+    """LangGraph's: only `sync` repeats no more than the interrupted node after a kill."""
+    checkpoint_url: str | None = None
+    """`postgresql://…` (needs the extra `postgres`); None keeps SQLite inside the run's folder."""
+    merge_reflect_act: bool = False
+    """One structured call serves reflect and act; only for models that take a JSON schema."""
+    overlap_reflect: bool = False
+    """Start reflecting on a page while the policy is already asked; flips count one step later."""
+    fsync: bool = True
+    """Force each intent and commit to disk; off, a power cut (not a kill) may lose the last steps."""
+
+    def resolved(self) -> dict[str, Any]:
+        """Plain JSON values, as stored in traces and in `run.json`."""
+        return self.model_dump(mode="json")
+
+
+def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
+    """Validates plain values. Raises BadInput naming *source*, the first bad key and what is wrong with it."""
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise BadInput(f"{source}: {_first_problem(error)}") from None
+
+
+def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
+    """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"config file {str(path)!r} does not exist") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"config file {str(path)!r} cannot be read: {_one_line(str(error))}") from None
+    return parse_config(merged(values, overrides or {}), str(path))
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """*base* with the values of *over* in place of its own; tables are merged, everything else is replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        known = result.get(key)
+        result[key] = merged(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_context=False)[0]
+    key = ".".join(str(part) for part in problem["loc"]) or "value"
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key {key!r}"
+    return f"key {key!r}: {_one_line(problem['msg'])}, got {problem['input']!r:.80}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,51 @@
+"""What a run gives back: one row per episode, and the run as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.record import Record
+from envs.tasks import TaskRef
+from envs.trace import EndedBy, Failure, Outcome, Totals
+
+
+class EpisodeResult(Record):
+    """One episode as a row of `results.jsonl`."""
+
+    run_id: str
+    episode_id: str
+    task: TaskRef
+    attempt: int
+    instruction: str
+    outcome: Outcome
+    ended_by: EndedBy
+    answer: str | None = None
+    reward: float | None = None
+    """The checker's, 0 to 1; None where nothing checked."""
+    z: tuple[bool, ...] = ()
+    """Milestones reached at the end; empty without subgoals."""
+    failure: Failure | None = None
+    error: str | None = None
+    totals: Totals = Totals()
+    trace: str
+    """Path of the trace relative to the run's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run that ended, or that was interrupted and can be resumed."""
+
+    run_id: str
+    folder: Path
+    episodes: tuple[EpisodeResult, ...]
+    """Finished episodes in the order of the selection (task, seed, attempt)."""
+    planned: int
+    """Episodes the run consists of."""
+    seconds: float
+    """Wall seconds of this process, not of the sittings before a resume."""
+
+    @property
+    def complete(self) -> bool:
+        """False after an interruption: `mira resume` plays the rest."""
+        return len(self.episodes) == self.planned
