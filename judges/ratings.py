@@ -1,0 +1,42 @@
+"""Builds a :class:`envs.trace.Rating` from what was believed before and what is known now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from envs.trace import Flip, Rating
+
+Source = Literal["state", "model", "cheap", "none"]
+
+
+def first_open(z: Sequence[bool]) -> int | None:
+    """0-based index of the first milestone that is not achieved; None when all are (or there are none)."""
+    return next((index for index, achieved in enumerate(z) if not achieved), None)
+
+
+def make_rating(
+    before: Sequence[bool],
+    after: Sequence[bool],
+    flips: Sequence[Flip] = (),
+    *,
+    reason: str = "",
+    source: Source,
+    preferred_next: int | None = None,
+) -> Rating:
+    """The three answers of SPEC §1.2 as one record.
+
+    `z` never loses a milestone: it is *before* or *after*, place by place. *preferred_next* is taken only where it
+    names an open milestone; otherwise the first open one comes next.
+    """
+    z = tuple(old or new for old, new in zip(before, after, strict=True))
+    current = first_open(before)
+    names_open = preferred_next is not None and 0 <= preferred_next < len(z) and not z[preferred_next]
+    return Rating(
+        z=z,
+        flips=tuple(flips),
+        current_complete=current is not None and z[current],
+        next_milestone=preferred_next if names_open else first_open(z),
+        reason=reason,
+        source=source,
+    )

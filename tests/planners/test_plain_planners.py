@@ -1,0 +1,61 @@
+"""The two planners without a model, and what survives a re-plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.observation import Observation
+from envs.tasks import Milestone
+from planners.anchors import anchors, carry_over, still_open
+from planners.base import Situation
+from planners.make import make_planner
+
+NAME, PASSWORD, SUBMIT = (Milestone(id=i, text=i) for i in ("name", "password", "submitted"))
+REFERENCE = (NAME, PASSWORD, SUBMIT)
+PAGE = Observation("http://x/", "x", "text", (), (), "0" * 16, (1280, 800), (0, 0), 0)
+
+
+def situation(**changes: object) -> Situation:
+    base = {"instruction": "log in", "category": "form", "observation": PAGE}
+    return Situation(**(base | changes))  # type: ignore[arg-type]
+
+
+async def test_no_planner_gives_no_milestones_even_where_the_task_ships_some():
+    plan = await make_planner("none").plan(situation(reference=REFERENCE))
+    assert plan.milestones == () and plan.reply is None
+
+
+async def test_reference_planner_gives_the_task_its_own_milestones():
+    assert (await make_planner("reference").plan(situation(reference=REFERENCE))).milestones == REFERENCE
+
+
+async def test_reference_planner_without_milestones_plans_nothing():
+    assert (await make_planner("reference").plan(situation())).milestones == ()
+
+
+async def test_reference_order_survives_a_milestone_achieved_out_of_turn():
+    plan = await make_planner("reference").plan(
+        situation(reference=REFERENCE, anchors=(PASSWORD,), open=(NAME, SUBMIT), cause="loop")
+    )
+    assert plan.milestones == REFERENCE
+    assert carry_over(REFERENCE, (False, True, False), plan.milestones) == (False, True, False)
+
+
+async def test_foreign_anchors_come_first():
+    opened = Milestone(id="m1", text="Open the form")
+    plan = await make_planner("reference").plan(situation(reference=REFERENCE, anchors=(opened, NAME)))
+    assert plan.milestones == (opened, *REFERENCE)
+
+
+def test_anchors_and_open_partition_the_plan():
+    z = (True, False, True)
+    assert anchors(REFERENCE, z) == (NAME, SUBMIT) and still_open(REFERENCE, z) == (PASSWORD,)
+
+
+def test_carry_over_goes_by_id_not_by_place():
+    assert carry_over(REFERENCE, (True, False, False), (SUBMIT, NAME)) == (False, True)
+
+
+def test_a_model_spec_without_a_model_is_refused_with_one_line():
+    with pytest.raises(ValueError, match="planner 'openai:x' needs a model"):
+        make_planner("openai:x")
