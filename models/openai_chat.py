@@ -1,0 +1,206 @@
+"""OpenAI's chat completions, and every server that speaks them: vLLM, llama.cpp, Ollama.
+
+Answers are not streamed: a body that ends early is seen by its length or its JSON, and `finish_reason` says whether
+the answer is whole. What a server does not know is asked for differently, once per instance and parameter
+(:class:`models.openai_dialect.Dialect`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import openai
+from pydantic import ValidationError
+
+from models.base import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelBusy,
+    ModelInvalidAnswer,
+    ModelRejected,
+    ModelTruncated,
+    ModelUnavailable,
+    Usage,
+)
+from models.openai_dialect import Dialect
+from models.openai_wire import WireChoice, WireReply, WireUsage, wire_error
+from models.prices import price_table
+from models.schema_export import exported
+from models.structured import Draft, checked_answer
+from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+NO_KEY = "none"
+"""What is sent to servers that want no key; the protocol's client insists on one."""
+
+_SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""429s that waiting does not cure."""
+
+
+class OpenAIChat:
+    """A :class:`models.base.ChatModel` over one server. Serves all workers of one event loop from one pool."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        spec: str | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        dialect: Dialect | None = None,
+        policy: RetryPolicy | None = None,
+        max_concurrent: int | None = None,
+    ) -> None:
+        self.spec = spec or f"openai:{model}"
+        self._model = model
+        self._key = api_key or NO_KEY
+        self._dialect = dialect or Dialect.of_model(model, hosted=base_url is None)
+        self._policy = policy or RetryPolicy()
+        self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key, base_url=base_url, max_retries=0, timeout=None, http_client=http_client()
+        )
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        async with open_call(request.deadline_s, self._policy, self._slots) as call:
+            checked = await checked_answer(request, lambda asked: self._ask(asked, call))
+            draft = checked.draft
+            return ChatReply(
+                text=draft.text,
+                usage=draft.usage,
+                model=self._model,
+                seconds=call.seconds,
+                attempts=call.attempts,
+                parsed=checked.parsed,
+                prompt_token_ids=draft.prompt_token_ids,
+                completion_token_ids=draft.completion_token_ids,
+                logprobs=draft.logprobs,
+            )
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def _ask(self, request: ChatRequest, call: Call) -> Draft:
+        while True:
+            dialect = self._dialect
+            outcome = await call.send(lambda spoken=dialect: self._attempt(request, spoken))
+            if isinstance(outcome, Draft):
+                return outcome
+            # Another worker may have learned it meanwhile: never step back from a simpler dialect.
+            self._dialect = self._dialect.merged(outcome)
+
+    async def _attempt(self, request: ChatRequest, dialect: Dialect) -> Draft | Dialect | Failure:
+        """One request. A Dialect says: the server refused a parameter that can be asked for in this other way."""
+        try:
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=self._model,
+                messages=wire_messages(request, dialect),  # type: ignore[arg-type]
+                extra_body=dialect.parameters(request),
+            )
+        except openai.APIStatusError as error:
+            return self._refused(error.response, dialect)
+        except openai.APIConnectionError as error:
+            return self._unreachable(error)
+        return self._draft(raw.text, request)
+
+    def _refused(self, response: Response, dialect: Dialect) -> Dialect | Failure:
+        problem = wire_error(response.text)
+        reason = quoted(problem.message or response.reason_phrase, self._key)
+        status = response.status_code
+        if status in (400, 422):
+            simpler = dialect.without(problem.param, problem.message)
+            if simpler is not None:
+                return simpler
+        if status == 429 and problem.code in _SPENT_CODES:
+            return Failure(ModelRejected, f"HTTP 429: {reason}")
+        if status in (401, 403):
+            reason += " (check the API key)"
+        elif status == 404:
+            reason += f" (asked {self._client.base_url} for model {self._model!r})"
+        elif 300 <= status < 400:
+            reason = (
+                f"redirects are not followed: set base_url to {response.headers.get('location', 'the new place')!r}"
+            )
+        return failure_of_status(status, reason, response.headers)
+
+    def _unreachable(self, error: openai.APIConnectionError) -> Failure:
+        cause = error.__cause__
+        kind = type(cause).__name__
+        reason = quoted(f"{kind}: {cause}" if str(cause) else kind, self._key)
+        if kind in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
+            unreachable = f"cannot reach {self._client.base_url}: {reason}; is the server running?"
+            return Failure(ModelUnavailable, unreachable, retry=kind != "UnsupportedProtocol")
+        if kind in ("RemoteProtocolError", "ReadError", "DecodingError"):
+            return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
+        return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
+
+    def _draft(self, body: str, request: ChatRequest) -> Draft | Failure:
+        try:
+            reply = WireReply.model_validate(json.loads(body))
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"])
+            return Failure(ModelInvalidAnswer, f"no chat completion: {where}: {error.errors()[0]['msg']}", retry=True)
+        except (ValueError, RecursionError) as error:
+            return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+        choice = reply.choices[0]
+        failure = _unusable(choice, request)
+        return failure or self._whole(reply, choice)
+
+    def _whole(self, reply: WireReply, choice: WireChoice) -> Draft:
+        tokens = choice.logprobs.content if choice.logprobs else None
+        return Draft(
+            text=choice.message.content or "",
+            usage=self._usage(reply.usage or WireUsage()),
+            prompt_token_ids=reply.prompt_token_ids,
+            completion_token_ids=choice.token_ids,
+            logprobs=None if tokens is None else tuple(token.logprob for token in tokens),
+        )
+
+    def _usage(self, wire: WireUsage) -> Usage:
+        thinking = wire.completion_tokens_details.reasoning_tokens if wire.completion_tokens_details else 0
+        usage = Usage(
+            tokens_in=wire.prompt_tokens,
+            tokens_cached=wire.prompt_tokens_details.cached_tokens if wire.prompt_tokens_details else 0,
+            tokens_thinking=thinking,
+            tokens_out=max(0, wire.completion_tokens - thinking),
+        )
+        cost_usd = price_table().cost_usd(self._model, usage) if self._dialect.priced else None
+        return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
+
+
+def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+    if choice.finish_reason == "length":
+        return Failure(ModelTruncated, f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens")
+    if choice.message.refusal:
+        return Failure(ModelRejected, f"the model refused: {quoted(choice.message.refusal)}")
+    if choice.finish_reason == "content_filter":
+        return Failure(ModelRejected, "the server's content filter withheld the answer")
+    if not (choice.message.content or "").strip():
+        return Failure(ModelInvalidAnswer, f"the answer is empty (finish_reason {choice.finish_reason!r})")
+    return None
+
+
+def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:
+    """The messages in their order, a picture as a data URL after its text; nothing that varies comes before them."""
+    messages = request.messages
+    if request.schema is not None and dialect.schema_in_prompt:
+        described = Message("system", exported(request.schema).described())
+        lead = 1 if messages and messages[0].role == "system" else 0
+        messages = (*messages[:lead], described, *messages[lead:])
+    return [_wire_message(message) for message in messages]
+
+
+def _wire_message(message: Message) -> dict[str, Any]:
+    if not message.images:
+        return {"role": message.role, "content": message.text}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
+    for image in message.images:
+        url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": message.role, "content": parts}

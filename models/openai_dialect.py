@@ -1,0 +1,155 @@
+"""Which parameters a server of the OpenAI protocol gets, and how it is asked when it refuses one of them.
+
+Thinking budgets become `reasoning_effort`, and only for models known to take it. Their token limit covers thinking
+as well, so it gets room on top of `ChatRequest.max_tokens`:
+
+| thinking_tokens | effort                                              | room, tokens            |
+|-----------------|-----------------------------------------------------|-------------------------|
+| None            | not sent (the model's default)                      | 16,384                  |
+| 0               | lowest: `none` (gpt-5.1 on), `minimal` (gpt-5), `low` (o-series, gpt-oss) | 1,024 |
+| 1 … 1,024       | `low`                                               | 4,096                   |
+| 1,025 … 8,192   | `medium`                                            | 16,384                  |
+| above           | `high`                                              | twice the budget, at least 32,768 |
+
+The budget is a wish there: OpenAI's models have no exact one. The room is what bounds them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.base import ChatRequest
+from models.schema_export import exported
+
+_REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-5(?!.*-chat)|gpt-oss)")
+"""Models that take `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
+_NONE_EFFORT = re.compile(r"(?:.*/)?gpt-5\.\d")
+_MINIMAL_EFFORT = re.compile(r"(?:.*/)?gpt-5")
+
+DEFAULT_ROOM = 16_384
+
+_UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
+"""How servers say that they do not know a parameter, or that this model takes no value but the default."""
+_OPTIONAL = frozenset({"temperature", "reasoning_effort", "seed", "logprobs", "return_token_ids"})
+"""Parameters that are left out once a server has refused them; the answer is then less controlled, but whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a thinking budget becomes for a reasoning model."""
+
+    word: str | None
+    room: int
+    """Tokens added to the limit for thinking."""
+
+
+def effort_for(model: str, thinking_tokens: int | None) -> Effort:
+    """The table above."""
+    if thinking_tokens is None:
+        return Effort(None, DEFAULT_ROOM)
+    if thinking_tokens <= 0:
+        if _NONE_EFFORT.match(model):
+            return Effort("none", 1_024)
+        return Effort("minimal" if _MINIMAL_EFFORT.match(model) else "low", 1_024)
+    if thinking_tokens <= 1_024:
+        return Effort("low", 4_096)
+    if thinking_tokens <= 8_192:
+        return Effort("medium", 16_384)
+    return Effort("high", max(32_768, 2 * thinking_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one server is spoken to. Frozen: learning gives a new one, and a learned refusal is never unlearned."""
+
+    model: str
+    limit: str = "max_tokens"
+    """Name of the token limit: `max_completion_tokens` on OpenAI's own API, `max_tokens` elsewhere."""
+    reasoning: bool = False
+    """The model thinks: effort is mapped, and sampling parameters, which such models refuse, are not sent."""
+    token_ids: bool = False
+    """Ask for token ids (vLLM); a server that does not know the extra field ignores it."""
+    priced: bool = True
+    """The price table speaks about this server."""
+    limit_swapped: bool = False
+    """The other name of the limit was refused."""
+    schema_in_prompt: bool = False
+    """`response_format` was refused: the schema is described in a system message."""
+    dropped: frozenset[str] = frozenset()
+    """Optional parameters that the server has refused."""
+
+    @classmethod
+    def of_model(cls, model: str, *, hosted: bool) -> Dialect:
+        """*hosted*: the server is OpenAI's own, not one given by a base URL."""
+        limit = "max_completion_tokens" if hosted else "max_tokens"
+        return cls(model, limit, reasoning=_REASONING.match(model) is not None, priced=hosted)
+
+    @classmethod
+    def of_vllm(cls, model: str) -> Dialect:
+        return cls(model, reasoning=_REASONING.match(model) is not None, token_ids=True, priced=False)
+
+    def parameters(self, request: ChatRequest) -> dict[str, Any]:
+        """Everything of the request's body but model and messages."""
+        body = {**self._limits(request), **self._sampling(request)}
+        if request.stop:
+            body["stop"] = list(request.stop)
+        if request.schema is not None and not self.schema_in_prompt:
+            schema = exported(request.schema)
+            named = {"name": schema.name, "schema": schema.json_schema, "strict": schema.strict}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        if request.logprobs:
+            body["logprobs"] = True
+        if self.token_ids:
+            body["return_token_ids"] = True
+        return {name: value for name, value in body.items() if name not in self.dropped}
+
+    def without(self, parameter: str | None, message: str) -> Dialect | None:
+        """The dialect after the server refused *parameter*; None where there is no other way to ask.
+
+        Servers that do not fill `error.param` name it in the message. `stop` and `messages` have no substitute, and
+        a parameter whose *value* is wrong (a limit too large) is the caller's mistake, not the server's dialect.
+        """
+        if not self.schema_in_prompt and _names(parameter, message, "response_format", "json_schema"):
+            return replace(self, schema_in_prompt=True)
+        if not _UNKNOWN.search(message):
+            return None
+        if not self.limit_swapped and _names(parameter, message, self.limit):
+            other = "max_tokens" if self.limit == "max_completion_tokens" else "max_completion_tokens"
+            return replace(self, limit=other, limit_swapped=True)
+        for name in _OPTIONAL - self.dropped:
+            if _names(parameter, message, name):
+                return replace(self, dropped=self.dropped | {name})
+        return None
+
+    def merged(self, learned: Dialect) -> Dialect:
+        """Both dialects' refusals, for workers that learn at the same time."""
+        return replace(
+            learned,
+            limit=self.limit if self.limit_swapped else learned.limit,
+            limit_swapped=self.limit_swapped or learned.limit_swapped,
+            schema_in_prompt=self.schema_in_prompt or learned.schema_in_prompt,
+            dropped=self.dropped | learned.dropped,
+        )
+
+    def _limits(self, request: ChatRequest) -> dict[str, Any]:
+        if not self.reasoning:
+            return {self.limit: request.max_tokens}
+        effort = effort_for(self.model, request.thinking_tokens)
+        limits: dict[str, Any] = {self.limit: request.max_tokens + effort.room}
+        if effort.word is not None:
+            limits["reasoning_effort"] = effort.word
+        return limits
+
+    def _sampling(self, request: ChatRequest) -> dict[str, Any]:
+        sampling: dict[str, Any] = {} if self.reasoning and not self.token_ids else {"temperature": request.temperature}
+        if request.seed is not None:
+            sampling["seed"] = request.seed
+        return sampling
+
+
+def _names(parameter: str | None, message: str, *names: str) -> bool:
+    if parameter:
+        return parameter.split(".")[0] in names
+    return any(re.search(rf"\b{name}\b", message) for name in names)

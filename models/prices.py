@@ -1,0 +1,79 @@
+"""What a call costs, from a dated table of list prices. An unknown model costs None, never 0.
+
+The table is `prices.json` beside this module: list prices as of the date it names. `MIRA_PRICES=FILE` replaces it
+with a file of the same form.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from models.base import ModelUnavailable, Usage
+
+PRICES_VARIABLE = "MIRA_PRICES"
+_SHIPPED = Path(__file__).with_name("prices.json")
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
+"""`gpt-4o-2024-08-06`, `gemini-2.5-flash-001`: a dated name costs what its family costs."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rates(_Table):
+    """US dollars per 1,000,000 tokens."""
+
+    input: float = Field(ge=0)
+    cached: float = Field(ge=0)
+    """Input tokens that the server's prefix cache answered."""
+    output: float = Field(ge=0)
+    """Visible and thinking tokens."""
+
+
+class LongRates(Rates):
+    above_tokens: int = Field(gt=0)
+    """The whole call is billed at these rates when its prompt is longer than this."""
+
+
+class ModelPrice(Rates):
+    long: LongRates | None = None
+
+
+class PriceTable(_Table):
+    as_of: date
+    note: str = ""
+    models: dict[str, ModelPrice]
+
+    def cost_usd(self, model: str, usage: Usage) -> float | None:
+        """What *usage* costs on *model*; None where the table does not know the model."""
+        price = self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+        if price is None:
+            return None
+        rates: Rates = price
+        if price.long and usage.tokens_in > price.long.above_tokens:
+            rates = price.long
+        fresh = usage.tokens_in - usage.tokens_cached
+        billed_out = usage.tokens_out + usage.tokens_thinking
+        return (fresh * rates.input + usage.tokens_cached * rates.cached + billed_out * rates.output) / 1e6
+
+
+def price_table() -> PriceTable:
+    """The table in force. Raises :class:`ModelUnavailable` when the file of `MIRA_PRICES` cannot be used."""
+    return _read(os.environ.get(PRICES_VARIABLE) or str(_SHIPPED))
+
+
+@lru_cache(maxsize=8)
+def _read(path: str) -> PriceTable:
+    try:
+        return PriceTable.model_validate_json(Path(path).read_bytes())
+    except (OSError, ValidationError) as error:
+        first = str(error).splitlines()[0]
+        raise ModelUnavailable(
+            f"price table {path!r} cannot be used ({first}): fix it or unset {PRICES_VARIABLE}"
+        ) from None

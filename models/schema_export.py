@@ -1,0 +1,73 @@
+"""A pydantic schema in the dialect of JSON Schema that OpenAI's strict mode and Gemini both accept.
+
+Strict mode wants every object closed and every property required, and refuses most constraints. Those constraints are
+left out of what is sent, not of what is checked: :mod:`models.structured` validates the answer with the full model.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from pydantic import BaseModel
+
+_KEPT = frozenset({"$ref", "type", "enum", "const", "description", "required"})
+"""Keywords copied as they are. Everything else not handled below is a constraint or decoration and is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSchema:
+    name: str
+    json_schema: dict[str, Any]
+    """Ready to be sent; treat as read-only (it is cached)."""
+    strict: bool
+    """False where a free-form mapping cannot be closed, so OpenAI's strict mode must stay off."""
+
+    def described(self) -> str:
+        """The instruction for servers without schema support: static text, so that prefix caches hit."""
+        text = json.dumps(self.json_schema, ensure_ascii=False, separators=(",", ":"))
+        return f"Answer with one JSON object and nothing else. It must be valid under this JSON Schema:\n{text}"
+
+
+@lru_cache(maxsize=256)
+def exported(schema: type[BaseModel]) -> ExportedSchema:
+    """The sent form of *schema*; the same text for the same class, always."""
+    full = schema.model_json_schema(mode="validation")
+    definitions = cast("dict[str, Any]", full.get("$defs", {}))
+    closed = _closed(full)
+    if definitions:
+        closed["$defs"] = {name: _closed(node) for name, node in definitions.items()}
+    return ExportedSchema(schema.__name__, closed, strict=not _has_mapping(closed))
+
+
+def _closed(node: dict[str, Any]) -> dict[str, Any]:
+    out = {key: value for key, value in node.items() if key in _KEPT}
+    if "properties" in node:
+        properties = cast("dict[str, dict[str, Any]]", node["properties"])
+        out["properties"] = {name: _closed(child) for name, child in properties.items()}
+        out["required"] = list(properties)
+        out["additionalProperties"] = False
+    elif node.get("type") == "object":
+        extra = node.get("additionalProperties", True)
+        out["additionalProperties"] = _closed(cast("dict[str, Any]", extra)) if isinstance(extra, dict) else extra
+    if "items" in node:
+        out["items"] = _closed(node["items"])
+    elif "prefixItems" in node:
+        out["items"] = {"anyOf": [_closed(child) for child in node["prefixItems"]]}
+    for key in ("anyOf", "oneOf", "allOf"):
+        if key in node:
+            out["anyOf"] = [_closed(child) for child in node[key]]
+    return out
+
+
+def _has_mapping(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(_has_mapping(child) for child in cast("list[Any]", node))
+    if not isinstance(node, dict):
+        return False
+    fields = cast("dict[str, Any]", node)
+    if "additionalProperties" in fields and fields["additionalProperties"] is not False:
+        return True
+    return any(_has_mapping(child) for child in fields.values())

@@ -1,0 +1,129 @@
+"""A model that answers from a script, for tests and demonstrations. It says so by its name: `scripted:…`.
+
+A script is a list of answers given in order, or an async function of the request. Of a file, `.jsonl` holds one
+entry a line and anything else one JSON list. An entry is
+
+* a string: the answer's text,
+* `{"when": TEXT, "answer": ENTRY}`: a rule, used for every request whose messages contain TEXT, as often as that
+  happens, before the list is looked at (with many workers, or after a resume, rules answer what a list could not),
+* any other JSON value: the answer is its JSON text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from models.base import ChatReply, ChatRequest, ModelError, ModelUnavailable, Usage
+from models.structured import Draft, checked_answer
+from models.transport import RetryPolicy, open_call
+
+Answer = str | ModelError | ChatReply
+"""A text, an error to raise, or a whole reply (its usage and token ids are passed on)."""
+Script = Iterable[Answer] | Callable[[ChatRequest], Awaitable[Answer]]
+
+FREE = Usage(cost_usd=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    when: str
+    answer: str
+
+
+class ScriptedModel:
+    """A :class:`models.base.ChatModel`. Schema, repair and deadline work as with a server."""
+
+    def __init__(self, script: Script, *, rules: Iterable[Rule] = (), spec: str = "scripted:python") -> None:
+        self.spec = spec
+        self.requests: list[ChatRequest] = []
+        """Everything it was asked, repairs included, oldest first."""
+        self._rules = tuple(rules)
+        self._answer = script if callable(script) else _in_order(script, spec)
+
+    @classmethod
+    def from_file(cls, path: Path, *, spec: str | None = None) -> ScriptedModel:
+        """Raises :class:`ModelUnavailable` when the file is missing or no script."""
+        entries = _entries(path)
+        rules = [Rule(str(entry["when"]), _text(entry["answer"])) for entry in entries if _is_rule(entry)]
+        answers = [_text(entry) for entry in entries if not _is_rule(entry)]
+        return cls(answers, rules=rules, spec=spec or f"scripted:{path}")
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        async with open_call(request.deadline_s, RetryPolicy()) as call:
+
+            async def ask(asked: ChatRequest) -> Draft:
+                call.attempts += 1
+                self.requests.append(asked)
+                return await self._draft(asked)
+
+            checked = await checked_answer(request, ask)
+            draft = checked.draft
+            return ChatReply(
+                draft.text,
+                draft.usage,
+                self.spec,
+                call.seconds,
+                call.attempts,
+                checked.parsed,
+                draft.prompt_token_ids,
+                draft.completion_token_ids,
+                draft.logprobs,
+            )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _draft(self, request: ChatRequest) -> Draft:
+        rule = next((rule for rule in self._rules if any(rule.when in m.text for m in request.messages)), None)
+        answer = rule.answer if rule else await self._answer(request)
+        if isinstance(answer, ModelError):
+            raise answer
+        if isinstance(answer, ChatReply):
+            return Draft(
+                answer.text, answer.usage, answer.prompt_token_ids, answer.completion_token_ids, answer.logprobs
+            )
+        return Draft(answer, FREE)
+
+
+def _in_order(answers: Iterable[Answer], spec: str) -> Callable[[ChatRequest], Awaitable[Answer]]:
+    script = tuple(answers)
+    remaining = iter(script)
+
+    async def answer(_request: ChatRequest) -> Answer:
+        following = next(remaining, None)
+        if following is None:
+            raise ModelUnavailable(f"{spec} has only {len(script)} answers and was asked for one more")
+        return following
+
+    return answer
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        entries = (
+            [json.loads(line) for line in text.splitlines() if line.strip()]
+            if path.suffix == ".jsonl"
+            else json.loads(text)
+        )
+    except OSError as error:
+        raise ModelUnavailable(f"script {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ModelUnavailable(f"script {str(path)!r} is not JSON: {error}") from None
+    if not isinstance(entries, list):
+        raise ModelUnavailable(
+            f"script {str(path)!r} must be a JSON list of answers, or one answer a line in a .jsonl file"
+        )
+    return cast("list[Any]", entries)
+
+
+def _is_rule(entry: Any) -> bool:
+    return isinstance(entry, dict) and set(cast("dict[str, Any]", entry)) == {"when", "answer"}
+
+
+def _text(entry: Any) -> str:
+    return entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)

@@ -1,0 +1,266 @@
+"""From a model spec, as typed on the command line, to a model.
+
+* `embedded`: the small model this package carries; needs nothing.
+* `openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol (llama.cpp, Ollama, …) by a base URL.
+* `vllm:URL#MODEL`: a vLLM server; token ids and log-probabilities come back. VLLM_API_KEY if it wants a key.
+* `gemini:MODEL`: Google Gemini with GEMINI_API_KEY or GOOGLE_API_KEY.
+* `local:DIR[+ADAPTER]`: a transformers checkpoint in a folder, with a PEFT adapter folder.
+* `scripted:FILE`: answers from a file, for tests (:mod:`models.scripted`).
+
+Nothing here touches the network, and a provider's package is imported only when its model is made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import assert_never
+from urllib.parse import urlsplit
+
+from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.transport import RetryPolicy
+
+OPENAI_KEY = "OPENAI_API_KEY"
+OPENAI_URL = "OPENAI_BASE_URL"
+VLLM_KEY = "VLLM_API_KEY"
+GEMINI_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+
+FORMS = "embedded, openai:MODEL, gemini:MODEL, vllm:URL#MODEL, local:DIR[+ADAPTER], scripted:FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAISpec:
+    model: str
+
+    def __str__(self) -> str:
+        return f"openai:{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiSpec:
+    model: str
+
+    def __str__(self) -> str:
+        return f"gemini:{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSpec:
+    url: str
+    """With the `/v1` of its API."""
+    model: str
+
+    def __str__(self) -> str:
+        return f"vllm:{self.url}#{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSpec:
+    folder: Path
+    adapter: Path | None = None
+
+    def __str__(self) -> str:
+        return f"local:{self.folder}" + (f"+{self.adapter}" if self.adapter else "")
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSpec:
+    def __str__(self) -> str:
+        return "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedSpec:
+    file: Path
+
+    def __str__(self) -> str:
+        return f"scripted:{self.file}"
+
+
+Spec = OpenAISpec | GeminiSpec | VllmSpec | LocalSpec | EmbeddedSpec | ScriptedSpec
+
+
+def parse_spec(text: str) -> Spec:
+    """The typed spec; raises :class:`ModelUnavailable` that says which forms there are.
+
+    In `local:` the part after the last `+` is the adapter, unless the whole is an existing folder.
+    """
+    kind, colon, rest = text.strip().partition(":")
+    if kind == "embedded" and not colon:
+        return EmbeddedSpec()
+    if kind not in ("openai", "gemini", "vllm", "local", "scripted"):
+        raise ModelUnavailable(f"unknown model {text!r}: use one of {FORMS}")
+    if not rest:
+        raise ModelUnavailable(f"model spec {text!r} names nothing after {kind + ':'!r}: use one of {FORMS}")
+    match kind:
+        case "openai":
+            return OpenAISpec(rest)
+        case "gemini":
+            return GeminiSpec(rest)
+        case "vllm":
+            return _vllm(text, rest)
+        case "local":
+            return _local(rest)
+        case _:
+            return ScriptedSpec(Path(rest).expanduser())
+
+
+def make_model(
+    spec: str | Spec,
+    *,
+    base_url: str | None = None,
+    policy: RetryPolicy | None = None,
+    max_concurrent: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> ChatModel:
+    """The model of *spec*, ready to be asked; `aclose` it when done.
+
+    *base_url* is for `openai:` and `gemini:` and goes before OPENAI_BASE_URL; *max_concurrent* limits the requests in
+    flight. Raises :class:`ModelUnavailable`, in one line, when a key, file or package is missing; the network is not
+    tried.
+    """
+    parsed = parse_spec(spec) if isinstance(spec, str) else spec
+    match parsed:
+        case OpenAISpec(model):
+            return _make_openai(model, base_url, policy, max_concurrent, environ)
+        case VllmSpec(url, model):
+            from models.openai_chat import OpenAIChat
+            from models.openai_dialect import Dialect
+
+            return OpenAIChat(
+                model,
+                spec=str(parsed),
+                api_key=environ.get(VLLM_KEY),
+                base_url=url,
+                dialect=Dialect.of_vllm(model),
+                policy=policy,
+                max_concurrent=max_concurrent,
+            )
+        case GeminiSpec(model):
+            return _make_gemini(model, base_url, policy, max_concurrent, environ)
+        case LocalSpec(folder, adapter):
+            return _make_local(folder, adapter, str(parsed))
+        case EmbeddedSpec():
+            from models.local import embedded
+
+            return embedded()
+        case ScriptedSpec(file):
+            from models.scripted import ScriptedModel
+
+            return ScriptedModel.from_file(file, spec=str(parsed))
+        case _:
+            assert_never(parsed)
+
+
+def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:
+    """One row for each kind of spec: whether it works here, and what is missing where not. No network."""
+    return [
+        _local_status("embedded", "the small model that ships with this package", ("embedded",)),
+        _local_status("local:DIR[+ADAPTER]", "any transformers checkpoint folder", ("local:checkpoints/my-policy",)),
+        _openai_status(environ),
+        _gemini_status(environ),
+        ModelStatus(
+            "vllm:URL#MODEL",
+            usable=True,
+            detail=f"needs a running vLLM server ({VLLM_KEY} if it wants a key)",
+            examples=("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B",),
+        ),
+        ModelStatus(
+            "scripted:FILE", usable=True, detail="answers from a file, for tests", examples=("scripted:a.jsonl",)
+        ),
+    ]
+
+
+def _vllm(text: str, rest: str) -> VllmSpec:
+    url, _, model = rest.partition("#")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+        raise ModelUnavailable(
+            f"model spec {text!r} is not vllm:URL#MODEL, as in vllm:http://127.0.0.1:8000/v1#my-model"
+        )
+    return VllmSpec(url.rstrip("/") + ("" if parts.path.strip("/") else "/v1"), model)
+
+
+def _local(rest: str) -> LocalSpec:
+    whole = Path(rest).expanduser()
+    folder, plus, adapter = rest.rpartition("+")
+    if not plus or not folder or not adapter or whole.is_dir():
+        return LocalSpec(whole)
+    return LocalSpec(Path(folder).expanduser(), Path(adapter).expanduser())
+
+
+def _make_openai(
+    model: str,
+    base_url: str | None,
+    policy: RetryPolicy | None,
+    max_concurrent: int | None,
+    environ: Mapping[str, str],
+) -> ChatModel:
+    url = base_url or environ.get(OPENAI_URL) or None
+    key = environ.get(OPENAI_KEY) or None
+    if key is None and url is None:
+        raise ModelUnavailable(
+            f"openai:{model} needs a key: set {OPENAI_KEY}, or give the base URL of a server that needs none"
+        )
+    from models.openai_chat import OpenAIChat
+
+    return OpenAIChat(model, api_key=key, base_url=url, policy=policy, max_concurrent=max_concurrent)
+
+
+def _make_gemini(
+    model: str,
+    base_url: str | None,
+    policy: RetryPolicy | None,
+    max_concurrent: int | None,
+    environ: Mapping[str, str],
+) -> ChatModel:
+    key = _gemini_key(environ)
+    if key is None:
+        raise ModelUnavailable(f"gemini:{model} needs a key: set {' or '.join(GEMINI_KEYS)}")
+    from models.gemini import GeminiChat
+
+    return GeminiChat(model, api_key=key, base_url=base_url, policy=policy, max_concurrent=max_concurrent)
+
+
+def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:
+    for path in (folder, *((adapter,) if adapter else ())):
+        if not path.is_dir():
+            raise ModelUnavailable(f"{spec}: no folder {str(path)!r}")
+    if not (folder / "config.json").is_file() and not any(folder.glob("*.gguf")):
+        raise ModelUnavailable(f"{spec}: {str(folder)!r} holds no config.json, so it is no transformers checkpoint")
+    from models.local import LocalModel
+
+    return LocalModel.load(folder, adapter=adapter, spec=spec)
+
+
+def _gemini_key(environ: Mapping[str, str]) -> str | None:
+    return next((environ[name] for name in GEMINI_KEYS if environ.get(name)), None)
+
+
+def _local_status(spec: str, detail: str, examples: tuple[str, ...]) -> ModelStatus:
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if missing:
+        return ModelStatus(
+            spec, usable=False, detail=f"package missing: pip install {' '.join(missing)}", examples=examples
+        )
+    return ModelStatus(spec, usable=True, detail=detail, examples=examples)
+
+
+def _openai_status(environ: Mapping[str, str]) -> ModelStatus:
+    examples = ("openai:gpt-4o", "openai:llama3.2 with --base-url http://127.0.0.1:11434/v1")
+    if environ.get(OPENAI_KEY):
+        return ModelStatus("openai:MODEL", usable=True, detail=f"{OPENAI_KEY} is set", examples=examples)
+    if environ.get(OPENAI_URL):
+        return ModelStatus("openai:MODEL", usable=True, detail=f"{OPENAI_URL} is set, no key", examples=examples)
+    detail = f"set {OPENAI_KEY}, or give --base-url of a server of its protocol (vLLM, llama.cpp, Ollama)"
+    return ModelStatus("openai:MODEL", usable=False, detail=detail, examples=examples)
+
+
+def _gemini_status(environ: Mapping[str, str]) -> ModelStatus:
+    examples = ("gemini:gemini-2.5-pro", "gemini:gemini-2.5-flash")
+    name = next((name for name in GEMINI_KEYS if environ.get(name)), None)
+    detail = f"{name} is set" if name else f"set {' or '.join(GEMINI_KEYS)}"
+    return ModelStatus("gemini:MODEL", usable=name is not None, detail=detail, examples=examples)

@@ -1,0 +1,122 @@
+"""Answers as JSON of a pydantic schema: whole and valid, or a typed error.
+
+The only liberty taken is to strip one code fence that encloses the whole answer. Duplicate keys, NaN and Infinity,
+keys the schema does not know, values of another type (`"1"` for 1), text before or after: each is an invalid answer.
+An invalid answer is sent back once with what is wrong; the second one decides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from models.base import ChatRequest, Message, ModelInvalidAnswer, Usage
+
+M = TypeVar("M", bound=BaseModel)
+
+_FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL | re.IGNORECASE)
+
+MAX_ERRORS = 8
+"""Validation errors named in a repair request and in an error message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One whole answer of a server, not yet validated."""
+
+    text: str
+    usage: Usage
+    prompt_token_ids: tuple[int, ...] | None = None
+    completion_token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """An answer that is what was asked for; `parsed` is None only where no schema was asked for."""
+
+    draft: Draft
+    parsed: BaseModel | None = None
+
+
+async def checked_answer(request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[Draft]]) -> Checked:
+    """Asks, validates, and asks once more with the errors if that fails; usage adds up.
+
+    Raises :class:`ModelInvalidAnswer` after the second invalid answer.
+    """
+    draft = await ask(request)
+    if request.schema is None:
+        return Checked(draft)
+    try:
+        return Checked(draft, parse_answer(draft.text, request.schema))
+    except ModelInvalidAnswer as problem:
+        repair = repair_request(request, draft.text, str(problem))
+    second = await ask(repair)
+    second = replace(second, usage=added(draft.usage, second.usage))
+    return Checked(second, parse_answer(second.text, request.schema))
+
+
+def parse_answer(text: str, schema: type[M]) -> M:
+    """The answer as *schema*; raises :class:`ModelInvalidAnswer` that names what is wrong, one line."""
+    body = unfenced(text)
+    try:
+        json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        return schema.model_validate_json(body, strict=True, extra="forbid")
+    except ValidationError as error:
+        raise ModelInvalidAnswer(f"not a valid {schema.__name__}: {_problems(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise ModelInvalidAnswer(f"not JSON for {schema.__name__}: {error}") from None
+
+
+def unfenced(text: str) -> str:
+    """*text* without surrounding white space and without one code fence that encloses all of it."""
+    stripped = text.strip()
+    fence = _FENCE.fullmatch(stripped)
+    return fence.group(1) if fence else stripped
+
+
+def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
+    """The same conversation, the invalid answer and what is wrong with it. The shared prefix stays as it was."""
+    complaint = (
+        f"Your answer was rejected: {problem}\n"
+        "Answer again with the JSON object alone: no other text, no code fence, only keys of the schema."
+    )
+    turns = (Message("assistant", answer or "(no answer)"), Message("user", complaint))
+    return replace(request, messages=(*request.messages, *turns))
+
+
+def added(first: Usage, second: Usage) -> Usage:
+    """The sum of two usages; an unknown cost makes the sum unknown."""
+    known = first.cost_usd is not None and second.cost_usd is not None
+    return Usage(
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_cached=first.tokens_cached + second.tokens_cached,
+        tokens_thinking=first.tokens_thinking + second.tokens_thinking,
+        tokens_out=first.tokens_out + second.tokens_out,
+        cost_usd=(first.cost_usd or 0.0) + (second.cost_usd or 0.0) if known else None,
+    )
+
+
+def _problems(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']}" for item in found]
+    rest = f" and {len(lines) - MAX_ERRORS} more" if len(lines) > MAX_ERRORS else ""
+    return "; ".join(lines[:MAX_ERRORS]) + rest
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys: dict[str, Any] = dict(pairs)
+    if len(keys) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} appears twice in one object")
+    return keys
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,0 +1,206 @@
+"""Deadlines and retries of one model call. Nothing here knows a provider's protocol.
+
+Guarantees, for whatever the server does:
+
+* a call ends at its total deadline: `asyncio.timeout` is around everything. HTTP read timeouts are per read, so a
+  server that drips a byte a second never trips them;
+* one attempt may use at most `RetryPolicy.attempt_share` of the deadline: after a hang there is time to ask again;
+* waits between attempts have full jitter, `Retry-After` is a lower bound on them, and a wait that would pass the
+  deadline is not begun: the call fails at once with what it knows;
+* redirects are not followed, so an API key is never carried to another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import httpx2
+
+from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout
+
+T = TypeVar("T")
+
+CONNECT_S = 10.0
+"""Bound on opening a connection; a host that drops packets is found out sooner than by the attempt's share."""
+
+RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Timeouts, lock conflicts, rate limits and overload. Every other status is the server's last word."""
+
+MAX_REASON = 300
+"""Characters of a server's own message that an error quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a request is sent again."""
+
+    max_attempts: int = 5
+    """Requests for one answer, the first included."""
+    base_s: float = 0.5
+    """Upper end of the first wait; it doubles with every attempt."""
+    cap_s: float = 20.0
+    """Upper end of any wait that the server did not ask for."""
+    attempt_share: float = 0.6
+    """Share of the total deadline that one attempt may use (0 … 1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One attempt that gave no answer, as the protocol's adapter understood it."""
+
+    error: type[ModelError]
+    """What is raised if this was the last attempt."""
+    reason: str
+    """One line, without keys."""
+    retry: bool = False
+    retry_after_s: float | None = None
+    """What the server asked for; None where it did not."""
+
+
+@dataclass(slots=True)
+class Call:
+    """What one `complete` has spent and may still spend. Made by :func:`open_call`."""
+
+    deadline_s: float
+    policy: RetryPolicy
+    rng: random.Random = field(default_factory=random.Random)
+    attempts: int = 0
+    """Requests sent so far, repairs and fallbacks included."""
+    last: Failure | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def remaining_s(self) -> float:
+        return self.deadline_s - self.seconds
+
+    async def send(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T:
+        """Returns the first answer of *attempt*, which is run again after a failure that says so.
+
+        Raises the last failure's error, when it is final, when the attempts are used up, or when the next wait
+        would pass the deadline.
+        """
+        for retries in range(self.policy.max_attempts):
+            outcome = await self._bounded(attempt)
+            if not isinstance(outcome, Failure):
+                return outcome
+            self.last = outcome
+            delay_s = self._delay_s(outcome, retries)
+            if not outcome.retry or retries + 1 == self.policy.max_attempts or delay_s >= self.remaining_s:
+                raise outcome.error(self._report(outcome, delay_s))
+            await asyncio.sleep(delay_s)
+        raise ValueError(f"max_attempts must be at least 1, not {self.policy.max_attempts}")
+
+    async def _bounded(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T | Failure:
+        self.attempts += 1
+        limit_s = max(0.0, min(self.remaining_s, self.policy.attempt_share * self.deadline_s))
+        bound = asyncio.timeout(limit_s)
+        try:
+            async with bound:
+                return await attempt()
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            return Failure(ModelTimeout, f"no whole answer within {limit_s:.1f} s", retry=True)
+
+    def _delay_s(self, failure: Failure, retries: int) -> float:
+        jitter_s = self.rng.uniform(0.0, min(self.policy.cap_s, self.policy.base_s * 2**retries))
+        return jitter_s if failure.retry_after_s is None else failure.retry_after_s + min(jitter_s, self.policy.base_s)
+
+    def _report(self, failure: Failure, delay_s: float) -> str:
+        if not failure.retry:
+            return failure.reason
+        spent = f"{self.attempts} attempt{'s' if self.attempts > 1 else ''} in {self.seconds:.1f} s"
+        if delay_s < self.remaining_s:
+            return f"{failure.reason} ({spent})"
+        late = f"the next one in {delay_s:.1f} s would pass the deadline of {self.deadline_s:g} s"
+        return f"{failure.reason} ({spent}; {late})"
+
+
+@asynccontextmanager
+async def open_call(
+    deadline_s: float, policy: RetryPolicy, slots: asyncio.Semaphore | None = None
+) -> AsyncGenerator[Call]:
+    """Bounds its body by *deadline_s*, waiting for a free slot included.
+
+    Raises :class:`ModelTimeout` at the deadline; every :class:`ModelError` leaves with its attempts and seconds.
+    """
+    call = Call(deadline_s, policy)
+    bound = asyncio.timeout(deadline_s)
+    try:
+        async with bound, slots or nullcontext():
+            yield call
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        last = f"; before that: {call.last.reason}" if call.last else ""
+        message = f"no answer within the deadline of {deadline_s:g} s after {call.attempts} attempts{last}"
+        raise _stamped(ModelTimeout(message), call) from None
+    except ModelError as error:
+        raise _stamped(error, call) from None
+
+
+def _stamped(error: ModelError, call: Call) -> ModelError:
+    error.attempts = max(1, call.attempts)
+    error.seconds = call.seconds
+    return error
+
+
+def http_client() -> httpx2.AsyncClient:
+    """One connection pool for all workers of a model. Proxies of the environment are used; time is bounded above it."""
+    return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False)
+
+
+def failure_of_status(status: int, reason: str, headers: Mapping[str, str]) -> Failure:
+    """What an HTTP error status means for the call. `x-should-retry`, where a server sends it, has the last word."""
+    wish = headers.get("x-should-retry")
+    retry = wish == "true" if wish in ("true", "false") else status in RETRIED_STATUSES
+    error = ModelBusy if status == 429 or status >= 500 or retry else ModelRejected
+    return Failure(error, f"HTTP {status}: {reason}", retry, retry_after_s(headers) if retry else None)
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds the server asks to wait (RFC 9110 §10.2.3: seconds or a date), at least 0; None if it does not say."""
+    milliseconds = _seconds(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "").strip()
+    seconds = _seconds(text)
+    if seconds is not None or not text:
+        return seconds
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - (now or datetime.now(UTC))).total_seconds())
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None
+
+
+def quoted(message: str, *secrets: str) -> str:
+    """A server's message on one line, cut, and without the keys it may echo."""
+    for secret in secrets:
+        if len(secret) >= 4:
+            message = message.replace(secret, "***")
+    line = " ".join(message.split())
+    return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
