@@ -1,0 +1,412 @@
+"""Each kind of action, carried out with real input on the front tab.
+
+Pointer and keys go in through the browser, at a point that was hit-tested a moment before, so the
+page sees what it would see of a person. Only what no input can do portably (choosing an option,
+filling a date) is done by script, in the isolated world. Bounds are the session's business.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from playwright.async_api import Error as PlaywrightError
+
+from envs.actions import (
+    Action,
+    ActionResult,
+    AnswerDialog,
+    Back,
+    Click,
+    ClickAt,
+    CloseTab,
+    Drag,
+    DragAt,
+    Expand,
+    Find,
+    FocusTab,
+    Forward,
+    Goto,
+    Hover,
+    NewTab,
+    Press,
+    Scroll,
+    ScrollAt,
+    Select,
+    Status,
+    Stop,
+    Type,
+    Upload,
+    Wait,
+)
+from envs.observer import Target
+
+if TYPE_CHECKING:
+    from envs.session import BrowserSession
+
+OK = ActionResult(status=Status.OK)
+LONG_TEXT = 200
+"""Longer text goes in at once instead of key by key."""
+DRAG_STEPS = 8
+SCROLL_SHARE = 0.8
+CHOOSER_S = 3.0
+
+PREPARE = """function () {
+  const own = this.ownerDocument, tag = this.tagName, type = (this.type || '').toLowerCase();
+  const text = tag === 'TEXTAREA' || (tag === 'INPUT' && !['checkbox', 'radio', 'button', 'submit', 'reset', 'image',
+    'file', 'range', 'color', 'hidden'].includes(type));
+  if (['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color'].includes(type)) return 'value';
+  if (!text && !this.isContentEditable) return 'keys';
+  if (this.disabled) return 'disabled';
+  if (this.readOnly) return 'readonly';
+  const root = this.getRootNode();
+  if (root.activeElement !== this && !this.contains(root.activeElement)) this.focus();
+  return tag === 'TEXTAREA' || this.isContentEditable ? 'lines' : 'line';
+}"""
+
+SELECT_ALL = """function () {
+  if (this.isContentEditable) {
+    const own = this.ownerDocument, range = own.createRange(), selection = own.defaultView.getSelection();
+    range.selectNodeContents(this);
+    selection.removeAllRanges();
+    selection.addRange(range);
+    return this.textContent !== '';
+  }
+  this.select();
+  return this.value !== '';
+}"""
+
+CARET_TO_END = """function () {
+  if (this.isContentEditable) {
+    this.ownerDocument.defaultView.getSelection().selectAllChildren(this);
+    this.ownerDocument.defaultView.getSelection().collapseToEnd();
+  } else try { this.setSelectionRange(this.value.length, this.value.length); } catch { /* email, number: already there */ }
+}"""
+
+SET_VALUE = """function (value) {
+  const proto = Object.getPrototypeOf(this), setter = Object.getOwnPropertyDescriptor(proto, 'value').set;
+  setter.call(this, value);
+  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
+  this.dispatchEvent(new Event('change', {bubbles: true}));
+  return this.value === value || value === '';
+}"""
+
+CHOOSE = """function (wanted) {
+  if (this.tagName !== 'SELECT') return {status: 'wrong'};
+  if (this.disabled) return {status: 'disabled'};
+  const squeeze = text => text.replace(/\\s+/g, ' ').trim();
+  const options = [...this.options], usable = options.filter(o => !o.disabled && !o.parentNode.disabled);
+  const label = o => squeeze(o.label || o.text);
+  const tests = [o => label(o) === squeeze(wanted), o => o.value === wanted,
+    o => label(o).toLowerCase() === squeeze(wanted).toLowerCase()];
+  const option = tests.map(test => usable.find(test)).find(Boolean);
+  if (!option) return {status: 'none', options: usable.slice(0, 40).map(label), total: usable.length};
+  if (this.multiple) option.selected = true; else this.value = option.value, this.selectedIndex = option.index;
+  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
+  this.dispatchEvent(new Event('change', {bubbles: true}));
+  return {status: 'ok'};
+}"""
+
+SCROLL_PAGE = """(dx, dy) => {
+  const axis = dx ? ['scrollWidth', 'clientWidth'] : ['scrollHeight', 'clientHeight'];
+  const top = document.scrollingElement || document.documentElement;
+  const room = e => e[axis[0]] > e[axis[1]] + 1;
+  let scroller = top;
+  if (!room(top)) {
+    let best = 0;
+    for (const e of document.querySelectorAll('*')) {
+      const area = e.clientWidth * e.clientHeight;
+      if (area > best && room(e) && /auto|scroll/.test(getComputedStyle(e)[dx ? 'overflowX' : 'overflowY'])) {
+        best = area; scroller = e;
+      }
+    }
+  }
+  const before = [scroller.scrollLeft, scroller.scrollTop];
+  scroller.scrollBy({left: dx * scroller.clientWidth, top: dy * scroller.clientHeight, behavior: 'instant'});
+  return before[0] !== scroller.scrollLeft || before[1] !== scroller.scrollTop;
+}"""
+
+SCROLL_ELEMENT = """function (dx, dy) {
+  let scroller = this;
+  const room = e => dx ? e.scrollWidth > e.clientWidth + 1 : e.scrollHeight > e.clientHeight + 1;
+  while (scroller.parentElement && !(room(scroller) && scroller.clientHeight)) scroller = scroller.parentElement;
+  const before = [scroller.scrollLeft, scroller.scrollTop];
+  scroller.scrollBy({left: dx * scroller.clientWidth, top: dy * scroller.clientHeight, behavior: 'instant'});
+  return before[0] !== scroller.scrollLeft || before[1] !== scroller.scrollTop;
+}"""
+
+DIRECTIONS = {
+    "up": (0.0, -SCROLL_SHARE),
+    "down": (0.0, SCROLL_SHARE),
+    "left": (-SCROLL_SHARE, 0.0),
+    "right": (SCROLL_SHARE, 0.0),
+}
+
+
+async def perform(session: BrowserSession, action: Action) -> ActionResult:
+    """Does *action* on the front tab. Raises what Playwright raises; does not settle."""
+    match action:
+        case Click() | Hover() | Type() | Select() | Upload() | Drag():
+            return await _on_element(session, action)
+        case Scroll():
+            return await _scroll(session, action)
+        case Press() | ClickAt() | DragAt() | ScrollAt():
+            return await _input(session, action)
+        case Find() | Expand():
+            return await _look_up(session, action)
+        case Goto() | Back() | Forward():
+            return await _navigate(session, action)
+        case NewTab() | CloseTab() | FocusTab():
+            return await _tab(session, action)
+        case Wait():
+            return await _wait(session)
+        case AnswerDialog() | Stop():
+            return OK  # the session's own business
+
+
+async def _on_element(session: BrowserSession, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
+    target = await session.tabs.front.observer.resolve(action.ref)
+    if isinstance(target, ActionResult):
+        return target
+    match action:
+        case Select():
+            return await _select(target, action.option)
+        case Upload():
+            return await _upload(session, target, action.path)
+        case Type():
+            return await _type(session, target, action)
+        case _:
+            pass
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    mouse = session.page.mouse
+    match action:
+        case Click():
+            await mouse.click(point.x, point.y, button=action.button, click_count=action.count)
+        case Hover():
+            await mouse.move(point.x, point.y)
+        case Drag():
+            return await _drag_to(session, point.x, point.y, action.to_ref)
+    return OK
+
+
+async def _drag_to(session: BrowserSession, x: float, y: float, to_ref: int) -> ActionResult:
+    target = await session.tabs.front.observer.resolve(to_ref)
+    if isinstance(target, ActionResult):
+        return target
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    await _drag(session, x, y, point.x, point.y)
+    return OK
+
+
+async def _drag(session: BrowserSession, x: float, y: float, to_x: float, to_y: float) -> None:
+    mouse = session.page.mouse
+    await mouse.move(x, y)
+    await mouse.down()
+    try:
+        await mouse.move(to_x, to_y, steps=DRAG_STEPS)
+        await mouse.move(to_x, to_y)  # a second move at the end: HTML5 drag and drop needs it to accept the drop
+    finally:
+        await mouse.up()
+
+
+async def _type(session: BrowserSession, target: Target, action: Type) -> ActionResult:
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    page = session.page
+    await page.mouse.click(point.x, point.y)
+    kind = await target.call(PREPARE)
+    if kind == "disabled":
+        return ActionResult(status=Status.DISABLED, message="the field is disabled")
+    if kind == "readonly":
+        return ActionResult(status=Status.NOT_ACTIONABLE, message="the field is read-only")
+    if kind == "value":
+        if not await target.call(SET_VALUE, action.text):
+            return ActionResult(status=Status.NOT_ACTIONABLE, message="the field does not take text of this form")
+    else:
+        if kind != "keys":
+            await _place_caret(session, target, action.clear)
+        await _keys(session, action.text, many_lines=kind == "lines")
+    if action.enter:
+        await page.keyboard.press("Enter")
+    return OK
+
+
+async def _place_caret(session: BrowserSession, target: Target, clear: bool) -> None:
+    if not clear:
+        await target.call(CARET_TO_END)
+    elif await target.call(SELECT_ALL):
+        await session.page.keyboard.press("Delete")
+
+
+async def _keys(session: BrowserSession, text: str, *, many_lines: bool) -> None:
+    keyboard = session.page.keyboard
+    if not many_lines:
+        text = text.replace("\r", "").replace("\n", " ")
+    if len(text) > LONG_TEXT or "\n" in text:
+        await keyboard.insert_text(text)
+    else:
+        await keyboard.type(text)
+
+
+async def _select(target: Target, option: str) -> ActionResult:
+    answer = await target.call(CHOOSE, option)
+    match answer["status"]:
+        case "ok":
+            return OK
+        case "disabled":
+            return ActionResult(status=Status.DISABLED, message="the drop-down is disabled")
+        case "wrong":
+            return ActionResult(status=Status.NOT_ACTIONABLE, message="not a native drop-down: click it instead")
+        case _:
+            names = ", ".join(repr(str(name)[:80]) for name in answer["options"])
+            return ActionResult(status=Status.FAILED, message=f"no such option; it has {answer['total']}: {names}")
+
+
+async def _upload(session: BrowserSession, target: Target, path: str) -> ActionResult:
+    file = allowed_upload(session.settings.upload_folder, path)
+    if file is None:
+        return ActionResult(status=Status.BLOCKED, message="only files of the upload folder may be uploaded")
+    if await target.call("function () { return this.tagName === 'INPUT' && this.type === 'file'; }"):
+        await target.set_files([file])
+        return OK
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    try:
+        async with session.page.expect_file_chooser(timeout=CHOOSER_S * 1000) as chooser:
+            await session.page.mouse.click(point.x, point.y)
+        await (await chooser.value).set_files(file)
+    except PlaywrightError:
+        return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
+    return OK
+
+
+def allowed_upload(folder: Path | None, path: str) -> Path | None:
+    """The file that *path* names below *folder*, links followed; None if it is elsewhere or no file."""
+    if folder is None or "\0" in path:
+        return None
+    try:
+        root = folder.resolve(strict=True)
+        file = (root / path).resolve(strict=True)
+    except (OSError, RuntimeError):
+        return None
+    return file if file.is_relative_to(root) and file.is_file() else None
+
+
+async def _scroll(session: BrowserSession, action: Scroll) -> ActionResult:
+    dx, dy = DIRECTIONS[action.direction]
+    if action.ref is None:
+        moved = await session.tabs.front.world.call(SCROLL_PAGE, dx, dy)
+    else:
+        target = await session.tabs.front.observer.resolve(action.ref)
+        if isinstance(target, ActionResult):
+            return target
+        moved = await target.call(SCROLL_ELEMENT, dx, dy)
+    return (
+        OK if moved else ActionResult(status=Status.OK, message=f"nothing moved: it is at its {action.direction} end")
+    )
+
+
+async def _input(session: BrowserSession, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
+    page = session.page
+    match action:
+        case Press():
+            await page.keyboard.press(action.keys)
+        case ClickAt():
+            await page.mouse.click(action.x, action.y, button=action.button, click_count=action.count)
+        case DragAt():
+            await _drag(session, action.x, action.y, action.to_x, action.to_y)
+        case ScrollAt():
+            await page.mouse.move(action.x, action.y)
+            await page.mouse.wheel(action.dx, action.dy)
+    return OK
+
+
+async def _look_up(session: BrowserSession, action: Find | Expand) -> ActionResult:
+    observer = session.tabs.front.observer
+    match action:
+        case Find():
+            output = await observer.find(action.text)
+        case Expand():
+            output = await observer.expand(action.group, action.start)
+    return ActionResult(status=Status.OK, output=output)
+
+
+async def _navigate(session: BrowserSession, action: Goto | Back | Forward) -> ActionResult:
+    page, bound = session.page, session.settings.navigation_s * 1000
+    match action:
+        case Goto():
+            return await _goto(session, action.url)
+        case Back():
+            before = page.url
+            await page.go_back(timeout=bound, wait_until="domcontentloaded")
+        case Forward():
+            before = page.url
+            await page.go_forward(timeout=bound, wait_until="domcontentloaded")
+    return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
+
+
+async def _goto(session: BrowserSession, url: str) -> ActionResult:
+    absolute = full_url(url, session.page.url)
+    if not session.allowed(absolute) or absolute == "":
+        return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
+    try:
+        await _open(session, absolute)
+    except PlaywrightError as error:
+        if "interrupted" not in str(error):
+            raise
+        await _open(session, absolute)  # after a failed navigation Chromium may interrupt the next one, once
+    return OK
+
+
+async def _open(session: BrowserSession, url: str) -> None:
+    await session.page.goto(url, timeout=session.settings.navigation_s * 1000, wait_until="domcontentloaded")
+
+
+def full_url(url: str, current: str) -> str:
+    """*url* as a person would type it into the address bar: relative to *current*, or https if no scheme is given."""
+    text = url.strip()
+    if text.startswith(("/", "?", "#")) and current.startswith("http"):
+        return urljoin(current, text)
+    head = text.partition(":")[0]
+    named = ":" in text and "." not in head and "/" not in head and not text.partition(":")[2][:1].isdigit()
+    return text if named or not text else f"https://{text}"
+
+
+async def _tab(session: BrowserSession, action: NewTab | CloseTab | FocusTab) -> ActionResult:
+    tabs = session.tabs
+    match action:
+        case NewTab():
+            if len(tabs.all) >= session.settings.max_tabs:
+                return ActionResult(status=Status.FAILED, message=f"{len(tabs.all)} tabs are open: close one first")
+            await tabs.open()
+        case CloseTab():
+            session.dialogs.forget(session.page)
+            await tabs.close(tabs.front)
+        case FocusTab():
+            if action.index >= len(tabs.all):
+                return ActionResult(status=Status.FAILED, message=f"there are {len(tabs.all)} tabs")
+            tabs.focus(tabs.all[action.index])
+            await session.page.bring_to_front()
+    return OK
+
+
+async def _wait(session: BrowserSession) -> ActionResult:
+    """Gives the page time to begin something; the settling that follows waits for its end."""
+    most = int(session.settings.settle.max_s * 500)
+    changed = await session.tabs.front.world.call(FIRST_CHANGE, most)
+    return OK if changed else ActionResult(status=Status.OK, message="nothing changed")
+
+
+FIRST_CHANGE = """most => new Promise(done => {
+  const end = changed => { observer.disconnect(); clearTimeout(timer); done(changed); };
+  const observer = new MutationObserver(() => end(true));
+  const timer = setTimeout(() => end(false), most);
+  observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+})"""

@@ -1,0 +1,359 @@
+"""One isolated browser context: what the agent sees of it and everything it may do in it.
+
+Guarantees:
+  - `observe` and `execute` never raise for what a page can do, and end within
+    `observe.timeout_s` and `step_deadline_s` plus a few seconds. A page that does not answer is
+    closed and replaced by a blank one, which the note or status says.
+  - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
+    allowed is taken back, whatever brought it there.
+  - The text of a `type` action appears in no message, log or exception.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
+from urllib.parse import urlsplit
+
+from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Error as PlaywrightError
+
+from envs import acting
+from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
+from envs.dialogs import Dialogs, Interruption
+from envs.downloads import Downloads
+from envs.errors import PageCrashed, PageHung
+from envs.observation import Observation
+from envs.record import storable
+from envs.settings import SessionSettings
+from envs.settle import Traffic, settle
+from envs.tabs import OpenTab, Tabs
+
+T = TypeVar("T")
+BLANK = "about:blank"
+ERROR_PAGE = "chrome-error:"
+BACK_S = 3.0
+CLOSE_S = 5.0
+
+
+class Boundary(Protocol):
+    """What a session needs of the allowlist proxy."""
+
+    @property
+    def server(self) -> str:
+        """The proxy's URL."""
+        ...
+
+    @property
+    def blocked(self) -> Sequence[str]:
+        """Origins refused so far, oldest first; only ever grows."""
+        ...
+
+    def allows(self, url: str) -> bool:
+        """May the run speak to this http or https URL?"""
+        ...
+
+
+class Interrupted(Exception):
+    """A call into the page was overtaken by a dialog, a crash or a flood of dialogs."""
+
+    def __init__(self, kind: Interruption, page: Page) -> None:
+        super().__init__(kind)
+        self.kind: Interruption = kind
+        self.page = page
+
+
+class BrowserSession:
+    """Made by :meth:`envs.chromium.Chromium.session`; used by one task at a time."""
+
+    def __init__(self, context: BrowserContext, settings: SessionSettings, boundary: Boundary, folder: Path) -> None:
+        self.context = context
+        self.settings = settings
+        self.boundary = boundary
+        self.traffic = Traffic(context)
+        self.dialogs = Dialogs(settings.dialogs, self._interrupt)
+        self.downloads = Downloads(folder, settings.max_download_bytes)
+        self.tabs = Tabs(context, settings, self._tab_opened)
+        self._interruption: asyncio.Future[Interrupted] | None = None
+        self._held: asyncio.Task[ActionResult] | None = None
+        """The action that an open dialog keeps from returning."""
+        self._notes: list[str] = []
+        context.on("page", self.tabs.arrived)
+        context.on("dialog", self.dialogs.arrived)
+
+    @classmethod
+    async def open(cls, browser: Browser, settings: SessionSettings, boundary: Boundary, folder: Path) -> Self:
+        """A new context with one blank tab. Raises PlaywrightError if the browser is dead."""
+        place = settings.geolocation
+        context = await browser.new_context(
+            viewport={"width": settings.viewport.width, "height": settings.viewport.height},
+            locale=settings.locale,
+            timezone_id=settings.timezone,
+            geolocation={"latitude": place.latitude, "longitude": place.longitude} if place else None,
+            permissions=["geolocation"] if place else [],
+            storage_state=settings.storage_state,
+            accept_downloads=True,
+            service_workers="block",
+            proxy={"server": boundary.server},
+        )
+        session = cls(context, settings, boundary, folder)
+        await session.tabs.open()
+        return session
+
+    @property
+    def page(self) -> Page:
+        """The front tab's page."""
+        return self.tabs.front.page
+
+    @property
+    def url(self) -> str:
+        """Canonical URL of the front tab, as the browser has it."""
+        return storable(self.page.url)
+
+    @property
+    def alive(self) -> bool:
+        browser = self.context.browser
+        return browser is not None and browser.is_connected()
+
+    async def observe(self, *, screenshot: bool = False) -> Observation:
+        """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
+        try:
+            await self.tabs.ensure()
+            await self._enforce()
+            if self.dialogs.open is None:
+                return await self._look(screenshot)
+        except Interrupted as interrupted:
+            await self._after(interrupted)
+        except (PageHung, TimeoutError):
+            await self._replace("the page did not answer in time and was closed")
+        except (PageCrashed, PlaywrightError):
+            await self._replace("the page crashed and was closed")
+        if self.dialogs.open is not None:
+            return self._blocked_view()
+        return await self._look_or_blank()
+
+    async def execute(self, action: Action) -> ActionResult:
+        """Does one action and waits for the page to settle."""
+        started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened
+        self.dialogs.drain()
+        try:
+            result = await self._perform(action)
+        except TimeoutError:
+            await self._replace("the page did not answer in time and was closed")
+            result = ActionResult(status=Status.TIMEOUT, message=self._notes[-1])
+        except Interrupted as interrupted:
+            result = await self._after(interrupted)
+        except PlaywrightError as error:
+            result = await self._playwright_failed(action, error)
+        refused = await self._enforce()
+        if refused and result.ok:
+            result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
+        return self._complete(result, time.monotonic() - started, blocked, opened)
+
+    async def run(self, call: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Awaits a call into the page; raises TimeoutError after *seconds*, Interrupted if it is overtaken."""
+        task = asyncio.ensure_future(call)
+        try:
+            return await self._race(task, seconds)
+        finally:
+            task.cancel()
+
+    async def save_storage(self, path: Path) -> None:
+        """Writes cookies and local storage as Playwright's storage state. Raises PlaywrightError, TimeoutError."""
+        async with asyncio.timeout(self.settings.observe.timeout_s):
+            await self.context.storage_state(path=path)
+
+    async def close(self) -> None:
+        """Closes the context; safe to call twice."""
+        if self._held is not None:
+            self._held.cancel()
+        await self.downloads.close()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.context.close()
+        except (PlaywrightError, TimeoutError):
+            return  # the browser is dead, or the context hangs and goes with it
+
+    def allowed(self, url: str) -> bool:
+        """May a tab show this URL? Only http and https of allowed origins, the blank page and error pages."""
+        if url in ("", BLANK) or url.startswith(ERROR_PAGE):
+            return True
+        return urlsplit(url).scheme in ("http", "https") and self.boundary.allows(url)
+
+    async def _perform(self, action: Action) -> ActionResult:
+        if isinstance(action, Stop):
+            return ActionResult(status=Status.STOPPED)
+        if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
+            return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
+        await self.tabs.ensure()
+        deadline = time.monotonic() + self.settings.step_deadline_s
+        if isinstance(action, AnswerDialog):
+            result = await self._answer(action, deadline)
+        else:
+            self.traffic.forget()
+            self._held = asyncio.ensure_future(acting.perform(self, action))
+            result = await self._race(self._held, deadline - time.monotonic())
+        self._held = None
+        if result.ok:
+            await self._settle(deadline)
+        return result
+
+    async def _answer(self, action: AnswerDialog, deadline: float) -> ActionResult:
+        held = self._held
+        report = await self.dialogs.answer(action.accept, action.text)
+        if report is None:
+            return ActionResult(status=Status.FAILED, message="no dialog is open")
+        if held is not None and not held.done():
+            await self._race(held, deadline - time.monotonic())
+        return ActionResult(status=Status.OK, message=f"the {report.type} dialog was {report.answer}")
+
+    async def _settle(self, deadline: float) -> None:
+        await self.tabs.ensure()
+        front = self.tabs.front
+        bound = min(self.settings.settle.max_s, max(0.0, deadline - time.monotonic()))
+        limits = self.settings.settle.model_copy(update={"max_s": bound})
+        await self.run(settle(front.page, front.world, self.traffic, limits), bound + 1.0)
+        await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
+
+    async def _race(self, task: asyncio.Task[T], seconds: float) -> T:
+        self._interruption = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait({task, self._interruption}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if self._interruption.done():
+                raise self._interruption.result()
+            if not task.done():
+                task.cancel()
+                raise TimeoutError
+            return task.result()
+        finally:
+            self._interruption.cancel()
+            self._interruption = None
+
+    def _interrupt(self, kind: Interruption, page: Page) -> None:
+        if self._interruption is not None and not self._interruption.done():
+            self._interruption.set_result(Interrupted(kind, page))
+
+    async def _after(self, interrupted: Interrupted) -> ActionResult:
+        """What an overtaken action comes to."""
+        if interrupted.kind == "dialog":
+            return ActionResult(status=Status.OK, message="a dialog opened and blocks the page: answer it")
+        tab = self.tabs.of(interrupted.page)
+        if interrupted.kind == "crash":
+            await self._replace("the page crashed and was closed", tab)
+            return ActionResult(status=Status.CRASHED, message=self._notes[-1])
+        await self._replace("the page opened dialogs without end and was closed", tab)
+        return ActionResult(status=Status.TIMEOUT, message=self._notes[-1])
+
+    async def _playwright_failed(self, action: Action, error: PlaywrightError) -> ActionResult:
+        if not self.alive:
+            return ActionResult(status=Status.CRASHED, message="the browser died")
+        if self.tabs.all and self.tabs.front.crashed:
+            await self._replace("the page crashed and was closed")
+            return ActionResult(status=Status.CRASHED, message=self._notes[-1])
+        reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
+        return ActionResult(status=Status.FAILED, message=reason)
+
+    def _complete(self, result: ActionResult, seconds: float, blocked: int, opened: int) -> ActionResult:
+        kept, refused = self.downloads.drain()
+        origins = tuple(dict.fromkeys(self.boundary.blocked[blocked:]))
+        message = "; ".join(filter(None, (result.message, *refused)))
+        return result.model_copy(
+            update={
+                "message": storable(message),
+                "url": self.url if self.tabs.all else BLANK,
+                "dialogs": self.dialogs.drain(),
+                "downloads": kept,
+                "new_tabs": self.tabs.opened - opened,
+                "blocked_requests": origins,
+                "seconds": seconds,
+            }
+        )
+
+    async def _look(self, screenshot: bool) -> Observation:
+        front = self.tabs.front
+        tabs = await self.tabs.listing()
+        look = front.observer.observe(screenshot=screenshot, tabs=tabs)
+        seen = await self.run(look, self.settings.observe.timeout_s + 1.0)
+        notes, self._notes = self._notes, []
+        return dataclasses.replace(seen, note="; ".join(filter(None, (*notes, seen.note)))) if notes else seen
+
+    async def _look_or_blank(self) -> Observation:
+        try:
+            return await self._look(False)
+        except (PageHung, PageCrashed, PlaywrightError, TimeoutError, Interrupted):
+            return self._blocked_view()
+
+    def _blocked_view(self) -> Observation:
+        """What can be said of a page without calling into it."""
+        dialog = self.dialogs.open
+        url = self.url if self.tabs.all else BLANK
+        notes, self._notes = self._notes, []
+        said = f"{url}\n{dialog.type}\n{dialog.message}" if dialog else url
+        view = self.settings.viewport
+        return Observation(
+            url=url,
+            title="",
+            text="",
+            elements=(),
+            tabs=(),
+            digest=hashlib.sha256(said.encode()).hexdigest()[:16],
+            viewport=(view.width, view.height),
+            scroll=(0, 0),
+            controls_total=0,
+            dialog=dialog,
+            note="; ".join(notes),
+        )
+
+    async def _replace(self, why: str, tab: OpenTab | None = None) -> None:
+        """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
+        self._notes.append(why)
+        doomed = tab or (self.tabs.front if self.tabs.all else None)
+        try:
+            if doomed is not None:
+                self.dialogs.forget(doomed.page)
+                await self.tabs.close(doomed)
+            await self.tabs.ensure()
+        except (PlaywrightError, TimeoutError):
+            self._notes.append("the browser died")
+
+    async def _enforce(self) -> list[str]:
+        """Takes back every tab that shows what is not allowed; returns the URLs found there."""
+        found: list[str] = []
+        for tab in tuple(self.tabs.all):
+            url = tab.page.url
+            if self.allowed(url):
+                continue
+            found.append(url)
+            if len(self.tabs.all) > 1 or not await self._step_back(tab):
+                await self._replace(_refusal([url]), tab)
+        return found
+
+    async def _step_back(self, tab: OpenTab) -> bool:
+        try:
+            async with asyncio.timeout(BACK_S):
+                await tab.page.go_back(wait_until="commit", timeout=BACK_S * 1000)
+        except (PlaywrightError, TimeoutError):
+            return False
+        return self.allowed(tab.page.url) and tab.page.url != BLANK
+
+    def _tab_opened(self, tab: OpenTab) -> None:
+        def crashed(page: Page) -> None:
+            tab.crashed = True
+            self._interrupt("crash", page)
+
+        tab.page.on("crash", crashed)
+        tab.page.on("download", self.downloads.arrived)
+
+
+def _refusal(urls: Sequence[str]) -> str:
+    return f"not allowed, taken back: {', '.join(storable(u)[:200] for u in urls)}"
+
+
+def _reason(error: PlaywrightError) -> str:
+    """The first line of Playwright's message, without its call log."""
+    return storable(str(error).splitlines()[0][:300]) if str(error) else type(error).__name__
