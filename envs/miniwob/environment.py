@@ -1,0 +1,95 @@
+"""One worker's MiniWoB++: a single page in one browser session, played one episode after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from envs.actions import Action, ActionResult, Status
+from envs.errors import ResetFailed
+from envs.miniwob.catalog import category
+from envs.miniwob.harness import Harness
+from envs.miniwob.milestones import MILESTONES, Tracker
+from envs.miniwob.pages import PageServer
+from envs.miniwob.state import PageState
+from envs.observation import Observation
+from envs.session import BrowserSession
+from envs.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskRef
+
+
+class MiniwobEnvironment:
+    """Plays episodes in *session*. The state lives in the page, so a killed episode is replayed from its seed."""
+
+    restore: Restore = "replay"
+
+    def __init__(self, session: BrowserSession, server: PageServer) -> None:
+        self._session = session
+        self._server = server
+        self._harness: Harness | None = None
+        self._tracker: Tracker | None = None
+        self._state: PageState | None = None
+
+    async def reset(self, task: TaskRef) -> EpisodeStart:
+        harness = self._fresh_harness()
+        instruction = await harness.start(task.name, task.seed)
+        self._state = await harness.state()
+        self._tracker = Tracker(MILESTONES.get(task.name, ()), instruction, self._state)
+        return EpisodeStart(instruction=instruction, category=category(task.name), milestones=self._tracker.milestones)
+
+    async def observe(self, *, screenshot: bool = False) -> Observation:
+        return await self._session.observe(screenshot=screenshot)
+
+    async def execute(self, action: Action) -> ActionResult:
+        self._state = None
+        result = await self._session.execute(action)
+        if self._tracker is not None and self._tracker.milestones:
+            await self.check_milestones()  # a lasting milestone must be seen while its page is up
+        return result
+
+    async def done(self) -> bool:
+        return (await self._look()).done
+
+    async def score(self, answer: str | None) -> Score | None:
+        """The benchmark's verdict. Success is the full reward: partial rewards count as failure and are kept."""
+        state = await self._look()
+        if not state.done:
+            return Score(status="failure", reward=0.0, evidence="the benchmark has not ended the episode")
+        reason = f": {state.reason}" if state.reason else ""
+        return Score(
+            status="success" if state.won else "failure",
+            reward=max(0.0, min(1.0, state.reward)),
+            evidence=f"raw reward {state.reward:g}{reason}",
+        )
+
+    async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
+        if self._tracker is None or not self._tracker.milestones:
+            return None
+        return self._tracker.check(await self._look())
+
+    async def save_state(self, folder: Path) -> None:
+        """Nothing is kept: the seed and the committed actions are the state."""
+
+    async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
+        """Starts the same seed again and re-executes *committed*, each after an observation as it was the first time."""
+        start = await self.reset(task)
+        for number, action in enumerate(committed, 1):
+            await self.observe()
+            result = await self.execute(action)
+            if result.status in (Status.CRASHED, Status.TIMEOUT):
+                raise ResetFailed(f"{task.id}: replaying action {number} ended as {result.status}: {result.message}")
+        return start
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _look(self) -> PageState:
+        if self._state is None:
+            self._state = await self._fresh_harness().state()
+        return self._state
+
+    def _fresh_harness(self) -> Harness:
+        """The harness of the front page; a new one if the session has replaced a hung or crashed page."""
+        page = self._session.page
+        if self._harness is None or self._harness.page is not page:
+            self._harness = Harness(page, self._server)
+        return self._harness

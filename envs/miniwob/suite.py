@@ -1,0 +1,72 @@
+"""MiniWoB++ as a suite: every task page of the installed `miniwob` package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Self
+
+from envs.chromium import Chromium
+from envs.miniwob.catalog import category
+from envs.miniwob.environment import MiniwobEnvironment
+from envs.miniwob.harness import HIDDEN
+from envs.miniwob.milestones import MILESTONES
+from envs.miniwob.pages import PageServer, html_root, task_names
+from envs.settings import SessionSettings, Viewport
+from envs.tasks import TaskInfo
+
+VIEWPORT = Viewport(width=500, height=500)
+"""The task area is 160×210 CSS pixels; some tasks open lists and calendars below it."""
+
+
+class MiniwobSuite:
+    """Task names are the page names without `.html`, seeds are whatever `Math.seedrandom` takes: any integer.
+
+    One loopback page server serves all workers. *settings* is the run's; its viewport and hidden parts are set here.
+    Raises BadInput if the `miniwob` package is not installed.
+    """
+
+    name = "miniwob"
+
+    def __init__(self, chromium: Chromium, folder: Path, settings: SessionSettings | None = None) -> None:
+        root = html_root()
+        self._chromium = chromium
+        self._folder = folder
+        self._settings = episode_settings(settings or SessionSettings())
+        self._names = task_names(root)
+        self._server = PageServer(root).start()
+        self._numbers = count(1)
+
+    def tasks(self) -> Sequence[TaskInfo]:
+        return [
+            TaskInfo(
+                name=name,
+                category=category(name),
+                has_checker=True,
+                milestones=max((len(form.specs) for form in MILESTONES.get(name, ())), default=0),
+            )
+            for name in self._names
+        ]
+
+    async def environment(self) -> MiniwobEnvironment:
+        folder = self._folder / f"miniwob-{next(self._numbers)}"
+        session = await self._chromium.session(self._settings, self._server, folder)
+        return MiniwobEnvironment(session, self._server)
+
+    async def close(self) -> None:
+        self._server.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def episode_settings(settings: SessionSettings) -> SessionSettings:
+    """*settings* with the viewport of the benchmark and its furniture hidden from the observation."""
+    skip = ", ".join(filter(None, (settings.observe.skip, HIDDEN)))
+    return settings.model_copy(
+        update={"viewport": VIEWPORT, "observe": settings.observe.model_copy(update={"skip": skip})}
+    )
