@@ -1,0 +1,261 @@
+"""A real HTTP server on loopback that speaks the OpenAI and the Gemini protocol, and misbehaves by script.
+
+    async with misbehaving_server([Status(429, retry_after="0"), Reply("hello")]) as server:
+        model = OpenAIChat("m", base_url=server.openai_url)
+        ...
+        assert len(server.requests) == 2
+
+Each request takes the next act of the script; a callable decides by the request instead. When the script is used up
+the server answers 418, which no client retries: a test that sends more than it says fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+from aiohttp import web
+
+Protocol = Literal["openai", "gemini"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer of the protocol that was asked."""
+
+    text: str = "ok"
+    finish: Literal["stop", "length", "content_filter"] = "stop"
+    refusal: str | None = None
+    """OpenAI's `refusal`; a blocked prompt in Gemini's protocol."""
+    tokens_in: int = 100
+    tokens_cached: int = 0
+    tokens_out: int = 10
+    tokens_thinking: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+    """More keys of the first choice (`token_ids`, `logprobs`)."""
+    extra_top: dict[str, Any] = field(default_factory=dict)
+    """More keys of the body (`prompt_token_ids`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An error in the protocol's own form."""
+
+    status: int
+    message: str = "scripted error"
+    retry_after: str | None = None
+    param: str | None = None
+    code: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Never answers, not even headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drip:
+    """Good headers, then one byte of white space at a time for ever."""
+
+    every_s: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """Headers promise a whole answer, half of it comes, the connection closes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The connection closes before any header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Exactly this body."""
+
+    text: str
+    content_type: str = "application/json"
+    status: int = 200
+
+
+Act = Reply | Status | Hang | Drip | CutOff | Close | Body
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request as it arrived."""
+
+    protocol: Protocol
+    path: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    raw: bytes
+    at: float
+    """`time.monotonic()`."""
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+
+Script = Iterable[Act] | Callable[[Received], Act]
+
+
+class MisbehavingServer:
+    """Started by :func:`misbehaving_server`."""
+
+    def __init__(self, script: Script) -> None:
+        self.requests: list[Received] = []
+        self.port = 0
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.stopping = asyncio.Event()
+        acts = iter(()) if callable(script) else iter(script)
+        self._act: Callable[[Received], Act] = (
+            script if callable(script) else lambda _: next(acts, Status(418, "the script is used up"))
+        )
+
+    @property
+    def openai_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def gemini_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        protocol: Protocol = "gemini" if "generateContent" in request.path else "openai"
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        received = Received(protocol, request.path, headers, await request.read(), time.monotonic())
+        self.requests.append(received)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return await self._perform(self._act(received), received, request)
+        finally:
+            self.in_flight -= 1
+
+    async def _perform(self, act: Act, received: Received, request: web.Request) -> web.StreamResponse:
+        match act:
+            case Reply():
+                await asyncio.sleep(0)
+                return web.json_response(answer_body(act, received.protocol))
+            case Status():
+                return _status(act, received.protocol)
+            case Body(text, content_type, status):
+                return web.Response(text=text, content_type=content_type, status=status)
+            case Hang():
+                await self.stopping.wait()
+                return web.Response(status=503)
+            case Drip(every_s):
+                return await self._drip(request, every_s)
+            case CutOff():
+                return await _cut_off(request, received.protocol)
+            case Close():
+                _drop(request)
+                return web.Response()
+            case _:
+                assert_never(act)
+
+    async def _drip(self, request: web.Request, every_s: float) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        try:
+            while not self.stopping.is_set():
+                await response.write(b" ")
+                await asyncio.sleep(every_s)
+        except ConnectionResetError:
+            pass
+        return response
+
+
+@asynccontextmanager
+async def misbehaving_server(script: Script) -> AsyncIterator[MisbehavingServer]:
+    """The server on a free port of 127.0.0.1; at exit nothing of it is left running."""
+    server = MisbehavingServer(script)
+    app = web.Application(client_max_size=64 * 1024 * 1024)
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    server.port = runner.addresses[0][1]
+    try:
+        yield server
+    finally:
+        server.stopping.set()
+        await runner.cleanup()
+
+
+def answer_body(reply: Reply, protocol: Protocol) -> dict[str, Any]:
+    """A whole answer in *protocol*."""
+    return _openai_body(reply) if protocol == "openai" else _gemini_body(reply)
+
+
+def _openai_body(reply: Reply) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish, "logprobs": None, **reply.extra}],
+        "usage": {
+            "prompt_tokens": reply.tokens_in,
+            "completion_tokens": reply.tokens_out + reply.tokens_thinking,
+            "total_tokens": reply.tokens_in + reply.tokens_out + reply.tokens_thinking,
+            "prompt_tokens_details": {"cached_tokens": reply.tokens_cached},
+            "completion_tokens_details": {"reasoning_tokens": reply.tokens_thinking},
+        },
+        **reply.extra_top,
+    }
+
+
+def _gemini_body(reply: Reply) -> dict[str, Any]:
+    if reply.refusal is not None:
+        return {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": reply.tokens_in}}
+    finish = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}[reply.finish]
+    parts: list[dict[str, Any]] = [{"text": reply.text}]
+    if reply.tokens_thinking:
+        parts.insert(0, {"text": "let me think", "thought": True})
+    return {
+        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": finish, **reply.extra}],
+        "usageMetadata": {
+            "promptTokenCount": reply.tokens_in,
+            "cachedContentTokenCount": reply.tokens_cached,
+            "candidatesTokenCount": reply.tokens_out,
+            "thoughtsTokenCount": reply.tokens_thinking,
+        },
+        **reply.extra_top,
+    }
+
+
+def _status(act: Status, protocol: Protocol) -> web.Response:
+    headers = dict(act.headers)
+    if act.retry_after is not None:
+        headers["Retry-After"] = act.retry_after
+    error: dict[str, Any] = {"message": act.message, "type": "scripted", "param": act.param, "code": act.code}
+    if protocol == "gemini":
+        error = {"message": act.message, "code": act.status, "status": act.code or "SCRIPTED"}
+    return web.json_response({"error": error}, status=act.status, headers=headers)
+
+
+async def _cut_off(request: web.Request, protocol: Protocol) -> web.StreamResponse:
+    whole = json.dumps(answer_body(Reply("a whole answer"), protocol)).encode()
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(whole))})
+    await response.prepare(request)
+    await response.write(whole[: len(whole) // 2])
+    _drop(request)
+    return response
+
+
+def _drop(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.close()
