@@ -41,6 +41,7 @@ from envs.actions import (
     Wait,
 )
 from envs.observer import Target
+from envs.settle import first_change
 
 if TYPE_CHECKING:
     from envs.session import BrowserSession
@@ -399,14 +400,5 @@ async def _tab(session: BrowserSession, action: NewTab | CloseTab | FocusTab) ->
 
 async def _wait(session: BrowserSession) -> ActionResult:
     """Gives the page time to begin something; the settling that follows waits for its end."""
-    most = int(session.settings.settle.max_s * 500)
-    changed = await session.tabs.front.world.call(FIRST_CHANGE, most)
+    changed = await first_change(session.tabs.front.world, session.settings.settle.max_s / 2)
     return OK if changed else ActionResult(status=Status.OK, message="nothing changed")
-
-
-FIRST_CHANGE = """most => new Promise(done => {
-  const end = changed => { observer.disconnect(); clearTimeout(timer); done(changed); };
-  const observer = new MutationObserver(() => end(true));
-  const timer = setTimeout(() => end(false), most);
-  observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-})"""

@@ -6,6 +6,7 @@ it shares only the DOM with the page. None of these calls is bounded by itself: 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -13,22 +14,30 @@ from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
 WORLD = "mira"
+NO_CONTEXT = "Cannot find context"
+"""Chromium's words for a world that went away with its document: the call was not begun."""
 
 
 class Isolated:
-    """The isolated world of a page's top document; made anew after each navigation."""
+    """The isolated world of a page's top document, made anew after each navigation."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._cdp: CDPSession | None = None
+        self._opening = asyncio.Lock()
         self._frame = ""
         self._context: int | None = None
+        self._loaded = asyncio.Event()
+        self._loaded.set()
 
-    async def cdp(self) -> CDPSession:
-        """This page's DevTools session (one for the life of the page)."""
-        if self._cdp is None:
-            self._cdp = await self._page.context.new_cdp_session(self._page)
-        return self._cdp
+    @property
+    def loading(self) -> bool:
+        """A navigation of the top document was asked for or is under way."""
+        return not self._loaded.is_set()
+
+    async def loaded(self) -> None:
+        """Returns when no navigation is under way."""
+        await self._loaded.wait()
 
     async def call(self, function: str, *args: object) -> Any:
         """The JSON value (awaited) of `function(...args)`. Raises PlaywrightError if the document goes away."""
@@ -36,20 +45,20 @@ class Isolated:
         try:
             return await self._evaluate(expression)
         except PlaywrightError as error:
-            if "Cannot find context" not in str(error) and "uniqueContextId" not in str(error):
+            if NO_CONTEXT not in str(error):
                 raise
-            self._context = None  # the document was replaced since the last call: nothing has run yet
+            self._context = None
             return await self._evaluate(expression)
 
-    async def target(self) -> tuple[str, str]:
-        """(title, url) as the browser knows them: answered even when the page itself hangs."""
-        info = (await (await self.cdp()).send("Target.getTargetInfo"))["targetInfo"]
-        return str(info["title"]), str(info["url"])
+    async def title(self) -> str:
+        """The page's title as the browser knows it: answered even when the page itself hangs."""
+        return str((await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]["title"])
 
     async def _evaluate(self, expression: str) -> Any:
-        cdp = await self.cdp()
+        cdp = await self._session()
         if self._context is None:
-            self._context = await self._make_world(cdp)
+            made = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
+            self._context = int(made["executionContextId"])
         answer = await cdp.send(
             "Runtime.evaluate",
             {"expression": expression, "contextId": self._context, "awaitPromise": True, "returnByValue": True},
@@ -58,9 +67,29 @@ class Isolated:
             raise PlaywrightError(f"page script failed: {answer['exceptionDetails'].get('text', '')}")
         return answer["result"].get("value")
 
-    async def _make_world(self, cdp: CDPSession) -> int:
-        if not self._frame:
-            tree = await cdp.send("Page.getFrameTree")
-            self._frame = tree["frameTree"]["frame"]["id"]
-        made = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
-        return int(made["executionContextId"])
+    async def _session(self) -> CDPSession:
+        """This page's DevTools session: one for the life of the page."""
+        async with self._opening:
+            if self._cdp is None:
+                cdp = await self._page.context.new_cdp_session(self._page)
+                tree = await cdp.send("Page.getFrameTree")
+                self._frame = tree["frameTree"]["frame"]["id"]
+                cdp.on("Page.frameRequestedNavigation", self._begins)
+                cdp.on("Page.frameStartedLoading", self._begins)
+                cdp.on("Page.frameNavigated", self._navigated)
+                cdp.on("Page.frameStoppedLoading", self._ends)
+                await cdp.send("Page.enable")
+                self._cdp = cdp
+            return self._cdp
+
+    def _begins(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._frame:
+            self._loaded.clear()
+
+    def _ends(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._frame:
+            self._loaded.set()
+
+    def _navigated(self, event: dict[str, Any]) -> None:
+        if event["frame"]["id"] == self._frame:
+            self._context = None  # the old document's world: its id would only cost a failed call

@@ -62,10 +62,10 @@ class Boundary(Protocol):
 class Interrupted(Exception):
     """A call into the page was overtaken by a dialog, a crash or a flood of dialogs."""
 
-    def __init__(self, kind: Interruption, page: Page) -> None:
+    def __init__(self, kind: Interruption, tab: OpenTab) -> None:
         super().__init__(kind)
         self.kind: Interruption = kind
-        self.page = page
+        self.tab = tab
 
 
 class BrowserSession:
@@ -80,6 +80,8 @@ class BrowserSession:
         self.downloads = Downloads(folder, settings.max_download_bytes)
         self.tabs = Tabs(context, settings, self._tab_opened)
         self._interruption: asyncio.Future[Interrupted] | None = None
+        self._unmet: Interrupted | None = None
+        """What happened while no call was under way: the next call meets it."""
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
         self._notes: list[str] = []
@@ -140,6 +142,7 @@ class BrowserSession:
     async def execute(self, action: Action) -> ActionResult:
         """Does one action and waits for the page to settle."""
         started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened
+        acted = self.tabs.front if self.tabs.all else None
         self.dialogs.drain()
         try:
             result = await self._perform(action)
@@ -149,7 +152,7 @@ class BrowserSession:
         except Interrupted as interrupted:
             result = await self._after(interrupted)
         except PlaywrightError as error:
-            result = await self._playwright_failed(action, error)
+            result = await self._playwright_failed(action, acted, error)
         refused = await self._enforce()
         if refused and result.ok:
             result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
@@ -161,7 +164,7 @@ class BrowserSession:
         try:
             return await self._race(task, seconds)
         finally:
-            task.cancel()
+            _let_go(task)
 
     async def save_storage(self, path: Path) -> None:
         """Writes cookies and local storage as Playwright's storage state. Raises PlaywrightError, TimeoutError."""
@@ -170,8 +173,7 @@ class BrowserSession:
 
     async def close(self) -> None:
         """Closes the context; safe to call twice."""
-        if self._held is not None:
-            self._held.cancel()
+        self._drop_held()
         await self.downloads.close()
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -195,22 +197,46 @@ class BrowserSession:
         if isinstance(action, AnswerDialog):
             result = await self._answer(action, deadline)
         else:
-            self.traffic.forget()
-            self._held = asyncio.ensure_future(acting.perform(self, action))
-            result = await self._race(self._held, deadline - time.monotonic())
-        self._held = None
+            result = await self._begin(action, deadline)
         if result.ok:
             await self._settle(deadline)
         return result
 
+    async def _begin(self, action: Action, deadline: float) -> ActionResult:
+        self._drop_held()
+        self.traffic.forget()
+        self._held = asyncio.ensure_future(acting.perform(self, action))
+        try:
+            result = await self._race(self._held, deadline - time.monotonic())
+        except Interrupted as interrupted:
+            if interrupted.kind == "dialog":
+                raise  # the task stays: it goes on when the dialog is answered
+            self._drop_held()
+            raise
+        except BaseException:
+            self._drop_held()
+            raise
+        self._held = None
+        return result
+
     async def _answer(self, action: AnswerDialog, deadline: float) -> ActionResult:
-        held = self._held
         report = await self.dialogs.answer(action.accept, action.text)
         if report is None:
             return ActionResult(status=Status.FAILED, message="no dialog is open")
-        if held is not None and not held.done():
-            await self._race(held, deadline - time.monotonic())
-        return ActionResult(status=Status.OK, message=f"the {report.type} dialog was {report.answer}")
+        message = f"the {report.type} dialog was {report.answer}"
+        if self._held is None:
+            return ActionResult(status=Status.OK, message=message)
+        try:
+            result = await self._race(self._held, deadline - time.monotonic())
+        except PlaywrightError:
+            result = ActionResult(status=Status.OK)  # e.g. a navigation that the dialog was asked to prevent
+        self._held = None
+        return result.model_copy(update={"message": "; ".join(filter(None, (message, result.message)))})
+
+    def _drop_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            _let_go(held)
 
     async def _settle(self, deadline: float) -> None:
         await self.tabs.ensure()
@@ -221,13 +247,15 @@ class BrowserSession:
         await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
 
     async def _race(self, task: asyncio.Task[T], seconds: float) -> T:
+        if self._unmet is not None:
+            unmet, self._unmet = self._unmet, None
+            raise unmet
         self._interruption = asyncio.get_running_loop().create_future()
         try:
             await asyncio.wait({task, self._interruption}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if self._interruption.done():
                 raise self._interruption.result()
             if not task.done():
-                task.cancel()
                 raise TimeoutError
             return task.result()
         finally:
@@ -235,26 +263,31 @@ class BrowserSession:
             self._interruption = None
 
     def _interrupt(self, kind: Interruption, page: Page) -> None:
+        tab = self.tabs.of(page)
+        if tab is None:
+            return  # its page is closing
         if self._interruption is not None and not self._interruption.done():
-            self._interruption.set_result(Interrupted(kind, page))
+            self._interruption.set_result(Interrupted(kind, tab))
+        elif kind != "dialog":  # an open dialog needs no memory
+            self._unmet = Interrupted(kind, tab)
 
     async def _after(self, interrupted: Interrupted) -> ActionResult:
         """What an overtaken action comes to."""
         if interrupted.kind == "dialog":
             return ActionResult(status=Status.OK, message="a dialog opened and blocks the page: answer it")
-        tab = self.tabs.of(interrupted.page)
-        if interrupted.kind == "crash":
-            await self._replace("the page crashed and was closed", tab)
-            return ActionResult(status=Status.CRASHED, message=self._notes[-1])
-        await self._replace("the page opened dialogs without end and was closed", tab)
-        return ActionResult(status=Status.TIMEOUT, message=self._notes[-1])
+        crash = interrupted.kind == "crash"
+        why = "the page crashed and was closed" if crash else "the page opened dialogs without end and was closed"
+        await self._replace(why, interrupted.tab)
+        return ActionResult(status=Status.CRASHED if crash else Status.TIMEOUT, message=why)
 
-    async def _playwright_failed(self, action: Action, error: PlaywrightError) -> ActionResult:
+    async def _playwright_failed(self, action: Action, acted: OpenTab | None, error: PlaywrightError) -> ActionResult:
         if not self.alive:
             return ActionResult(status=Status.CRASHED, message="the browser died")
-        if self.tabs.all and self.tabs.front.crashed:
-            await self._replace("the page crashed and was closed")
+        if acted is not None and acted.crashed:
+            await self._replace("the page crashed and was closed", acted)
             return ActionResult(status=Status.CRASHED, message=self._notes[-1])
+        if acted is not None and acted.page.is_closed():
+            return ActionResult(status=Status.OK, message="the tab closed itself")
         reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
         return ActionResult(status=Status.FAILED, message=reason)
 
@@ -313,6 +346,8 @@ class BrowserSession:
         """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
         self._notes.append(why)
         doomed = tab or (self.tabs.front if self.tabs.all else None)
+        if self._unmet is not None and self._unmet.tab is doomed:
+            self._unmet = None
         try:
             if doomed is not None:
                 self.dialogs.forget(doomed.page)
@@ -348,6 +383,12 @@ class BrowserSession:
 
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
+
+
+def _let_go(task: asyncio.Task[Any]) -> None:
+    """Cancels a call that nobody waits for any more; how it ends is of no interest."""
+    task.cancel()
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 def _refusal(urls: Sequence[str]) -> str:

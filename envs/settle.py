@@ -1,8 +1,9 @@
 """When is a page quiet after an action: adaptive, event-driven, bounded, and cheap when nothing happens.
 
 The page itself says when no mutation came for a while (one call, pristine built-ins); the browser's
-events say what is in flight on the network. Requests that never end by nature (event streams,
-WebSockets, media, beacons) and changes of `style` alone (animations) do not count.
+events say whether it loads and what is in flight on the network. Not waited for: requests that may
+never end (event streams, WebSockets, media, beacons), pictures and fonts, what was in flight before
+the action, changes of `style` alone (animations), and changes inside frames.
 """
 
 from __future__ import annotations
@@ -16,94 +17,96 @@ from playwright.async_api import Error as PlaywrightError
 from envs.isolated import Isolated
 from envs.settings import SettleSettings
 
-COUNTED = frozenset({"document", "stylesheet", "script", "xhr", "fetch", "font", "image"})
-POLL_S = 0.25
-"""Longest sleep while something is in flight: its end wakes us earlier."""
+COUNTED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
+RETRY_S = 0.01
+GRACE_S = 0.3
+"""How much later than its own timer a page may answer before it is taken to be busy."""
 
-# Resolves with the number of changes seen, once `quiet` ms passed without one (or `most` ms passed at all).
-QUIET = """(quiet, most) => new Promise(done => {
-  let seen = 0, timer = 0;
-  const end = () => { observer.disconnect(); clearTimeout(cap); clearTimeout(timer); done(seen); };
+# Resolves once `idle` ms passed without a change, or `quiet` ms after the last change, or `most` ms at all.
+QUIET = """(idle, quiet, most) => new Promise(done => {
+  const end = () => { observer.disconnect(); clearTimeout(cap); clearTimeout(timer); done(); };
+  const counts = record => record.type !== 'attributes' || record.attributeName !== 'style';
   const observer = new MutationObserver(records => {
-    const real = records.filter(r => r.type !== 'attributes' || r.attributeName !== 'style').length;
-    if (!real) return;
-    seen += real;
+    if (!records.some(counts)) return;
     clearTimeout(timer);
-    timer = setTimeout(end, Math.max(quiet, WAIT));
+    timer = setTimeout(end, quiet);
   });
-  const WAIT = QUIET_AFTER_CHANGE;
   const cap = setTimeout(end, most);
-  timer = setTimeout(end, quiet);
+  let timer = setTimeout(end, idle);
+  observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+})"""
+
+# Resolves with true at the first change of the document, with false after `most` ms without one.
+FIRST_CHANGE = """most => new Promise(done => {
+  const end = changed => { observer.disconnect(); clearTimeout(timer); done(changed); };
+  const observer = new MutationObserver(() => end(true));
+  const timer = setTimeout(() => end(false), most);
   observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
 })"""
 
 
 class Traffic:
-    """Counts what is in flight in one browser context."""
+    """What is in flight in one browser context."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._open: set[Request] = set()
-        self._changed = asyncio.Event()
-        self.started = 0
-        """Requests that count, started so far."""
-        context.on("request", self._begin)
-        context.on("requestfinished", self._end)
-        context.on("requestfailed", self._end)
-
-    def forget(self) -> None:
-        """What is in flight before an action is not waited for after it (a long poll would cost each step its bound)."""
-        self._open.clear()
+        self._none = asyncio.Event()
+        self._none.set()
+        context.on("request", self._begins)
+        context.on("requestfinished", self._ends)
+        context.on("requestfailed", self._ends)
 
     @property
     def quiet(self) -> bool:
         return not self._open
 
-    async def ended(self, seconds: float) -> None:
-        """Returns when nothing is in flight, at most *seconds* later."""
-        stop = time.monotonic() + seconds
-        while self._open and (left := stop - time.monotonic()) > 0:
-            self._changed.clear()
-            try:
-                await asyncio.wait_for(self._changed.wait(), min(left, POLL_S))
-            except TimeoutError:
-                continue
+    def forget(self) -> None:
+        """Called before an action: a long poll from earlier would cost every step its whole bound."""
+        self._open.clear()
+        self._none.set()
 
-    def _begin(self, request: Request) -> None:
+    async def none(self) -> None:
+        """Returns when nothing is in flight."""
+        await self._none.wait()
+
+    def _begins(self, request: Request) -> None:
         if request.resource_type in COUNTED:
-            self.started += 1
             self._open.add(request)
+            self._none.clear()
 
-    def _end(self, request: Request) -> None:
+    def _ends(self, request: Request) -> None:
         self._open.discard(request)
-        self._changed.set()
+        if not self._open:
+            self._none.set()
 
 
 async def settle(page: Page, world: Isolated, traffic: Traffic, settings: SettleSettings) -> None:
-    """Returns when *page* is quiet or `settings.max_s` have passed. Raises nothing a page can cause but a crash."""
+    """Returns when *page* is quiet, or after `settings.max_s` and GRACE_S. Raises nothing a page can cause."""
     stop = time.monotonic() + settings.max_s
-    script = QUIET.replace("QUIET_AFTER_CHANGE", str(settings.quiet_ms))
-    quiet_ms = settings.idle_after_ms
-    while (left := stop - time.monotonic()) > 0:
-        try:
-            async with asyncio.timeout(left + 0.2):
-                await world.call(script, quiet_ms, int(left * 1000))
-        except TimeoutError:
-            return
-        except PlaywrightError:
-            await _document(page, stop - time.monotonic())
-            quiet_ms = settings.quiet_ms
-            continue
-        if traffic.quiet:
-            return
-        await traffic.ended(stop - time.monotonic())
-        quiet_ms = settings.idle_after_ms
-
-
-async def _document(page: Page, seconds: float) -> None:
-    """The document was replaced under our feet: waits until the next one is parsed."""
-    if page.is_closed() or seconds <= 0:
-        return
     try:
-        await page.wait_for_load_state("domcontentloaded", timeout=seconds * 1000)
-    except PlaywrightError:
+        async with asyncio.timeout(settings.max_s + GRACE_S):
+            while not page.is_closed() and (left := stop - time.monotonic()) > 0:
+                if await _still(world, settings, left) and traffic.quiet and not world.loading:
+                    return
+                await world.loaded()
+                await traffic.none()
+    except TimeoutError:
         return
+
+
+async def _still(world: Isolated, settings: SettleSettings, left: float) -> bool:
+    """Waits until the document stands still; False if it was replaced meanwhile."""
+    try:
+        await world.call(QUIET, settings.idle_after_ms, settings.quiet_ms, int(left * 1000))
+        return True
+    except PlaywrightError:
+        await asyncio.sleep(RETRY_S)  # navigated, crashed or closed: the loop and the session tell which
+        return False
+
+
+async def first_change(world: Isolated, seconds: float) -> bool:
+    """Waits until the document changes or goes away; False if neither happened within *seconds*."""
+    try:
+        return bool(await world.call(FIRST_CHANGE, int(seconds * 1000)))
+    except PlaywrightError:
+        return True

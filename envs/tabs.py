@@ -101,7 +101,7 @@ class Tabs:
         title = ""
         try:
             async with asyncio.timeout(ASK_S):
-                title, _ = await tab.world.target()
+                title = await tab.world.title()
         except (PlaywrightError, TimeoutError):
             title = ""  # it is closing
         return Tab(index=index, title=storable(title), url=storable(tab.page.url), active=tab is self._front)
