@@ -1,0 +1,137 @@
+"""`mira show`, `mira report`, `mira tasks`, `mira models`: what reads and lists, and plays nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli import options
+from agent.cli.output import print_json, stdout
+from agent.report import write_report
+from agent.run_store import RunFolder
+from envs.languages import language
+from envs.trace_store import Trace, read_trace
+from models.specs import statuses
+
+RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, or one episode's trace file.")]
+
+
+def show(where: RunArgument, as_json: options.Json = False) -> int:
+    """Lists the episodes of a run, or the steps of one trace."""
+    if where.is_file():
+        trace = read_trace(where)
+        return _show_json(trace) if as_json else _show_trace(trace)
+    traces = [read_trace(path) for path in RunFolder(where).traces()]
+    if as_json:
+        print_json([_episode_row(trace) for trace in traces])
+        return 0
+    table = Table(header_style="bold")
+    for name in ("episode", "outcome", "ended by", "steps", "milestones", "instruction"):
+        table.add_column(name)
+    for trace in traces:
+        row = _episode_row(trace)
+        table.add_row(*(Text(str(row[key])) for key in ("episode", "outcome", "ended_by", "steps", "z", "instruction")))
+    stdout.print(table)
+    return 0
+
+
+def report(where: RunArgument, as_json: options.Json = False) -> int:
+    """Writes the HTML report of a run again."""
+    page = write_report(where)
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        stdout.print(str(page), highlight=False)
+    return 0
+
+
+def tasks(
+    suite: Annotated[str, typer.Option(help="Which suite to list.")] = "miniwob", as_json: options.Json = False
+) -> int:
+    """Lists the tasks of a suite."""
+    infos = options.suite_tasks(suite)
+    if as_json:
+        print_json([info.model_dump(mode="json") for info in infos])
+        return 0
+    table = Table(header_style="bold")
+    for name in ("task", "category", "checker", "reference milestones"):
+        table.add_column(name)
+    for info in infos:
+        table.add_row(info.name, info.category, "yes" if info.has_checker else "no", str(info.milestones or "-"))
+    stdout.print(table)
+    return 0
+
+
+def models(as_json: options.Json = False) -> int:
+    """Says which model specs work here and what is missing for the others."""
+    rows = statuses()
+    if as_json:
+        print_json([{"spec": r.spec, "usable": r.usable, "detail": r.detail, "examples": r.examples} for r in rows])
+        return 0
+    table = Table(header_style="bold")
+    for name in ("spec", "works here", "detail"):
+        table.add_column(name)
+    for row in rows:
+        table.add_row(Text(row.spec), Text("yes" if row.usable else "no", "green" if row.usable else "yellow"), row.detail)
+    stdout.print(table)
+    return 0
+
+
+def _episode_row(trace: Trace) -> dict[str, object]:
+    footer = trace.footer
+    z = footer.rating.z if footer and footer.rating else ()
+    return {
+        "episode": trace.header.episode_id,
+        "task": trace.header.task.id,
+        "instruction": trace.header.instruction,
+        "outcome": footer.outcome if footer else "unfinished",
+        "ended_by": footer.ended_by if footer else "-",
+        "steps": len(trace.steps),
+        "z": "".join("●" if done else "○" for done in z) or "-",
+    }
+
+
+def _show_json(trace: Trace) -> int:
+    lines: list[object] = [trace.header.model_dump(mode="json")]
+    lines += [plan.model_dump(mode="json") for plan in trace.plans]
+    for intent, commit in trace.steps:
+        lines.append(intent.model_dump(mode="json"))
+        if commit is not None:
+            lines.append(commit.model_dump(mode="json"))
+    lines += [event.model_dump(mode="json") for event in trace.events]
+    if trace.footer is not None:
+        lines.append(trace.footer.model_dump(mode="json"))
+    print_json(lines)
+    return 0
+
+
+def _show_trace(trace: Trace) -> int:
+    header, footer = trace.header, trace.footer
+    stdout.print(Text.assemble(("task  ", "dim"), header.task.id))
+    stdout.print(Text.assemble(("goal  ", "dim"), header.instruction))
+    table = Table(header_style="bold")
+    for name in ("step", "milestones", "action", "result", "seconds"):
+        table.add_column(name)
+    show_action = language("program").show
+    for intent, commit in trace.steps:
+        spent = commit.timings if commit else None
+        seconds = spent.observe + spent.reflect + spent.act + spent.execute if spent else 0.0
+        result = f"{commit.result.status.value} {commit.result.message}".strip() if commit else "uncertain"
+        dots = "".join("●" if done else "○" for done in intent.rating.z)
+        table.add_row(str(intent.step), dots, Text(show_action(intent.action)), Text(result), f"{seconds:.2f}")
+    stdout.print(table)
+    for event in trace.events:
+        stdout.print(Text(f"step {event.step}: {event.name} {event.detail}", "dim"))
+    if footer is None:
+        stdout.print("the trace has no end: resume the run to finish it")
+        return 0
+    stdout.print(Text(f"{footer.outcome}, ended by {footer.ended_by}, judged by {footer.judged_by}"))
+    if footer.failure is not None:
+        stdout.print(Text(f"{footer.failure.category}: {footer.failure.reason}"))
+    if footer.error:
+        stdout.print(Text(footer.error, "yellow"))
+    return 0

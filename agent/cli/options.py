@@ -1,0 +1,91 @@
+"""The options of `mira run`, and how they become one :class:`agent.config.RunConfig`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agent.config import RunConfig, load_config, merged, parse_config
+from envs.errors import BadInput
+
+Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]
+Planner = Annotated[str | None, typer.Option(help="Who plans: none, reference, same, or a model spec.")]
+Judge = Annotated[str | None, typer.Option(help="Who judges: state, none, same, or a model spec.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Server for openai: specs (vLLM, llama.cpp, Ollama).")]
+Url = Annotated[str | None, typer.Option(help="Where an open task starts.")]
+SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
+Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default all.")]
+Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
+Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Episodes at the same time.")]
+Attempts = Annotated[int | None, typer.Option(min=1, help="Episodes per task instance.")]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps per episode.")]
+MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds per episode.")]
+MaxTokens = Annotated[int | None, typer.Option(min=0, help="Tokens per episode, all roles.")]
+MaxCost = Annotated[float | None, typer.Option(min=0, help="US dollars per episode, where prices are known.")]
+Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
+Allow = Annotated[list[str] | None, typer.Option(help="Origin the run may reach besides --url's; repeat for more.")]
+Secret = Annotated[
+    list[str] | None, typer.Option(help="NAME=env:VARIABLE[@origin]: typed below the model, stored nowhere.")
+]
+Approve = Annotated[
+    str | None, typer.Option(help="Ask before these: submit, navigation, download, upload, all (comma-separated).")
+]
+StorageState = Annotated[Path | None, typer.Option(help="Cookies and storage to start with (Playwright's format).")]
+UploadFolder = Annotated[Path | None, typer.Option(help="Only files below it may be uploaded.")]
+Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must fit.")]
+Screenshots = Annotated[str | None, typer.Option(help="off, steps, or marks (numbers drawn on, shown to the policy).")]
+Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
+Thinking = Annotated[str | None, typer.Option(help="Thinking tokens of planner and judge: 0, 256 … 16384, or auto.")]
+Milestones = Annotated[int | None, typer.Option("--milestones", help="Milestones that a model planner makes.")]
+Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of the policy.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with any setting; options win over it.")]
+Out = Annotated[Path, typer.Option(help="Folder that runs are written to.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
+
+SUITES = ("miniwob",)
+
+
+def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
+    """One configuration from the file and the options given; options that are None were not given."""
+    given = _without_none(values)
+    return load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`0-4` is 0, 1, 2, 3, 4; lists are joined by commas. Raises BadInput."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:-(\d{1,9}))?\s*", part)
+        if match is None:
+            raise BadInput(f"--seeds {text!r} is no list of seeds: write for example 0-4 or 1,3,8")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first or last - first > 100_000:
+            raise BadInput(f"--seeds {part!r} is no range of at most 100000 seeds from low to high")
+        seeds += range(first, last + 1)
+    return tuple(dict.fromkeys(seeds))
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """Comma-separated names, blanks ignored."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def thinking_budget(text: str | None) -> int | str | None:
+    """`auto`, a number, or None where the option was not given."""
+    if text is None or text == "auto":
+        return text
+    if not text.isdigit():
+        raise BadInput(f"--thinking {text!r} is neither a number of tokens nor auto")
+    return int(text)
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = _without_none(value) if isinstance(value, dict) else value
+        if inner is not None and inner != {}:
+            kept[key] = inner
+    return kept

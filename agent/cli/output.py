@@ -1,0 +1,31 @@
+"""How the command speaks: tables for people on stdout, `--json` for programs, one line for errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+"""One open task was run and it failed or broke."""
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+"""Stopped by the user; `mira resume` goes on."""
+
+stdout = Console(soft_wrap=False)
+stderr = Console(stderr=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout, nothing else; characters that a terminal could obey are escaped."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=True, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def print_problem(message: str) -> None:
+    """The one line that says what is wrong and what to do."""
+    line = " ".join(message.split())
+    sys.stderr.write(f"mira: {line}\n")

@@ -1,0 +1,187 @@
+"""`mira run`, `mira resume`, `mira demo`: what plays episodes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.prompt import Confirm
+
+from agent import runner
+from agent.approval import ApprovalRequest, Approver
+from agent.cli import options
+from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, stderr, stdout
+from agent.config import RunConfig
+from agent.display import RunDisplay, result_table
+from agent.report import write_report
+from agent.results import RunResult
+from envs.errors import BadInput
+from envs.tasks import TaskSelection
+
+DEMO_TASKS = (
+    "click-test-2",
+    "click-button",
+    "click-link",
+    "click-checkboxes",
+    "click-option",
+    "click-tab-2",
+    "enter-text",
+    "enter-password",
+    "login-user",
+    "choose-list",
+)
+
+
+def run(
+    instruction: Annotated[str | None, typer.Argument(help="What to do, in words; needs --url.")] = None,
+    url: options.Url = None,
+    suite: options.SuiteName = None,
+    tasks: options.Tasks = None,
+    seeds: options.Seeds = "0",
+    policy: options.Policy = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    workers: options.Workers = None,
+    attempts: options.Attempts = None,
+    max_steps: options.MaxSteps = None,
+    max_seconds: options.MaxSeconds = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    headed: options.Headed = False,
+    allow: options.Allow = None,
+    secret: options.Secret = None,
+    approve: options.Approve = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    screenshots: options.Screenshots = None,
+    language: options.Language = None,
+    thinking: options.Thinking = None,
+    milestones: options.Milestones = None,
+    temperature: options.Temperature = None,
+    config: options.ConfigFile = None,
+    out: options.Out = Path("runs"),
+    as_json: options.Json = False,
+) -> int:
+    """Does one open task at a URL, or plays tasks of a suite."""
+    values = {
+        "policy": policy,
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "workers": workers,
+        "attempts": attempts,
+        "headed": headed or None,
+        "secrets": secret,
+        "approve": options.split_names(approve) or None,
+        "answer_schema": schema,
+        "screenshots": screenshots,
+        "language": language,
+        "thinking": options.thinking_budget(thinking),
+        "k": milestones,
+        "temperature": temperature,
+        "limits": {
+            "max_steps": max_steps,
+            "max_seconds": max_seconds,
+            "max_tokens": max_tokens,
+            "max_cost_usd": max_cost,
+        },
+        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
+    }
+    settings = options.build_config(config, values)
+    if suite is not None:
+        if instruction is not None or url is not None:
+            raise BadInput("give either a task in words with --url, or --suite, not both")
+        selection = select(suite, options.split_names(tasks), options.parse_seeds(seeds))
+        return _play(runner.run_suite, settings, selection, out, as_json)
+    if instruction is None or url is None:
+        raise BadInput("say what to do and where: mira run \"Find …\" --url https://…, or mira run --suite miniwob")
+    return _play_open(settings, instruction, url, out, as_json)
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    as_json: options.Json = False,
+) -> int:
+    """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
+    with RunDisplay(stderr if as_json else stdout) as display:
+        result = _to_end(runner.resume(folder, (display,), approver=_approver(as_json)))
+    return _finish(result, as_json)
+
+
+def demo(
+    policy: options.Policy = None,
+    seeds: options.Seeds = "0-2",
+    workers: options.Workers = 2,
+    out: options.Out = Path("runs"),
+    as_json: options.Json = False,
+) -> int:
+    """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
+    settings = options.build_config(None, {"policy": policy, "workers": workers, "limits": {"max_steps": 12}})
+    selection = select("miniwob", DEMO_TASKS, options.parse_seeds(seeds))
+    return _play(runner.run_suite, settings, selection, out, as_json)
+
+
+def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+    with RunDisplay(stderr if as_json else stdout) as display:
+        result = _to_end(
+            runner.run_open(config, instruction, url, out, (display,), approver=_approver(as_json)),
+        )
+    code = _finish(result, as_json)
+    if code != EXIT_OK or not result.episodes:
+        return code
+    episode = result.episodes[0]
+    if episode.answer is not None and not as_json:
+        stdout.print(f"[bold]answer[/] {episode.answer}", markup=True, highlight=False)
+    return EXIT_OK if episode.outcome in ("success", "unjudged") else EXIT_FAILED
+
+
+def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
+    with RunDisplay(stderr if as_json else stdout) as display:
+        result = _to_end(runner.run_suite(config, selection, out, (display,), approver=_approver(as_json)))
+    return _finish(result, as_json)
+
+
+def _to_end(work: Coroutine[Any, Any, RunResult]) -> RunResult:
+    return asyncio.run(work)
+
+
+def _finish(result: RunResult, as_json: bool) -> int:
+    page = write_report(result.folder) if result.episodes else None
+    if as_json:
+        print_json(
+            {
+                "run_id": result.run_id,
+                "folder": str(result.folder),
+                "report": str(page) if page else None,
+                "complete": result.complete,
+                "planned": result.planned,
+                "seconds": round(result.seconds, 3),
+                "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
+            }
+        )
+    else:
+        stdout.print(result_table(result))
+        stdout.print(f"traces  {result.folder / 'episodes'}", highlight=False)
+        if page is not None:
+            stdout.print(f"report  {page}", highlight=False)
+        if not result.complete:
+            stdout.print(f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}")
+    return EXIT_OK if result.complete else EXIT_INTERRUPTED
+
+
+def _approver(as_json: bool) -> Approver | None:
+    """Asks on the terminal; None (which declines) where there is nobody to ask."""
+    if as_json or not sys.stdin.isatty():
+        return None
+
+    async def ask(request: ApprovalRequest) -> bool:
+        stdout.print(f"\nstep {request.step} wants to: {request.action!r}  at {request.url}", markup=False)
+        return await asyncio.to_thread(Confirm.ask, f"allow ({', '.join(request.classes)})?", default=False)
+
+    return ask

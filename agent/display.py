@@ -1,0 +1,157 @@
+"""What a person sees while a run goes on: a live table on a terminal, one line per episode elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
+from agent.results import EpisodeResult, RunResult
+
+_STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
+
+
+@dataclass(slots=True)
+class _Row:
+    """What one worker is doing now."""
+
+    task: str = ""
+    step: int = 0
+    milestones: tuple[str, ...] = ()
+    z: tuple[bool, ...] = ()
+    milestone: str = ""
+    action: str = ""
+    last: str = ""
+
+
+@dataclass(slots=True)
+class _Board:
+    rows: dict[int, _Row] = field(default_factory=dict[int, "_Row"])
+    worker_of: dict[str, int] = field(default_factory=dict[str, int])
+    wins: int = 0
+    ended: int = 0
+
+
+class RunDisplay:
+    """A listener for :mod:`agent.progress` events. Use as a context manager around the run.
+
+    Text from pages and models is shown as text: console markup in it has no effect.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._board = _Board()
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[wins]}"),
+            TimeElapsedColumn(),
+            console=console,
+        )
+        self._bar = self._progress.add_task("episodes", total=None, wins="")
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live = Live(
+                get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True
+            ).__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+            self._live = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._progress.update(self._bar, total=event.planned, completed=event.finished)
+            case EpisodeStarted():
+                self._board.worker_of[event.episode_id] = event.worker
+                self._board.rows[event.worker] = _Row(task=event.task.id, step=event.resumed_at)
+            case PlanMade():
+                self._row(event.episode_id).milestones = event.milestones
+            case StepDone():
+                self._step(event)
+            case EpisodeEnded():
+                self._ended(event)
+            case RunEnded():
+                pass
+
+    def _row(self, episode_id: str) -> _Row:
+        return self._board.rows.setdefault(self._board.worker_of.get(episode_id, 0), _Row())
+
+    def _step(self, event: StepDone) -> None:
+        row = self._row(event.episode_id)
+        row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
+        if self._live is None and self._board.ended == 0 and len(self._board.rows) == 1:
+            self._console.print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"), highlight=False)
+
+    def _ended(self, event: EpisodeEnded) -> None:
+        board, result = self._board, event.result
+        board.ended += 1
+        board.wins += result.outcome == "success"
+        self._progress.update(self._bar, advance=1, wins=f"[green]{board.wins} succeeded")
+        line = Text.assemble(
+            (f"{result.outcome:9}", _STYLE[result.outcome]),
+            f" {result.task.id}  ",
+            (f"{result.totals.steps} steps, {result.totals.seconds:.1f} s", "dim"),
+        )
+        if result.error:
+            line.append(f"  {result.error}", "yellow")
+        self._console.print(line, highlight=False, soft_wrap=True)
+
+    def _render(self) -> Group:
+        table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
+        table.add_column("episode", no_wrap=True, ratio=3)
+        table.add_column("step", justify="right", width=4)
+        table.add_column("milestones", no_wrap=True, ratio=3)
+        table.add_column("last action", no_wrap=True, ratio=5)
+        for worker in sorted(self._board.rows):
+            row = self._board.rows[worker]
+            dots = "".join("●" if done else "○" for done in row.z)
+            table.add_row(Text(row.task), str(row.step), Text(f"{dots} {row.milestone}".strip()), Text(row.action))
+        return Group(table, self._progress)
+
+
+def result_table(result: RunResult) -> Table:
+    """Success by task, mean steps, seconds and tokens of its episodes, and a line of totals."""
+    table = Table(title=f"run {result.run_id}", title_justify="left", header_style="bold")
+    table.add_column("task")
+    for name in ("success", "steps", "seconds", "tokens"):
+        table.add_column(name, justify="right")
+    table.add_column("milestones", justify="right")
+    names = dict.fromkeys(e.task.name for e in result.episodes)
+    for name in names:
+        _add_row(table, name, [e for e in result.episodes if e.task.name == name])
+    if len(names) > 1:
+        table.add_section()
+        _add_row(table, "all", list(result.episodes))
+    return table
+
+
+def _add_row(table: Table, name: str, rows: list[EpisodeResult]) -> None:
+    wins = sum(e.outcome == "success" for e in rows)
+    n = max(1, len(rows))
+    reached = sum(sum(e.z) for e in rows)
+    planned = sum(len(e.z) for e in rows)
+    style = "green" if wins == len(rows) else "yellow" if wins else "red"
+    table.add_row(
+        Text(name),
+        f"[{style}]{wins}/{len(rows)}[/]",
+        f"{sum(e.totals.steps for e in rows) / n:.1f}",
+        f"{sum(e.totals.seconds for e in rows) / n:.2f}",
+        f"{sum(e.totals.tokens_in + e.totals.tokens_out for e in rows) / n:.0f}",
+        f"{reached}/{planned}" if planned else "-",
+    )
