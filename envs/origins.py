@@ -1,0 +1,218 @@
+"""Which servers a run may speak to: rules as data, judged on the host as the browser reads it.
+
+A browser reads many spellings as one host (`0x7f.1`, `127.1` and `１２７.0.0.1` are all 127.0.0.1), so comparing
+strings decides nothing. Here a URL is first brought to its canonical origin, by the rules of the WHATWG URL standard
+as far as they concern http and ws; whatever these functions cannot read is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+import idna
+
+from envs.errors import BadInput
+
+DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_SAME_AS: Final = {"ws": "http", "wss": "https"}
+"""A WebSocket is judged as the page that could have opened it."""
+
+_URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):[/\\]*([^/\\?#]*)")
+_PORT = re.compile(r"[0-9]{1,5}")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_\-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+
+
+class Origin(NamedTuple):
+    """Scheme, canonical host and port; what two URLs share if they belong to one origin."""
+
+    scheme: str
+    """http, https, ws or wss."""
+    host: str
+    """Lower-case ASCII without a trailing dot; IPv6 without brackets."""
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+def origin_of(url: str) -> Origin | None:
+    """The canonical origin of an absolute http, https, ws or wss URL; None for everything else.
+
+    A URL that carries credentials has none: they are how a link hides where it goes.
+    """
+    match = _URL.match(re.sub(r"[\t\r\n]", "", url.strip("\0\x20\x1f")))
+    if match is None:
+        return None
+    scheme = match.group(1).lower()
+    if scheme not in DEFAULT_PORTS or "@" in match.group(2):
+        return None
+    return _origin(scheme, match.group(2))
+
+
+def canonical_host(text: str) -> str | None:
+    """The host as the browser reads it, or None where it is no host. IPv6 goes in with brackets, comes out without."""
+    if text.startswith("["):
+        return _ipv6(text[1:-1]) if text.endswith("]") else None
+    name = _ascii_name(unquote(text, errors="replace"))
+    if name is None:
+        return None
+    labels = name.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        return _ipv4(labels)
+    return name if len(name) <= 253 and all(_LABEL.fullmatch(label) for label in labels) else None
+
+
+def _origin(scheme: str, authority: str) -> Origin | None:
+    host_text, port_text = _split_port(authority)
+    host = canonical_host(host_text)
+    if host is None:
+        return None
+    if not port_text:
+        return Origin(scheme, host, DEFAULT_PORTS[scheme])
+    port = int(port_text) if _PORT.fullmatch(port_text) else 0
+    return Origin(scheme, host, port) if 0 < port < 65_536 else None
+
+
+def _split_port(authority: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(\[[^\]]*\]|[^:]*):?(.*)", authority, re.DOTALL)
+    return (match.group(1), match.group(2)) if match else (authority, "")
+
+
+def _ascii_name(name: str) -> str | None:
+    """Lower-case ASCII by UTS 46 (full-width letters, ideographic dots, punycode), one trailing dot removed."""
+    try:
+        mapped = name.lower() if name.isascii() else idna.uts46_remap(name, std3_rules=False)
+        ascii_name = ".".join(_ascii_label(label) for label in mapped.lower().removesuffix(".").split("."))
+    except (idna.IDNAError, UnicodeError):
+        return None
+    return ascii_name or None
+
+
+def _ascii_label(label: str) -> str:
+    return label if label.isascii() else idna.alabel(label).decode()
+
+
+def _ipv6(text: str) -> str | None:
+    try:
+        address = ipaddress.IPv6Address(text)
+    except ValueError:
+        return None
+    if address.scope_id is not None:
+        return None
+    mapped = address.ipv4_mapped
+    return str(mapped if mapped is not None else address)
+
+
+def _ipv4(labels: Sequence[str]) -> str | None:
+    """The WHATWG IPv4 parser: one to four decimal, octal or hexadecimal numbers, the last fills what is left."""
+    if len(labels) > 4:
+        return None
+    numbers = [_ipv4_number(label) for label in labels]
+    if any(number is None for number in numbers):
+        return None
+    *front, last = (number for number in numbers if number is not None)
+    if any(number > 255 for number in front) or last >= 256 ** (5 - len(labels)):
+        return None
+    value = last + sum(number << (8 * (3 - index)) for index, number in enumerate(front))
+    return str(ipaddress.IPv4Address(value))
+
+
+def _ipv4_number(label: str) -> int | None:
+    if _NUMBER.fullmatch(label) is None or len(label) > 20:
+        return None
+    try:
+        if label[:2].lower() == "0x":
+            return int(label[2:] or "0", 16)
+        return int(label, 8 if len(label) > 1 and label[0] == "0" else 10)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the allowlist. None means any."""
+
+    host: str
+    subdomains: bool
+    """True: names below *host* at any depth, *host* itself excluded."""
+    scheme: str | None
+    port: int | None
+
+    def covers(self, host: str, port: int) -> bool:
+        if self.port is not None and self.port != port:
+            return False
+        return host.endswith("." + self.host) if self.subdomains else host == self.host
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = f":{self.port}" if self.port is not None else ""
+        return f"{self.scheme + '://' if self.scheme else ''}{'*.' if self.subdomains else ''}{host}{port}"
+
+
+def parse_rule(text: str) -> Rule:
+    """One of `shop.example`, `*.shop.example`, `shop.example:8080`, `https://a.b:8443`. Raises BadInput."""
+    scheme, separator, rest = text.strip().rpartition("://")
+    scheme = scheme.lower()
+    rest = rest.removesuffix("/") if separator else rest
+    if separator and scheme not in ("http", "https"):
+        raise BadInput(f"origin rule {text!r}: the scheme must be http or https")
+    if re.search(r"[/\\?#@\s]", rest):
+        raise BadInput(f"origin rule {text!r}: give a host, such as shop.example or https://shop.example:8443")
+    subdomains = rest.startswith("*.")
+    origin = _origin(scheme or "http", rest[2:] if subdomains else rest)
+    if origin is None or (subdomains and _is_address(origin.host)):
+        raise BadInput(f"origin rule {text!r}: this is no host name; write shop.example or *.shop.example")
+    has_port = bool(_split_port(rest)[1])
+    return Rule(origin.host, subdomains, scheme or None, origin.port if scheme or has_port else None)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """An allowlist. Empty: nothing is allowed."""
+
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def parse(cls, rules: Sequence[str]) -> Origins:
+        """Raises BadInput with one line for the first rule that cannot be read."""
+        return cls(tuple(dict.fromkeys(parse_rule(rule) for rule in rules)))
+
+    def with_url(self, url: str) -> Origins:
+        """These rules and exactly the origin of *url*. Raises BadInput where it has none."""
+        origin = origin_of(url)
+        if origin is None:
+            raise BadInput(f"{url!r} is no http or https address without credentials")
+        rule = Rule(origin.host, False, _SAME_AS.get(origin.scheme, origin.scheme), origin.port)
+        return self if rule in self.rules else Origins((*self.rules, rule))
+
+    def allows(self, url: str) -> bool:
+        """True if *url* is an absolute http, https, ws or wss URL, without credentials, that a rule covers."""
+        origin = origin_of(url)
+        return origin is not None and self.allows_origin(origin)
+
+    def allows_origin(self, origin: Origin) -> bool:
+        scheme = _SAME_AS.get(origin.scheme, origin.scheme)
+        return any(rule.scheme in (None, scheme) and rule.covers(origin.host, origin.port) for rule in self.rules)
+
+    def allows_tunnel(self, host: str, port: int) -> bool:
+        """For a CONNECT request: *host* canonical; what will run inside (https, ws, wss) is not known yet."""
+        return any(rule.covers(host, port) for rule in self.rules)
+
+    def __str__(self) -> str:
+        return ", ".join(str(rule) for rule in self.rules) or "nothing"

@@ -1,0 +1,25 @@
+"""Traces on disk, the menu: write them, read them, their blobs, and the lease that keeps a run to one owner.
+
+The records themselves are in :mod:`envs.trace`.
+"""
+
+from __future__ import annotations
+
+from envs.blobs import BlobStore
+from envs.lease import LeaseHeld, RunLease
+from envs.trace_reader import Step, Summary, Trace, iter_lines, read_summary, read_trace
+from envs.trace_writer import TraceWriter, now
+
+__all__ = [
+    "BlobStore",
+    "LeaseHeld",
+    "RunLease",
+    "Step",
+    "Summary",
+    "Trace",
+    "TraceWriter",
+    "iter_lines",
+    "now",
+    "read_summary",
+    "read_trace",
+]

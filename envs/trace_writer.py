@@ -1,0 +1,154 @@
+"""Writing a trace: append-only, one write a line, nothing secret in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from envs.blobs import BlobStore, sync_folder
+from envs.errors import TraceError
+from envs.record import storable
+from envs.secrets import NO_SECRETS, SecretVault
+from envs.trace import LINE, Event, Line
+
+
+class TraceWriter:
+    """Appends records to one episode's file.
+
+    Guarantees: when `append` has returned, the line survives SIGKILL of this process; with *fsync* a power cut
+    too. No declared secret reaches the disk. Opening a file whose last line is torn drops that line and says so in
+    an event, or completes it where only the line break was missing. One writer a file: hold the run's lease.
+    """
+
+    def __init__(self, path: Path, blobs: BlobStore, secrets: SecretVault = NO_SECRETS, *, fsync: bool = False) -> None:
+        self.path = path
+        self.blobs = blobs
+        self._secrets = secrets
+        self._fsync = fsync
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if fsync:
+            sync_folder(path.parent)
+        dropped = _repair(self._handle)
+        if dropped and os.fstat(self._handle).st_size > 0:
+            detail = f"{dropped} bytes of an unfinished last line were dropped"
+            self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
+
+    def append(self, record: Line) -> None:
+        """Writes one line. Raises TraceError if the disk refuses it or the writer is closed."""
+        if self._handle < 0:
+            raise TraceError(f"{self.path}: the writer is closed")
+        line = self._line(record).encode() + b"\n"
+        try:
+            written = os.write(self._handle, line)
+            if written < len(line):  # a full disk: never leave half a line before the next record
+                os.ftruncate(self._handle, os.fstat(self._handle).st_size - written)
+                raise TraceError(f"{self.path}: only {written} of {len(line)} bytes fitted on the disk")
+            if self._fsync:
+                os.fsync(self._handle)
+        except OSError as error:
+            raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _line(self, record: Line) -> str:
+        if not self._secrets:
+            try:
+                return record.model_dump_json()
+            except PydanticSerializationError:
+                pass  # a lone surrogate that passed no edge: the slow way below replaces it
+        return json.dumps(self._clean(record), ensure_ascii=False, separators=(",", ":"))
+
+    def _clean(self, value: Any) -> Any:
+        """*value* as JSON types, every free text masked; words of closed sets (`kind`, `outcome`) stay."""
+        match value:
+            case BaseModel():
+                closed = _closed_fields(type(value))
+                return {name: item if name in closed else self._clean(item) for name, item in value.__dict__.items()}
+            case Enum():
+                return value.value
+            case str():
+                return self._secrets.mask(storable(value))
+            case dict():
+                return {self._clean(key): self._clean(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self._clean(item) for item in value]
+            case Path():
+                return self._clean(str(value))
+            case _:
+                return value
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def now() -> str:
+    """UTC to the millisecond, ISO 8601: what the `at` fields hold."""
+    return datetime.now(UTC).isoformat("T", "milliseconds")
+
+
+@cache
+def _closed_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Fields whose values are words of a closed set: masking one would make the line unreadable."""
+    return frozenset(name for name, field in model.model_fields.items() if _is_closed(field.annotation))
+
+
+def _is_closed(annotation: Any) -> bool:
+    if get_origin(annotation) is Literal:
+        return True
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    return bool(parts) and all(get_origin(part) is Literal for part in parts)
+
+
+def _repair(handle: int) -> int:
+    """Makes the file end with a line break; returns how many bytes of a torn line were dropped."""
+    size = os.fstat(handle).st_size
+    if size == 0:
+        return 0
+    tail = _tail(handle, size)
+    if not tail:
+        return 0
+    if _is_record(tail):
+        os.write(handle, b"\n")
+        return 0
+    os.ftruncate(handle, size - len(tail))
+    return len(tail)
+
+
+def _tail(handle: int, size: int) -> bytes:
+    """What follows the last line break."""
+    tail, start = b"", size
+    while start > 0:
+        step = min(65_536, start)
+        start -= step
+        block = os.pread(handle, step, start)
+        cut = block.rfind(b"\n")
+        if cut >= 0:
+            return block[cut + 1 :] + tail
+        tail = block + tail
+    return tail
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        LINE.validate_json(line)
+    except ValidationError:
+        return False
+    return True
