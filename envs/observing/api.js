@@ -1,0 +1,105 @@
+// The calls the observer makes. Answers are plain data or, where asked for, elements.
+
+let latest = null; // the look that refs refer to
+let latestLines = [];
+
+const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, ...given });
+
+/** Looks at the page: its text within `budget` characters, and its controls as parallel arrays. */
+function observe(settings, budget, listed) {
+  latest = new PageLook(configured(settings), MAX_NODES).run();
+  latestLines = renderLines(latest);
+  const main = document.scrollingElement ?? rootElement(document);
+  return JSON.stringify({
+    ...laidOut(budget, listed),
+    url: location.href,
+    title: clean(document.title ?? ''),
+    viewport: [innerWidth, innerHeight],
+    scroll: [Math.round(scrollY), Math.max(0, Math.round(main.scrollHeight - innerHeight - scrollY))],
+    nodes: latest.nodes,
+    left: latest.left,
+    hosts: latest.hosts.length,
+    frames: latest.frames.map((frame) => ({ remote: frame.remote, path: frame.path, open: frame.remote ? renderOpen(frame) : '' })),
+  });
+}
+
+/** Lays the last look out again in another budget, without walking the page. */
+const relayOut = (budget, listed) => JSON.stringify(laidOut(budget, listed));
+
+function laidOut(budget, listed) {
+  const { text, full } = layOut(latest, latestLines, budget);
+  const shown = new Set(idsIn(text));
+  const controls = latest.controls.filter((control) => !control.dropped);
+  const told = controls.filter((control, i) => i < listed || shown.has(control.id));
+  return { text, full, total: controls.length, groups: latest.markers.length, controls: columns(told, shown) };
+}
+
+function idsIn(text) {
+  const ids = [];
+  for (const match of text.matchAll(/\u0001(\d+)\u0005/g)) ids.push(Number(match[1]));
+  return ids;
+}
+
+function columns(controls, shown) {
+  const boxes = latest.settings.boxes;
+  return {
+    id: controls.map((c) => c.id),
+    role: controls.map((c) => c.role),
+    name: controls.map((c) => c.name),
+    ordinal: controls.map((c) => c.ordinal),
+    digest: controls.map(digestOf),
+    frame: controls.map((c) => latest.documents[c.frame].path),
+    tag: controls.map((c) => c.tag),
+    states: controls.map((c) => c.states.join(' ')),
+    value: controls.map((c) => c.value),
+    options: controls.map((c) => c.options),
+    shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
+    box: boxes ? controls.map((c) => topBox(c.element)) : null,
+  };
+}
+
+/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them. */
+function find(text, limit) {
+  const wanted = clean(text).toLowerCase();
+  const plain = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/\\(.)/g, '$1').toLowerCase();
+  const hits = wanted ? latestLines.filter((line) => !line.fixed && plain(line).includes(wanted)) : [];
+  return told(hits.map((line) => line.text), limit);
+}
+
+/** Rows of group `id` from row `start` (1-based), at most `limit` characters of them. */
+function expand(id, start, limit) {
+  const group = latest && latest.markers[id];
+  if (!group) return null;
+  const texts = group.rows.slice(start - 1).map((row) => latestLines.slice(row.from, row.to).map((line) => line.text).join('\n'));
+  return JSON.stringify({ ...JSON.parse(told(texts, limit)), kind: group.kind, rows: group.rows.length });
+}
+
+function told(texts, limit) {
+  let count = 0;
+  let chars = 0;
+  while (count < texts.length && (count === 0 || chars + texts[count].length + 1 <= limit)) chars += texts[count++].length + 1;
+  const text = texts.slice(0, count).join('\n');
+  const ids = new Set(idsIn(text));
+  return JSON.stringify({ text, count, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
+}
+
+/** Elements of the last look for which the observer has to ask the browser something. */
+const hosts = () => latest.hosts;
+const frameHolder = (index) => latest.frames[index].element;
+
+function adoptRoots(...pairs) {
+  for (let i = 0; i < pairs.length; i += 2) closedRoots.set(pairs[i], pairs[i + 1]);
+}
+
+/** Marks elements with listeners; says how many were news, i.e. whether another look is due. */
+function adoptListeners(...nodes) {
+  let news = 0;
+  for (const node of nodes) {
+    if (!node || nodeType(node) !== 1 || listening.has(node)) continue;
+    listening.add(node);
+    if (!latest || !latest.emitted.has(node)) news++;
+  }
+  return news;
+}
+
+const wholePage = () => document;

@@ -1,0 +1,135 @@
+// Which elements are controls, and how each is told: once, by its role and name, its content not repeated beside it.
+
+const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
+const CONTAINER_NAME = 60; // characters of the name of a clickable area that holds other controls
+const DELEGATES = 8; // a listener over more controls than this only delegates for them
+
+class PageLook extends Look {
+  /** Adds the control that `element` is, if it is one. True where the walk should go on into it. */
+  addControl(element, tag, role, style, context, inner) {
+    if (tag === 'label') return this.enterLabel(element, inner);
+    if (isControl(role, tag)) {
+      if (inner.visible && this.hasPlace(element, role)) this.addWidget(element, tag, role, inner);
+      return !LEAVES.has(tag) && !isEditingHost(element);
+    }
+    if (isEditingHost(element)) {
+      if (inner.visible && this.hasPlace(element, 'textbox')) this.emit(element, tag, 'textbox', inner);
+      return false;
+    }
+    const source = inner.visible ? this.isGeneric(element, style, context) : '';
+    if (source) this.addClickable(element, tag, source, inner);
+    return true;
+  }
+
+  /** A box that scrolling can bring into view. An inline link may have an empty box around a visible picture. */
+  hasPlace(element, role) {
+    const box = boxOf(element);
+    if (box.width < 1 || box.height < 1) return FROM_CONTENT.has(role) && firstElement(element) !== null && box.width + box.height > 0;
+    const view = ownerDocument(element).defaultView;
+    return !view || (box.right + view.scrollX > 0 && box.bottom + view.scrollY > 0);
+  }
+
+  /** A control by its role. What it holds is walked for further controls; its text only where the name lacks it. */
+  addWidget(element, tag, role, inner) {
+    const control = this.emit(element, tag, role, inner);
+    inner.control = control;
+    if (!FROM_CONTENT.has(role) || LEAVES.has(tag)) return;
+    const unnamed = control.cut || (control.labelled && contentText(element, 60).length > 40);
+    if (!unnamed) inner.text = false;
+  }
+
+  /** The text of a label is the name of its control, so only the controls in it are shown. */
+  enterLabel(label, inner) {
+    const control = label.control;
+    if (!control || !inner.visible) return true;
+    const tag = localName(control);
+    const checkable = tag === 'input' && ['checkbox', 'radio', 'file'].includes(control.type);
+    if (checkable && !this.emitted.has(control) && !isDrawn(control)) {
+      this.emit(control, tag, roleOf(control, tag), inner);
+    }
+    const named = !attr(control, 'aria-label') && !attr(control, 'aria-labelledby') && tag !== 'button';
+    if (named && (checkable || isDrawn(control))) inner.text = false;
+    inner.label = true;
+    return true;
+  }
+
+  /** Why an element without a widget role is clickable, '' where it is not. */
+  isGeneric(element, style, context) {
+    const tag = localName(element);
+    if (tag === 'html' || tag === 'body' || (context.control && context.control.role !== 'clickable')) return '';
+    if (listening.has(element) || HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true') {
+      return 'listener';
+    }
+    if (style.cursor === 'pointer' && !context.pointer && !context.label) return 'pointer';
+    return hasAttr(element, 'tabindex') && element.tabIndex >= 0 && !context.control ? 'focus' : '';
+  }
+
+  /** A clickable area becomes one control, or a control followed by those that it holds: known when it ends. */
+  addClickable(element, tag, source, inner) {
+    if (!this.hasPlace(element, 'clickable')) return;
+    const before = this.parts.slice();
+    const mark = { lines: this.lines.length, controls: this.controls.length, frames: this.frames.length };
+    const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
+    inner.control = control;
+    this.stack.push(() => {
+      const nested = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped).length;
+      if (nested) control.name = cut(control.name, CONTAINER_NAME);
+      if (this.isNoise(control, source, nested)) {
+        control.dropped = true;
+      } else if (!nested && !control.cut && this.frames.length === mark.frames) {
+        this.lines.length = mark.lines;
+        this.parts = [...before, { control, at: element }];
+      }
+    });
+  }
+
+  isNoise(control, source, nested) {
+    if (source === 'focus') return nested > 0 || control.cut;
+    if (source === 'listener' && nested > DELEGATES) return true;
+    if (nested > 20) return true;
+    const box = boxOf(control.element);
+    const covers = box.width * box.height > 0.8 * innerWidth * innerHeight;
+    return covers && (nested > 0 || !control.name || control.cut);
+  }
+
+  emit(element, tag, role, inner) {
+    const full = nameOf(element, tag, role, this.settings.nameChars);
+    const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
+      labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
+      moreOptions: 0, frame: inner.frame, hash: inner.hash, dropped: false, id: -1, ordinal: 0, shown: false };
+    readState(control, this.settings);
+    this.emitted.add(element);
+    this.controls.push(control);
+    this.parts.push({ control, at: element });
+    return control;
+  }
+}
+
+/** Whether an element has a box of its own (it may still be covered). */
+function isDrawn(element) {
+  const box = boxOf(element);
+  return box.width >= 1 && box.height >= 1 && getComputedStyle(element).visibility === 'visible';
+}
+
+/** Numbers controls in document order, and ranks each among those of its frame with the same role and name. */
+function numberControls(controls) {
+  const ranks = new Map();
+  let id = 0;
+  for (const control of controls) {
+    if (control.dropped) continue;
+    control.id = id++;
+    control.rankKey = `${control.frame}\n${control.role}\n${control.name}`;
+    control.ordinal = ranks.get(control.rankKey) ?? 0;
+    ranks.set(control.rankKey, control.ordinal + 1);
+  }
+}
+
+/** 8 hex digits over what tends to stay: tag, type, id, name attribute, path of the address, roles of the ancestors. */
+function digestOf(control) {
+  const { element, tag, hash } = control;
+  const id = attr(element, 'id');
+  const stable = /\d{3}|[:.]/.test(id) ? '' : id; // generated ids change with every rendering
+  const path = attr(element, 'href').replace(/[?#].*$/, '');
+  const text = [tag, attr(element, 'type'), stable, attr(element, 'name'), path].join('\n');
+  return fnv(text, hash).toString(16).padStart(8, '0');
+}

@@ -1,0 +1,134 @@
+"""The worlds of a tab: one for its main process, one for every iframe that another process draws."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from playwright.async_api import CDPSession, Frame, Page
+from playwright.async_api import Error as PlaywrightError
+
+from envs.errors import PageHung
+from envs.observing.world import World, WorldGone, bounded
+
+POINTER_EVENTS = frozenset(
+    {"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "touchstart", "touchend", "dragstart"}
+)
+"""A node that listens to one of these is clickable even if nothing else says so."""
+MAX_SCANNED_NODES = 30_000
+"""On larger pages the listener scan is left out: its answer would be megabytes."""
+MAX_LISTENERS = 2_000
+"""New listening nodes taken in by one look."""
+
+
+class FrameWorlds:
+    """Finds and keeps the worlds of one tab."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._main: World | None = None
+        self._sessions: dict[Frame, tuple[CDPSession, str]] = {}
+        self._worlds: dict[str, World] = {}
+
+    async def main(self, timeout_s: float) -> World:
+        """The world of the tab's main frame."""
+        if self._main is None:
+            session = await self._open(self._page, timeout_s)
+            self._main = World(session, await _root_frame(session, timeout_s))
+        return self._main
+
+    async def remote(self, holder: World, index: int, timeout_s: float) -> World | None:
+        """The world of iframe *index* of the holder's last look, None while it has no process of its own yet."""
+        element = await holder.call_for_object("frameHolder", index, timeout_s=timeout_s)
+        described = await holder.send("DOM.describeNode", {"objectId": element["objectId"]}, timeout_s)
+        frame_id = described["node"].get("frameId")
+        if frame_id is None:
+            return None
+        if frame_id not in self._worlds:
+            await self._match_frames(timeout_s)
+        return self._worlds.get(frame_id)
+
+    def forget(self, world: World) -> None:
+        """Drops a world whose process is gone."""
+        self._worlds.pop(world.frame_id, None)
+        for frame, (session, _) in list(self._sessions.items()):
+            if session is world.session:
+                del self._sessions[frame]
+
+    async def _match_frames(self, timeout_s: float) -> None:
+        """Opens a session to every frame that has a process of its own."""
+        frames = [frame for frame in self._page.frames[1:] if frame not in self._sessions]
+        await asyncio.gather(*(self._match(frame, timeout_s) for frame in frames))
+
+    async def _match(self, frame: Frame, timeout_s: float) -> None:
+        try:
+            session = await self._open(frame, timeout_s)
+            frame_id = await _root_frame(session, timeout_s)
+        except (PlaywrightError, WorldGone, PageHung):
+            return  # a frame of its parent's process, or one that is just going
+        self._sessions[frame] = (session, frame_id)
+        self._worlds[frame_id] = World(session, frame_id)
+
+    async def _open(self, of: Page | Frame, timeout_s: float) -> CDPSession:
+        return await bounded(self._page.context.new_cdp_session(of), timeout_s, "a DevTools session")
+
+    async def aclose(self) -> None:
+        """Ends the sessions; the page stays as it is."""
+        sessions = [session for session, _ in self._sessions.values()]
+        if self._main is not None:
+            sessions.append(self._main.session)
+        self._main = None
+        self._sessions.clear()
+        self._worlds.clear()
+        for session in sessions:
+            try:
+                await bounded(session.detach(), 1.0, "detach")
+            except (PlaywrightError, PageHung):
+                continue  # the page or its frame is gone, and the session with it
+
+
+async def _root_frame(session: CDPSession, timeout_s: float) -> str:
+    tree = await bounded(session.send("Page.getFrameTree"), timeout_s, "Page.getFrameTree")
+    return str(tree["frameTree"]["frame"]["id"])
+
+
+async def adopt_hidden(world: World, answer: dict[str, Any], timeout_s: float) -> bool:
+    """Hands closed shadow roots and elements with listeners to the page program; true if another look is due."""
+    roots = await _adopt_roots(world, timeout_s) if answer["hosts"] else False
+    listeners = await adopt_listeners(world, timeout_s) if answer["nodes"] <= MAX_SCANNED_NODES else False
+    return roots or listeners
+
+
+async def adopt_listeners(world: World, timeout_s: float) -> bool:
+    """Marks nodes that became listeners since the last time; true if the last look did not show one of them."""
+    news = (await world.listening_nodes(POINTER_EVENTS, timeout_s))[:MAX_LISTENERS]
+    if not news:
+        return False
+    found = await asyncio.gather(*(world.adopt_node(one, timeout_s) for one in news))
+    objects = [one for one in found if one is not None]
+    return bool(await world.call_with_objects("adoptListeners", objects, timeout_s)) if objects else False
+
+
+async def _adopt_roots(world: World, timeout_s: float) -> bool:
+    """Asks the browser for the closed shadow roots of the hosts that the last look suspects to have one."""
+    array = await world.call_for_object("hosts", timeout_s=timeout_s)
+    listed = await world.send(
+        "Runtime.getProperties", {"objectId": array["objectId"], "ownProperties": True}, timeout_s
+    )
+    hosts = [str(one["value"]["objectId"]) for one in listed["result"] if one["name"].isdigit()]
+    found = await asyncio.gather(*(_closed_root(world, host, timeout_s) for host in hosts))
+    pairs = [one for host, root in zip(hosts, found, strict=True) if root is not None for one in (host, root)]
+    if pairs:
+        await world.call_with_objects("adoptRoots", pairs, timeout_s)
+    return bool(pairs)
+
+
+async def _closed_root(world: World, host: str, timeout_s: float) -> str | None:
+    try:
+        described = await world.send("DOM.describeNode", {"objectId": host, "depth": 0, "pierce": True}, timeout_s)
+    except WorldGone:
+        return None  # the host left the page meanwhile
+    for root in described["node"].get("shadowRoots", []):
+        if root["shadowRootType"] == "closed":
+            return await world.adopt_node(root["backendNodeId"], timeout_s)
+    return None

@@ -1,0 +1,221 @@
+// What is shown of the lines: everything where it fits, else what is near the viewport, the rest counted in markers.
+// Refs, frames and groups are written as marks (kind, number, end); the observer numbers them over all processes.
+
+const REF = '\u0001';
+const FRAME = '\u0002';
+const REMOTE = '\u0003';
+const GROUP = '\u0004';
+const END = '\u0005';
+const ROW_CHARS = 1500; // a longer row is hidden line by line
+const LOOSE = { kind: 'line', rows: 0 };
+
+function renderControl(control) {
+  let text = `${REF}${control.id}${END} ${control.role} ${quoted(control.name)}`;
+  if (control.value) text += ` = ${quoted(control.value)}`;
+  if (control.states.length) text += ' ' + control.states.join(' ');
+  if (control.options.length) {
+    text += ' options: ' + control.options.map(quoted).join(' ');
+    if (control.moreOptions) text += ` … ${control.moreOptions} more`;
+  }
+  return text;
+}
+
+const renderOpen = (frame) =>
+  `--- frame ${FRAME}${frame.index}${END} ${quoted(frame.title)} ${escaped(cut(clean(frame.url), 200)).replace(/ /g, '%20')}`;
+
+/** Text of one line, or several where it is long; cells are joined by ` | `, controls stand two spaces apart. */
+function renderLine(line) {
+  if (line.open) return [line.open.remote ? `${REMOTE}${line.open.index}${END}` : renderOpen(line.open)];
+  if (line.close) return line.close.remote ? [] : [`--- end frame ${FRAME}${line.close.index}${END}`];
+  const cells = [];
+  let cell = [];
+  let heading = false;
+  let text = '';
+  const endText = () => {
+    text = text.replace(/ +/g, ' ').trim();
+    if (text) cell.push(escaped(text));
+    text = '';
+  };
+  for (const part of line.parts) {
+    if (part.text) text += part.text;
+    else if (part.space) text += ' ';
+    else if (part.heading) heading = true;
+    else if (part.cell) {
+      endText();
+      if (cell.length || cells.length) cells.push(cell.join('  '));
+      else cells.push('');
+      cell = [];
+    } else if (part.image) {
+      endText();
+      cell.push(`image ${quoted(part.image)}`);
+    } else if (!part.control.dropped) {
+      endText();
+      cell.push(renderControl(part.control));
+    }
+  }
+  endText();
+  cells.push(cell.join('  '));
+  if (cells.length > 1 && cells[0] === '') cells.shift();
+  while (cells.length > 1 && !cells[cells.length - 1]) cells.pop();
+  const whole = cells.join(' | ');
+  if (!whole) return [];
+  return broken(heading ? '# ' + whole : escapedStart(whole));
+}
+
+/** Breaks a long line at spaces between its words, never inside a control. */
+function broken(text) {
+  if (text.length <= LINE_CHARS || text.includes(REF)) return [text];
+  const lines = [];
+  let rest = text;
+  while (rest.length > LINE_CHARS) {
+    const space = rest.lastIndexOf(' ', LINE_CHARS);
+    const end = space > LINE_CHARS / 2 ? space : LINE_CHARS - (/[\ud800-\udbff\\]/.test(rest[LINE_CHARS - 1]) ? 1 : 0);
+    lines.push(rest.slice(0, end));
+    rest = escapedStart(rest.slice(end).trimStart());
+  }
+  if (rest) lines.push(rest);
+  return lines;
+}
+
+/** Turns walked lines into text lines: {text, group, row, at, frame}. */
+function renderLines(look) {
+  const lines = [];
+  for (const line of look.lines) {
+    for (const text of renderLine(line)) {
+      lines.push({ text, at: line.at, frame: line.frame, group: line.group ?? null, row: line.row ?? 0, fixed: !!(line.open || line.close), shown: true });
+    }
+  }
+  return lines;
+}
+
+/** Marks the lines to show within `budget` characters and returns them with markers for what is hidden. */
+function layOut(look, lines, budget) {
+  look.markers = [];
+  const full = lines.reduce((sum, line) => sum + line.text.length + 1, 0);
+  for (const line of lines) line.shown = true;
+  if (full > budget) choose(look, lines, budget);
+  const out = [];
+  for (let i = 0; i < lines.length; ) {
+    const group = lines[i].marker;
+    if (!group || full <= budget) {
+      out.push(lines[i++].text);
+      continue;
+    }
+    const from = i;
+    while (i < lines.length && lines[i].marker === group) i++;
+    showRun(look, lines, from, i, out);
+  }
+  return { text: out.join('\n'), full };
+}
+
+function showRun(look, lines, from, to, out) {
+  const rows = [];
+  for (let i = from; i < to; i++) {
+    const last = rows[rows.length - 1];
+    if (last && lines[i].marker !== LOOSE && last.row === lines[i].row) last.to = i + 1;
+    else rows.push({ row: lines[i].row, from: i, to: i + 1 });
+  }
+  const first = rows.findIndex((row) => lines[row.from].shown);
+  const last = rows.findLastIndex((row) => lines[row.from].shown);
+  for (let i = from; i < to; i++) if (lines[i].shown) out.push(lines[i].text);
+  const shown = first < 0 ? 'shown none' : `shown ${first + 1}-${last + 1}`;
+  if (first === 0 && last === rows.length - 1) return;
+  const id = look.markers.length;
+  look.markers.push({ rows, kind: lines[from].marker.kind });
+  const mark = `${GROUP}${id}${END}`;
+  out.push(`… ${mark}: ${lines[from].marker.kind} ×${rows.length}, ${shown} (expand ${mark} or find text)`);
+}
+
+/** Viewport first: what is on screen, then what belongs to no group, then the rows of groups, each by nearness. */
+function choose(look, lines, budget) {
+  const units = unitsOf(lines);
+  const offsets = look.documents.map((entry) => frameOffset(look, entry));
+  for (const unit of units) {
+    const box = placeOf(unit.line.at);
+    const top = box.top + offsets[unit.line.frame];
+    unit.away = Math.max(0, top - innerHeight, -(top + box.height));
+    unit.order = unit.away === 0 ? 0 : unit.grouped ? 2 : 1;
+  }
+  const ranked = units.slice().sort((a, b) => a.order - b.order || a.away - b.away || a.from - b.from);
+  let left = budget - 80;
+  for (const unit of ranked) {
+    unit.shown = unit.line.fixed || (left > 0 && unit.chars <= left);
+    if (unit.shown) left -= unit.chars;
+    else if (!unit.line.fixed) left -= unit.grouped ? 0 : 1; // what comes later is not preferred by being short
+    if (!unit.shown && unit.order === 2) unit.group.closed = true;
+  }
+  keepContiguous(units);
+  markHidden(lines, units, budget);
+}
+
+function unitsOf(lines) {
+  const units = [];
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i];
+    const last = units[units.length - 1];
+    if (line.group && last && last.group === line.group && last.row === line.row) {
+      last.to = i + 1;
+      last.chars += line.text.length + 1;
+    } else {
+      units.push({ line, group: line.group, row: line.row, from: i, to: i + 1, chars: line.text.length + 1, grouped: !!line.group, shown: false });
+    }
+  }
+  return units;
+}
+
+/** The shown rows of a group are one interval, so that `shown 8-20` says all. */
+function keepContiguous(units) {
+  const groups = new Map();
+  for (const unit of units) {
+    if (!unit.grouped) continue;
+    if (!groups.has(unit.group)) groups.set(unit.group, []);
+    groups.get(unit.group).push(unit);
+  }
+  for (const rows of groups.values()) {
+    let best = [0, 0];
+    for (let i = 0; i < rows.length; i++) {
+      if (!rows[i].shown) continue;
+      const from = i;
+      while (i < rows.length && rows[i].shown) i++;
+      if (i - from > best[1] - best[0]) best = [from, i];
+    }
+    rows.forEach((row, i) => (row.shown = i >= best[0] && i < best[1]));
+  }
+}
+
+/** Gives every line its marker: its group, or LOOSE for a run of hidden lines outside groups. */
+function markHidden(lines, units) {
+  for (const unit of units) {
+    for (let i = unit.from; i < unit.to; i++) {
+      lines[i].shown = unit.shown;
+      lines[i].marker = unit.grouped ? unit.group : unit.shown ? null : LOOSE;
+    }
+  }
+}
+
+const ruler = document.createRange();
+/** The box of the element a line starts with, or of its text where that is a small part of a large element. */
+function placeOf(node) {
+  if (nodeType(node) === 1) return boxOf(node);
+  const parent = flatParent(node);
+  if (parent && nodeType(parent) === 1) {
+    const box = boxOf(parent);
+    if (box.height < 200 && box.height > 0) return box;
+  }
+  ruler.selectNodeContents(node);
+  const box = ruler.getBoundingClientRect();
+  ruler.selectNodeContents(document);
+  ruler.collapse(true);
+  return box;
+}
+
+/** Pixels from the top of the top viewport to the top of a walked document's viewport. */
+function frameOffset(look, entry) {
+  let top = 0;
+  for (let holder = entry.holder; holder; ) {
+    top += boxOf(holder).top + holder.clientTop;
+    const page = ownerDocument(holder);
+    holder = look.documents.find((other) => other.holder && documentOf(other.holder) === page)?.holder ?? null;
+  }
+  return top;
+}

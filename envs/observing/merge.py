@@ -1,0 +1,147 @@
+"""Puts the answers of a page's processes together: numbers refs, frames and groups, and types the controls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from envs.observation import Box, Element, ElementKey
+from envs.observing.world import World
+from envs.record import storable
+
+_MARK = re.compile("([\u0001-\u0004])(\\d+)\u0005")
+_REF, _FRAME, _REMOTE, _GROUP = "\u0001", "\u0002", "\u0003", "\u0004"
+
+
+class Place(NamedTuple):
+    """Where an element or a group is known: a world, and the number it has there."""
+
+    world: World
+    id: int
+
+
+@dataclass(slots=True)
+class Part:
+    """What one process answered."""
+
+    world: World
+    path: str
+    """Frame path of its top document."""
+    answer: dict[str, Any]
+    remotes: dict[int, Part] = field(default_factory=dict)
+    """Parts of the cross-process iframes in it that were read, by their index."""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Refs, groups and frames handed out for one observation, and those that `find` adds to it."""
+
+    places: list[Place] = field(default_factory=list)
+    """Of ref n at n-1."""
+    elements: list[Element] = field(default_factory=list)
+    groups: list[Place] = field(default_factory=list)
+    refs: dict[Place, int] = field(default_factory=dict)
+    frames: int = 0
+
+    def ref(self, place: Place) -> int:
+        """The ref of a place, new ones at the end."""
+        if place not in self.refs:
+            self.places.append(place)
+            self.refs[place] = len(self.places)
+        return self.refs[place]
+
+
+def merged_text(part: Part, numbering: Numbering) -> str:
+    """The text of a part with those of its remote frames put in, and all marks numbered."""
+    numbers: dict[int, int] = {}
+    group_numbers: dict[int, int] = {}
+
+    def number(mark: re.Match[str]) -> str:
+        kind, local = mark[1], int(mark[2])
+        if kind == _REF:
+            return f"[{numbering.ref(Place(part.world, local))}]"
+        if kind == _GROUP:
+            if local not in group_numbers:
+                numbering.groups.append(Place(part.world, local))
+                group_numbers[local] = len(numbering.groups)
+            return f"g{group_numbers[local]}"
+        if local not in numbers:
+            numbering.frames += 1
+            numbers[local] = numbering.frames
+        if kind == _FRAME:
+            return str(numbers[local])
+        return _remote_text(part, local, numbers[local], numbering)
+
+    return _MARK.sub(number, part.answer["text"])
+
+
+def _remote_text(part: Part, index: int, number: int, numbering: Numbering) -> str:
+    head = _MARK.sub(str(number), part.answer["frames"][index]["open"])
+    remote = part.remotes.get(index)
+    body = merged_text(remote, numbering) if remote else "(this frame could not be read)"
+    return f"{head}\n{body}\n--- end frame {number}" if body else f"{head}\n--- end frame {number}"
+
+
+def add_elements(part: Part, numbering: Numbering) -> None:
+    """Types the controls of a part and its remote frames, giving refs to those the text does not show."""
+    found = {**dict(_typed(part.world, part.path, part.answer["controls"]))}
+    for place in found:
+        numbering.ref(place)
+    missing = len(numbering.places) - len(numbering.elements)
+    numbering.elements.extend([_PENDING] * missing)
+    for place, element in found.items():
+        ref = numbering.refs[place]
+        numbering.elements[ref - 1] = _with_ref(element, ref)
+    for remote in part.remotes.values():
+        add_elements(remote, numbering)
+
+
+_PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, False)
+
+
+def _with_ref(element: Element, ref: int) -> Element:
+    return Element(
+        ref, element.key, element.tag, element.states, element.value, element.options, element.box, element.shown
+    )
+
+
+def _typed(world: World, path: str, columns: dict[str, Any]) -> Iterator[tuple[Place, Element]]:
+    boxes = columns["box"] or [None] * len(columns["id"])
+    rows = zip(
+        columns["id"],
+        columns["role"],
+        columns["name"],
+        columns["ordinal"],
+        columns["digest"],
+        columns["frame"],
+        columns["tag"],
+        columns["states"],
+        columns["value"],
+        columns["options"],
+        columns["shown"],
+        boxes,
+        strict=True,
+    )
+    for id_, role, name, ordinal, digest, frame, tag, states, value, options, shown, box in rows:
+        key = ElementKey(joined(path, frame), storable(role), storable(name), ordinal, digest)
+        labels = tuple(storable(option) for option in options) if options else ()
+        yield (
+            Place(world, id_),
+            Element(
+                0,
+                key,
+                tag,
+                tuple(states.split()),
+                None if value is None else storable(value),
+                labels,
+                Box(*box) if box else None,
+                bool(shown),
+            ),
+        )
+
+
+def joined(outer: str, inner: str) -> str:
+    """The path of a frame within a frame."""
+    return f"{outer}.{inner}" if outer and inner else outer or inner

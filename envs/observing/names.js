@@ -1,0 +1,226 @@
+// Roles, accessible names, states and values: what a control is called and how it stands.
+// Follows WAI-ARIA 1.2, HTML-AAM and accname 1.2 as far as they help to act; says where it departs.
+
+const WIDGETS = new Set(('button link checkbox radio switch textbox searchbox combobox listbox option menuitem ' +
+  'menuitemcheckbox menuitemradio tab treeitem slider spinbutton').split(' '));
+const FROM_CONTENT = new Set(('button link checkbox radio switch option menuitem menuitemcheckbox menuitemradio tab ' +
+  'treeitem clickable gridcell').split(' '));
+const LANDMARKS = { main: 'main', nav: 'navigation', form: 'form', dialog: 'dialog', table: 'table', tr: 'row',
+  ul: 'list', ol: 'list', li: 'listitem', aside: 'complementary', header: 'banner', footer: 'contentinfo', fieldset: 'group' };
+const INPUTS = { button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
+  range: 'slider', number: 'spinbutton', search: 'searchbox', email: 'textbox', tel: 'textbox', text: 'textbox',
+  url: 'textbox', password: 'textbox' };
+const TEXTUAL = new Set(['textbox', 'searchbox', 'combobox', 'spinbutton']);
+
+/** The role given by markup alone, '' where it has none. Inputs without an ARIA role go by their type (file, date, color). */
+function roleOf(element, tag) {
+  const explicit = attr(element, 'role').trim().toLowerCase().split(/\s+/)[0];
+  if (explicit && explicit !== 'none' && explicit !== 'presentation') {
+    return tag === 'input' && !WIDGETS.has(explicit) ? nativeRole(element, tag) : explicit;
+  }
+  const native = nativeRole(element, tag);
+  return explicit && !WIDGETS.has(native) ? '' : native; // a focusable element cannot be presentational
+}
+
+function nativeRole(element, tag) {
+  switch (tag) {
+    case 'a':
+    case 'area':
+      return hasAttr(element, 'href') ? 'link' : '';
+    case 'button':
+    case 'textarea':
+      return tag === 'button' ? 'button' : 'textbox';
+    case 'summary':
+      return parentNode(element) && localName(parentNode(element)) === 'details' ? 'button' : '';
+    case 'select':
+      return element.multiple || element.size > 1 ? 'listbox' : 'combobox';
+    case 'input':
+      if (element.type === 'hidden') return '';
+      return element.list && TEXTUAL.has(INPUTS[element.type]) ? 'combobox' : INPUTS[element.type] ?? element.type;
+    case 'video':
+    case 'audio':
+      return hasAttr(element, 'controls') ? tag : '';
+    default:
+      return isEditingHost(element) ? 'textbox' : LANDMARKS[tag] ?? '';
+  }
+}
+
+function isEditingHost(element) {
+  const value = getAttribute.call(element, 'contenteditable');
+  return value !== null && value.toLowerCase() !== 'false';
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !== '') || role === 'video' || role === 'audio';
+
+/** Text of a subtree as a reader sees it, at most about `limit` characters; `all` takes hidden parts too. */
+function contentText(element, limit, all = false, without = null) {
+  const only = firstChild(element);
+  if (!only) return shadowOf(element) ? gather(element, limit, all, without) : '';
+  if (!nextSibling(only) && nodeType(only) === 3 && !shadowOf(element)) return clean(only.data);
+  return gather(element, limit, all, without);
+}
+
+const BREAK = {};
+function gather(element, limit, all, without) {
+  let text = '';
+  const stack = flatChildren(element).reverse();
+  while (stack.length && text.length < 2 * limit + 200) {
+    const node = stack.pop();
+    if (node === BREAK) text += ' ';
+    else if (nodeType(node) === 3) text += node.data;
+    else if (nodeType(node) === 1 && node !== without) text += gatherElement(node, stack, all);
+  }
+  return clean(text);
+}
+
+function gatherElement(element, stack, all) {
+  const tag = localName(element);
+  if (SKIPPED.has(tag) || tag === 'select' || tag === 'textarea') return '';
+  const style = getComputedStyle(element);
+  if (!all && (style.display === 'none' || style.visibility !== 'visible')) return '';
+  const label = attr(element, 'aria-label').trim();
+  const block = style.display !== 'inline';
+  if (label) return block ? ` ${label} ` : label;
+  if (tag === 'img') return ' ' + attr(element, 'alt') + ' ';
+  if (tag === 'br') return ' ';
+  if (tag === 'input') return element.type === 'button' || element.type === 'submit' ? ' ' + element.value + ' ' : '';
+  if (block) stack.push(BREAK);
+  const children = flatChildren(element);
+  for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
+  return block ? ' ' : '';
+}
+
+/** The accessible name before any cut. Without one: title, placeholder, then what identifies it to a developer. */
+function nameOf(element, tag, role, limit) {
+  const ids = attr(element, 'aria-labelledby').trim();
+  if (ids) {
+    const root = getRootNode(element);
+    const byId = nodeType(root) === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
+    const parts = isConnected(element) ? ids.split(/\s+/).map((id) => byId.call(root, id)) : [];
+    const text = parts.map((part) => (part ? attr(part, 'aria-label') || contentText(part, limit, true) : '')).join(' ').trim();
+    if (text) return clean(text);
+  }
+  const label = clean(attr(element, 'aria-label'));
+  if (label) return label;
+  const native = nativeName(element, tag, limit);
+  if (native) return native;
+  if (FROM_CONTENT.has(role) && tag !== 'input') {
+    const text = contentText(element, limit);
+    if (text) return text;
+  }
+  return clean(attr(element, 'title') || attr(element, 'placeholder') || attr(element, 'aria-placeholder')) ||
+    describedName(element, tag, role);
+}
+
+function nativeName(element, tag, limit) {
+  if (tag === 'input') {
+    const type = element.type;
+    if (type === 'submit' || type === 'button' || type === 'reset') {
+      return clean(element.value) || (type === 'submit' ? 'Submit' : type === 'reset' ? 'Reset' : '');
+    }
+    if (type === 'image') return clean(attr(element, 'alt') || attr(element, 'value'));
+  }
+  if (tag === 'area') return clean(attr(element, 'alt'));
+  if (tag === 'input' || tag === 'select' || tag === 'textarea' || tag === 'button') {
+    const labels = element.labels;
+    if (labels && labels.length) {
+      return clean(Array.prototype.map.call(labels, (label) => contentText(label, limit, false, element)).join(' '));
+    }
+  }
+  return '';
+}
+
+const COLORS = { '255,0,0': 'red', '0,128,0': 'green', '0,0,255': 'blue', '255,255,0': 'yellow', '0,0,0': 'black',
+  '255,255,255': 'white', '255,165,0': 'orange', '128,0,128': 'purple', '255,192,203': 'pink', '128,128,128': 'grey',
+  '0,255,255': 'cyan', '0,255,0': 'lime', '165,42,42': 'brown', '255,0,255': 'magenta', '0,0,128': 'navy',
+  '0,128,128': 'teal', '128,0,0': 'maroon', '128,128,0': 'olive', '192,192,192': 'silver' };
+/** A colour in a word where CSS has a basic one, '' where it is transparent. */
+function colorName(value) {
+  const part = value.match(/[\d.]+/g);
+  if (!part || (part.length > 3 && Number(part[3]) === 0)) return '';
+  return COLORS[part.slice(0, 3).join(',')] ?? `rgb(${part.slice(0, 3).join(',')})`;
+}
+
+/** Departs from accname: a nameless control is called by its name or id attribute, its address, its shape or colour. */
+function describedName(element, tag, role) {
+  if (element.namespaceURI === SVG) return shapeName(element);
+  const word = [attr(element, 'name'), attr(element, 'id')].find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
+  if (word) return word;
+  if (role === 'link') return cut(clean(attr(element, 'href').replace(/[?#].*$/, '').split('/').filter(Boolean).pop() ?? ''), 40);
+  if (role === 'clickable') return colorName(getComputedStyle(element).backgroundColor);
+  return '';
+}
+
+function shapeName(element) {
+  for (const child of flatChildren(element)) {
+    if (nodeType(child) === 1 && localName(child) === 'title') return clean(textContent(child));
+  }
+  const box = boxOf(element);
+  const style = getComputedStyle(element);
+  const color = colorName(style.fill) || colorName(style.stroke);
+  return `${color} ${Math.round(box.width)}×${Math.round(box.height)}`.trim();
+}
+
+const isPassword = (element) => {
+  if (oncePassword.has(element)) return true;
+  const secret = element.type === 'password' || /password/i.test(attr(element, 'autocomplete')) ||
+    (getComputedStyle(element).webkitTextSecurity ?? 'none') !== 'none';
+  if (secret) oncePassword.add(element);
+  return secret;
+};
+
+/** Fills states, value and options of a control; a password's value never leaves this function. */
+function readState(control, settings) {
+  const { element, tag, role } = control;
+  const states = control.states;
+  const aria = (name) => attr(element, 'aria-' + name);
+  const input = tag === 'input' || tag === 'textarea';
+  const native = input || tag === 'select' || tag === 'button';
+  const checkable = tag === 'input' && (element.type === 'checkbox' || element.type === 'radio');
+  if (checkable ? element.checked : aria('checked') === 'true' || aria('pressed') === 'true') states.push('checked');
+  if (checkable ? element.indeterminate : aria('checked') === 'mixed') states.push('unchecked-mixed');
+  if ((native && matches(element, ':disabled')) || aria('disabled') === 'true') states.push('disabled');
+  const open = tag === 'summary' ? String(parentNode(element).open) : aria('expanded');
+  if (open === 'true') states.push('expanded');
+  if (open === 'false') states.push('collapsed');
+  if (aria('selected') === 'true') states.push('selected');
+  if (getRootNode(element).activeElement === element) states.push('focused');
+  if ((input && element.readOnly && TEXTUAL.has(role)) || aria('readonly') === 'true') states.push('readonly');
+  if ((native && element.required) || aria('required') === 'true') states.push('required');
+  readValue(control, settings);
+}
+
+function readValue(control, settings) {
+  const { element, tag, role } = control;
+  if (tag === 'select') return readSelect(control, settings);
+  if (tag === 'input' || tag === 'textarea') {
+    if (isPassword(element)) {
+      control.states.push('password');
+      control.value = element.value ? '•••' : '';
+    } else if (element.type === 'file') {
+      control.value = Array.prototype.map.call(element.files ?? [], (file) => clean(file.name)).join(', ');
+    } else if (role !== 'button' && element.type !== 'checkbox' && element.type !== 'radio') {
+      control.value = cut(clean(element.value), settings.nameChars);
+    }
+    if (tag === 'input' && element.list) {
+      setOptions(control, Array.prototype.map.call(element.list.options, (option) => option.label || option.value), settings);
+    }
+  } else if (isEditingHost(element)) {
+    control.value = cut(contentText(element, settings.nameChars), settings.nameChars);
+  } else if (hasAttr(element, 'aria-valuetext') || hasAttr(element, 'aria-valuenow')) {
+    control.value = cut(clean(attr(element, 'aria-valuetext') || attr(element, 'aria-valuenow')), settings.nameChars);
+  }
+}
+
+function readSelect(control, settings) {
+  const label = (option) => clean(option.label || option.text);
+  const { options, selectedOptions } = control.element;
+  control.value = cut(Array.prototype.map.call(selectedOptions, label).join(', '), settings.nameChars);
+  setOptions(control, Array.prototype.map.call(options, label), settings);
+}
+
+function setOptions(control, labels, settings) {
+  control.options = labels.slice(0, settings.maxOptions).map((label) => cut(label, settings.nameChars));
+  control.moreOptions = labels.length - control.options.length;
+}

@@ -1,0 +1,171 @@
+// Finding an element again, and a point where a click reaches it.
+
+/** The element of ref `id` of the last look, or of its key, or a status: 'stale' or 'ambiguous'. */
+function resolve(id, key) {
+  const known = latest && latest.controls.find((control) => control.id === id && !control.dropped);
+  if (known && isConnected(known.element) && sameKey(known.element, key, known)) return known.element;
+  return search(key, known ? contextOf(known.element, latest, known) : null, known ? countOf(latest, key) : null);
+}
+
+function sameKey(element, key, known) {
+  const tag = localName(element);
+  const native = roleOf(element, tag);
+  const role = isControl(native, tag) ? native : known.role;
+  const name = cut(nameOf(element, tag, role, 160), latest.settings.nameChars);
+  return role === key.role && (name === key.name || cut(name, CONTAINER_NAME) === key.name) && digestOf(known) === key.digest;
+}
+
+const fits = (look, control, key) => !control.dropped && control.role === key.role && control.name === key.name &&
+  look.documents[control.frame].path === key.frame;
+const countOf = (look, key) => look.controls.filter((control) => fits(look, control, key)).length;
+
+/** The text of the line a control stands in: tells equal buttons of different rows apart. */
+function contextOf(element, look, control) {
+  const line = look.lines.find((candidate) => candidate.parts && candidate.parts.some((part) => part.control === control));
+  return line ? renderLine(line).join(' ').replace(/\u0001\d+\u0005/g, '') : '';
+}
+
+/** Looks at the page as it is now. One match is it; of several, the one in the same line; else no guess is made. */
+function search(key, context, count) {
+  const look = new PageLook(latest ? latest.settings : configured({}), MAX_NODES).run();
+  const same = look.controls.filter((control) => fits(look, control, key) && digestOf(control) === key.digest);
+  if (same.length === 1) return same[0].element;
+  if (!same.length) return 'stale';
+  const ranked = same.find((control) => control.ordinal === key.ordinal);
+  if (context === null) return ranked ? ranked.element : 'ambiguous'; // a replay knows only the rank
+  const alike = same.filter((control) => contextOf(control.element, look, control) === context);
+  if (alike.length === 1) return alike[0].element;
+  return alike.length && ranked && alike.includes(ranked) && countOf(look, key) === count ? ranked.element : 'ambiguous';
+}
+
+/** The box in CSS pixels of the viewport of this process's top document, or null. */
+function topBox(element) {
+  const box = boxOf(element);
+  if (!box.width && !box.height) return null;
+  const offset = offsetOf(element);
+  return [box.left, box.top, box.width, box.height].map((value, i) => Math.round((value + (offset[i] ?? 0)) * 10) / 10);
+}
+
+/** Where the viewport of an element's document lies in that of this process's top document. */
+function offsetOf(element) {
+  let [left, top] = [0, 0];
+  for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
+    const box = boxOf(holder);
+    left += box.left + holder.clientLeft;
+    top += box.top + holder.clientTop;
+  }
+  return [left, top];
+}
+
+function holderOf(element) {
+  const view = ownerDocument(element).defaultView;
+  return view && view !== window ? view.frameElement : null;
+}
+
+/** Brings `this` into view and finds a point of it that a click would reach: {x, y} or {status, message}. */
+function pointOf() {
+  if (!isConnected(this)) return JSON.stringify({ status: 'stale', message: 'the element left the page' });
+  if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
+    return JSON.stringify({ status: 'disabled', message: 'the element is disabled' });
+  }
+  const shown = drawnPart(this);
+  if (!shown) return JSON.stringify({ status: 'not_actionable', message: 'the element has no visible box' });
+  Element.prototype.scrollIntoView.call(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
+  let covering = tryPoints(shown, this);
+  if (covering.x === undefined) {
+    Element.prototype.scrollIntoView.call(shown, { block: 'center', inline: 'center', behavior: 'instant' });
+    covering = tryPoints(shown, this);
+  }
+  if (covering.x !== undefined) return JSON.stringify(covering);
+  return JSON.stringify({ status: 'covered', message: `covered by ${covering.by}` });
+}
+
+/** The element itself, or the label that stands for it where it is not drawn. */
+function drawnPart(element) {
+  const box = boxOf(element);
+  if (box.width >= 2 && box.height >= 2 && getComputedStyle(element).visibility === 'visible') return element;
+  for (const label of element.labels ?? []) if (isDrawn(label)) return label;
+  for (const child of element.querySelectorAll('*')) if (isDrawn(child)) return child;
+  return box.width > 0 && box.height > 0 ? element : null;
+}
+
+function tryPoints(shown, target) {
+  const [left, top] = offsetOf(shown);
+  const view = ownerDocument(shown).defaultView;
+  let by = 'another element';
+  for (const box of Element.prototype.getClientRects.call(shown)) {
+    const x0 = Math.max(box.left, 0);
+    const y0 = Math.max(box.top, 0);
+    const width = Math.min(box.right, view.innerWidth) - x0;
+    const height = Math.min(box.bottom, view.innerHeight) - y0;
+    if (width <= 0 || height <= 0) continue;
+    for (const [fx, fy] of [[0.5, 0.5], [0.5, 0.2], [0.2, 0.5], [0.8, 0.5], [0.5, 0.8], [0.1, 0.1]]) {
+      const [x, y] = [x0 + width * fx, y0 + height * fy];
+      const hit = deepest(ownerDocument(shown), x, y);
+      if (hit && reaches(hit, shown, target) && holdersShow(shown, x, y)) return { x: x + left, y: y + top };
+      if (hit) by = described(hit);
+    }
+  }
+  return { by };
+}
+
+/** The topmost element at a point, through open and known closed shadow roots. */
+function deepest(page, x, y) {
+  let hit = Document.prototype.elementFromPoint.call(page, x, y);
+  for (let root = hit && shadowOf(hit); root; root = shadowOf(hit)) {
+    const inner = root.elementFromPoint(x, y);
+    if (!inner || inner === hit) break;
+    hit = inner;
+  }
+  return hit;
+}
+
+/** A click on `hit` reaches the target: it is in it, or in the label that stands for it. */
+function reaches(hit, shown, target) {
+  for (let node = hit; node; node = flatUp(node)) {
+    if (node === shown || node === target) return true;
+    if (localName(node) === 'label' && node.control === target) return true;
+  }
+  return false;
+}
+
+const flatUp = (node) => (node.assignedSlot ? node.assignedSlot : flatParent(node));
+
+/** In every outer document of this process the iframe itself is on top at the point. */
+function holdersShow(element, x, y) {
+  for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
+    const box = boxOf(holder);
+    x += box.left + holder.clientLeft;
+    y += box.top + holder.clientTop;
+    if (deepest(ownerDocument(holder), x, y) !== holder) return false;
+  }
+  return true;
+}
+
+function described(element) {
+  const tag = localName(element);
+  const name = cut(nameOf(element, tag, 'clickable', 40), 40);
+  return name ? `${tag} ${quoted(name)}` : tag;
+}
+
+/** For an iframe that another process draws: brings it into view. */
+function showHolder(frame) {
+  Element.prototype.scrollIntoView.call(frame, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
+}
+
+/** Turns a point of a cross-process frame's viewport into one of ours, 'null' where the frame is covered there. */
+function throughHolder(frame, x, y) {
+  const box = boxOf(frame);
+  const scale = frame.offsetWidth ? box.width / frame.offsetWidth : 1;
+  const [left, top] = [box.left + (frame.clientLeft + x) * scale, box.top + (frame.clientTop + y) * scale];
+  if (deepest(ownerDocument(frame), left, top) !== frame || !holdersShow(frame, left, top)) return 'null';
+  const [outerLeft, outerTop] = offsetOf(frame);
+  return JSON.stringify([left + outerLeft, top + outerTop]);
+}
+
+/** What a resolved element is: its input type and its states now. */
+function facts(element) {
+  const control = { element, tag: localName(element), role: roleOf(element, localName(element)), states: [], value: null };
+  readState(control, configured({}));
+  return JSON.stringify({ tag: control.tag, type: control.tag === 'input' ? element.type : '', states: control.states });
+}

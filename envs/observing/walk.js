@@ -1,0 +1,218 @@
+// One pass over the page: blocks become lines, lines hold text and controls, long runs of siblings become groups.
+// Iterative throughout, because a page may be nested deeper than any call stack.
+
+const SKIPPED = new Set('script style head noscript template meta link title base defs clippath mask symbol param source track'.split(' '));
+const SHAPES = new Set('rect circle ellipse polygon polyline line path text image g use'.split(' '));
+const HANDLERS = ['onclick', 'onmousedown', 'onmouseup', 'onpointerdown', 'onpointerup', 'ondblclick'];
+const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(' '));
+const MAX_NODES = 60000; // nodes visited in one look; what lies beyond is counted, and `find` goes further
+const MAX_HOSTS = 64; // closed-root candidates asked for in one look
+const LINE_CHARS = 400; // page text is broken into lines of about this length
+const SHAPES_SHOWN = 40; // shapes of one drawing that are listed
+
+class Look {
+  constructor(settings, maxNodes) {
+    this.settings = settings;
+    this.maxNodes = maxNodes;
+    this.lines = [];
+    this.parts = [];
+    this.controls = [];
+    this.emitted = new Set();
+    this.current = null;
+    this.groups = [];
+    this.frames = []; // every iframe met, in order; `remote` where another process draws it
+    this.documents = []; // per walked document: the frame path and the iframe that holds it
+    this.hosts = [];
+    this.nodes = 0;
+    this.left = 0;
+    this.stack = [];
+  }
+
+  run() {
+    this.pushDocument(document, '', null);
+    while (this.stack.length) {
+      const item = this.stack.pop();
+      if (typeof item === 'function') item();
+      else if (this.nodes >= this.maxNodes) this.left++;
+      else this.visit(item.node, item.context);
+    }
+    this.flush();
+    numberControls(this.controls);
+    return this;
+  }
+
+  pushDocument(page, path, holder) {
+    this.documents.push({ path, holder, inner: 0 });
+    const top = rootElement(page);
+    const context = { frame: this.documents.length - 1, text: true, visible: true, pointer: false, control: null, row: null,
+      group: null, label: false, hash: fnv('') };
+    if (top) this.stack.push({ node: top, context });
+  }
+
+  visit(node, context) {
+    this.nodes++;
+    const type = nodeType(node);
+    if (type === 3) {
+      if (context.text && context.visible) this.addText(node.data, node);
+    } else if (type === 1) {
+      this.visitElement(node, localName(node), context);
+    }
+  }
+
+  visitElement(element, tag, context) {
+    if (SKIPPED.has(tag.toLowerCase())) return;
+    if (this.settings.skip && matches(element, this.settings.skip)) return;
+    const style = getComputedStyle(element);
+    const role = roleOf(element, tag);
+    if (style.display === 'none') return;
+    if (style.opacity === '0' && !(tag === 'input' && isControl(role, tag))) return;
+    const inner = { ...context, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
+    if (attr(element, 'aria-hidden') === 'true') inner.text = false;
+    if (LANDMARKS[tag] || (role && !isControl(role, tag))) inner.hash = fnv('/' + role, context.hash);
+    const block = this.openBlock(element, tag, role, style, inner);
+    if (block) {
+      this.stack.push(() => {
+        this.flush();
+        this.current = context;
+      });
+    }
+    if (tag === 'br' || tag === 'hr') return this.softBreak(inner);
+    if (tag === 'iframe' || tag === 'frame') return inner.visible ? this.visitFrame(element, inner) : undefined;
+    if (tag === 'img' && inner.text && attr(element, 'alt').trim() && inner.visible) {
+      this.parts.push({ image: cut(clean(attr(element, 'alt')), this.settings.nameChars), at: element });
+    }
+    if (this.addControl(element, tag, role, style, context, inner)) this.descend(element, tag, role, style, inner);
+  }
+
+  /** Starts a new line, heading, table row or row of a group; true where the line must end with the element. */
+  openBlock(element, tag, role, style, inner) {
+    const display = style.display;
+    if (inner.row) {
+      if (display === 'table-cell' || role === 'gridcell' || role === 'cell' || role === 'columnheader') this.parts.push({ cell: true });
+      return false;
+    }
+    const grouped = inner.group && inner.group.parent === flatParent(element) && display !== 'inline';
+    if (grouped) inner.group = { ...inner.group, row: inner.group.of.rows++, parent: null };
+    else if (inner.group && inner.group.parent) inner.group = null;
+    const inline = display.startsWith('inline') || display === 'contents' || display.startsWith('ruby');
+    if (inline && !grouped) return false;
+    this.flush();
+    this.current = inner;
+    if ((display === 'table-row' || role === 'row') && !element.querySelector('table,[role=grid],iframe')) inner.row = element;
+    if (/^h[1-6]$/.test(tag) || role === 'heading') this.parts.push({ heading: true });
+    return true;
+  }
+
+  softBreak(inner) {
+    if (inner.row) this.parts.push({ space: true });
+    else this.flush();
+  }
+
+  descend(element, tag, role, style, inner) {
+    if (style.contentVisibility === 'hidden') return;
+    if (style.overflowX !== 'visible' && style.display !== 'inline' && (element.clientWidth === 0 || element.clientHeight === 0) &&
+        tag !== 'html' && tag !== 'body' && element.namespaceURI !== SVG) return;
+    if (tag === 'svg' && !inner.control) return this.visitDrawing(element, inner);
+    let children = flatChildren(element);
+    if (tag === 'details' && !element.open) {
+      children = children.filter((child) => nodeType(child) === 1 && localName(child) === 'summary').slice(0, 1);
+    }
+    if (!inner.group && children.length > this.settings.collapseRows) this.openGroup(element, children, inner);
+    this.considerHost(element, tag, children);
+    for (let i = children.length - 1; i >= 0; i--) this.stack.push({ node: children[i], context: inner });
+  }
+
+  /** Siblings of one shape in number are rows of a group: they collapse together when the budget is tight. */
+  openGroup(element, children, inner) {
+    const counts = new Map();
+    for (const child of children) {
+      if (nodeType(child) === 1) counts.set(localName(child), (counts.get(localName(child)) ?? 0) + 1);
+    }
+    const [tag, count] = [...counts].reduce((best, entry) => (entry[1] > best[1] ? entry : best), ['', 0]);
+    if (count <= this.settings.collapseRows || SHAPES.has(tag)) return;
+    const kind = tag === 'tr' || tag.endsWith('row') ? 'row' : tag === 'li' ? 'item' : 'block';
+    const of = { kind, rows: 0 };
+    this.groups.push(of);
+    inner.group = { of, row: 0, parent: element };
+  }
+
+  /** A host that draws something but none of its own children may hold a closed shadow root: the observer is asked. */
+  considerHost(element, tag, children) {
+    if (shadowOf(element) || !(OWN_HOSTS.has(tag) || tag.includes('-')) || this.hosts.length >= MAX_HOSTS) return;
+    if (!tag.includes('-') && firstElement(element)) {
+      if (boxOf(firstElement(element)).width) return;
+    } else if (!tag.includes('-') && children.some((child) => nodeType(child) === 3 && clean(child.data))) return;
+    const asked = askedHosts.get(element) ?? 0;
+    if (asked >= 3) return;
+    const box = boxOf(element);
+    if (box.width < 1 || box.height < 1) return;
+    askedHosts.set(element, asked + 1);
+    this.hosts.push(element);
+  }
+
+  /** A drawing: its listening shapes are controls; of a large one the plain shapes are named too. */
+  visitDrawing(svg, inner) {
+    const box = boxOf(svg);
+    const large = box.width >= 60 && box.height >= 60;
+    const shapes = [...svg.querySelectorAll('*')].filter((shape) => SHAPES.has(localName(shape)));
+    let shown = 0;
+    let more = 0;
+    for (const shape of shapes) {
+      this.nodes++;
+      const tag = localName(shape);
+      const style = getComputedStyle(shape);
+      if (style.display === 'none' || style.visibility !== 'visible') continue;
+      const live = this.isGeneric(shape, style, { pointer: inner.pointer, control: null });
+      if (live && !(tag === 'g' && shapes.some((other) => other !== shape && listening.has(other) && shape.contains(other)))) {
+        this.emit(shape, tag, tag === 'g' || tag === 'use' || tag === 'path' ? 'clickable' : tag, { ...inner, control: null });
+      } else if (tag === 'text') {
+        if (inner.text) this.parts.push({ text: clean(textContent(shape)), at: shape });
+      } else if (large && inner.text && tag !== 'g' && tag !== 'use' && tag !== 'path') {
+        if (shown++ < SHAPES_SHOWN) this.parts.push({ text: `${tag} ${shapeName(shape)}`, at: shape });
+        else more++;
+      }
+    }
+    if (more) this.parts.push({ text: `and ${more} more shapes`, at: svg });
+  }
+
+  visitFrame(element, inner) {
+    const holder = this.documents[inner.frame];
+    const box = boxOf(element);
+    const path = (holder.path ? holder.path + '.' : '') + holder.inner++;
+    if (box.width < 2 || box.height < 2) return;
+    const page = documentOf(element);
+    const title = clean(attr(element, 'title') || attr(element, 'aria-label') || attr(element, 'name'));
+    const frame = { element, path, remote: !page, title, url: page ? page.URL : element.src, index: this.frames.length };
+    this.frames.push(frame);
+    this.flush();
+    this.current = { frame: inner.frame, group: inner.group };
+    this.lines.push({ open: frame, frame: inner.frame, at: element, ...this.place() });
+    if (!page) return void this.lines.push({ close: frame, frame: inner.frame, at: element, ...this.place() });
+    this.stack.push(() => {
+      this.flush();
+      this.lines.push({ close: frame, frame: inner.frame, at: element, ...this.place() });
+    });
+    this.pushDocument(page, path, element);
+  }
+
+  place() {
+    const group = this.current && this.current.group;
+    return group && !group.parent ? { group: group.of, row: group.row } : {};
+  }
+
+  addText(data, node) {
+    const text = data.replace(INVISIBLE, '');
+    if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
+    else if (text) this.parts.push({ space: true });
+  }
+
+  /** Ends the line that is being filled. */
+  flush() {
+    const parts = this.parts;
+    if (!parts.length) return;
+    this.parts = [];
+    if (!parts.some((part) => part.text || part.control || part.image)) return;
+    const at = parts.find((part) => part.at).at;
+    this.lines.push({ parts, at, frame: this.current ? this.current.frame : 0, ...this.place() });
+  }
+}

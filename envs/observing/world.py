@@ -1,0 +1,153 @@
+"""An isolated JavaScript world in one renderer process of a tab, with every call bounded in time.
+
+The page's own scripts can neither see this world nor change its built-ins. It has access to all frames of its
+process (`grantUniveralAccess`), so one call covers a document and its in-process iframes; iframes of other sites
+live in other processes and get a world each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from playwright.async_api import CDPSession
+from playwright.async_api import Error as PlaywrightError
+
+from envs.errors import EnvError, PageCrashed, PageHung
+
+T = TypeVar("T")
+
+_PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "api.js", "target.js")
+_CALLS = "observe, relayOut, find, expand, hosts, frameHolder, adoptRoots, adoptListeners, wholePage, resolve, pointOf, showHolder, throughHolder, facts"
+_WORLD = "mira"
+_GONE = ("Cannot find context", "context was destroyed", "uniqueContextId not found", "Cannot find object")
+_CRASH = ("crashed", "Target crashed")
+
+
+class WorldGone(EnvError):
+    """The document of this world was replaced by another: look again."""
+
+
+@cache
+def program() -> str:
+    """The in-page program: one function expression that leaves its calls in the world's global `mira`."""
+    folder = Path(__file__).parent
+    parts = "\n".join((folder / name).read_text(encoding="utf-8") for name in _PARTS)
+    return f"(() => {{ 'use strict';\n{parts}\nglobalThis.mira = {{ {_CALLS} }};\nreturn document; }})()"
+
+
+class World:
+    """The world of one document tree; made anew after every navigation of it."""
+
+    def __init__(self, session: CDPSession, frame_id: str) -> None:
+        self.session = session
+        self.frame_id = frame_id
+        """The browser's id of the top frame of this process's part of the page."""
+        self._context: int | None = None
+        self._document = ""
+        self.listeners: set[int] = set()
+        """Backend ids of the nodes whose listeners are already known."""
+
+    @property
+    def is_fresh(self) -> bool:
+        """No document has been entered yet."""
+        return self._context is None
+
+    async def enter(self, timeout_s: float) -> None:
+        """Makes the world in the frame's present document."""
+        made = await self.send(
+            "Page.createIsolatedWorld",
+            {"frameId": self.frame_id, "worldName": _WORLD, "grantUniveralAccess": True},
+            timeout_s,
+        )
+        self._context = made["executionContextId"]
+        self.listeners.clear()
+        answer = await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s)
+        self._document = str(_result(answer)["objectId"])
+
+    def leave(self) -> None:
+        """Forgets the document: the next call enters the then present one."""
+        self._context = None
+
+    async def send(self, method: str, params: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """One DevTools command. Raises PageHung, PageCrashed or WorldGone."""
+        try:
+            return await bounded(self.session.send(method, params), timeout_s, method)
+        except PlaywrightError as error:
+            raise _typed(error) from error
+
+    async def call(self, name: str, *args: Any, timeout_s: float) -> Any:
+        """Calls one of the program's functions with JSON values and returns its (parsed) answer."""
+        answer = await self._call(
+            f"(...a) => mira.{name}(...a)", [{"value": a} for a in args], timeout_s, by_value=True
+        )
+        value = answer.get("value")
+        return json.loads(value) if isinstance(value, str) and value[:1] in "{[" else value
+
+    async def call_for_object(self, name: str, *args: Any, timeout_s: float) -> dict[str, Any]:
+        """Calls a function and returns the DevTools remote object, for answers that are elements."""
+        return await self._call(f"(...a) => mira.{name}(...a)", [{"value": a} for a in args], timeout_s, by_value=False)
+
+    async def call_with_objects(self, name: str, objects: Sequence[str], timeout_s: float) -> Any:
+        """Calls a function with remote objects as arguments."""
+        arguments = [{"objectId": one} for one in objects]
+        return (await self._call(f"(...a) => mira.{name}(...a)", arguments, timeout_s, by_value=True)).get("value")
+
+    async def _call(
+        self, function: str, arguments: list[dict[str, Any]], timeout_s: float, *, by_value: bool
+    ) -> dict[str, Any]:
+        if self._context is None:
+            await self.enter(timeout_s)
+        params = {
+            "functionDeclaration": function,
+            "arguments": arguments,
+            "executionContextId": self._context,
+            "returnByValue": by_value,
+        }
+        return _result(await self.send("Runtime.callFunctionOn", params, timeout_s))
+
+    async def adopt_node(self, backend_id: int, timeout_s: float) -> str | None:
+        """The remote object of a node in this world, None where it is gone."""
+        try:
+            params = {"backendNodeId": backend_id, "executionContextId": self._context}
+            found = await self.send("DOM.resolveNode", params, timeout_s)
+        except WorldGone:
+            return None
+        return found["object"].get("objectId")
+
+    async def listening_nodes(self, types: frozenset[str], timeout_s: float) -> list[int]:
+        """Backend ids of nodes with listeners of these types that were not known before."""
+        params = {"objectId": self._document, "depth": -1, "pierce": True}
+        found = await self.send("DOMDebugger.getEventListeners", params, timeout_s)
+        ids = {one["backendNodeId"] for one in found["listeners"] if one["type"] in types and "backendNodeId" in one}
+        news = sorted(ids - self.listeners)
+        self.listeners |= ids
+        return news
+
+
+async def bounded(awaitable: Awaitable[T], timeout_s: float, what: str) -> T:
+    """The answer, or PageHung after *timeout_s* seconds."""
+    try:
+        return await asyncio.wait_for(awaitable, max(timeout_s, 0.001))
+    except TimeoutError:
+        raise PageHung(f"the page did not answer {what} within {timeout_s:.1f} s") from None
+
+
+def _typed(error: PlaywrightError) -> EnvError:
+    message = error.message.splitlines()[0] if error.message else "no message"
+    if any(part in message for part in _CRASH):
+        return PageCrashed(f"the renderer died: {message}")
+    return WorldGone(message)
+
+
+def _result(answer: dict[str, Any]) -> dict[str, Any]:
+    """The remote object of an answer; an exception in the page program is a defect of ours and raises EnvError."""
+    if "exceptionDetails" in answer:
+        details = answer["exceptionDetails"]
+        text = details.get("exception", {}).get("description") or details.get("text", "")
+        raise EnvError(f"the observer's page program failed: {text}")
+    return answer["result"]
