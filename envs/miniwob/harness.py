@@ -28,7 +28,7 @@ HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
 EPISODE_MS = 1_000_000
 """The page's own time limit, 10 s by default; the run's limits are the ones that count here."""
 
-HARD_RESET = frozenset[str]()
+HARD_RESET = frozenset({"form-sequence-2"})
 """Tasks whose page keeps something from one episode to the next: they are loaded anew every time."""
 
 _START_JS = """

@@ -34,20 +34,11 @@ class MiniwobSuite:
         self._chromium = chromium
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
-        self._names = task_names(root)
         self._server = PageServer(root).start()
         self._numbers = count(1)
 
     def tasks(self) -> Sequence[TaskInfo]:
-        return [
-            TaskInfo(
-                name=name,
-                category=category(name),
-                has_checker=True,
-                milestones=max((len(form.specs) for form in MILESTONES.get(name, ())), default=0),
-            )
-            for name in self._names
-        ]
+        return task_infos()
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
@@ -62,6 +53,19 @@ class MiniwobSuite:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def task_infos() -> list[TaskInfo]:
+    """Every task of the installed package; needs no browser. Raises BadInput if it is not installed."""
+    return [
+        TaskInfo(
+            name=name,
+            category=category(name),
+            has_checker=True,
+            milestones=max((len(form.specs) for form in MILESTONES.get(name, ())), default=0),
+        )
+        for name in task_names(html_root())
+    ]
 
 
 def episode_settings(settings: SessionSettings) -> SessionSettings:

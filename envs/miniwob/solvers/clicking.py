@@ -141,41 +141,48 @@ def sign_agreement(screen: Screen) -> Action:
 
 def generate_number(screen: Screen) -> Action:
     """Generates until the shown number satisfies the instruction, then submits."""
-    relation, limit = screen.wanted(r"number (less than|greater than) (\d+)")
-    relation_even = re.search(r"(even|odd) number", screen.instruction)
-    del relation_even
     shown = re.search(r"^-?\d+$", screen.text(), re.MULTILINE)
-    if shown is None:
-        return click(screen.one("button", name="Generate"))
-    good = int(shown[0]) < int(limit) if relation == "less than" else int(shown[0]) > int(limit)
+    good = shown is not None and _satisfies(int(shown[0]), screen.instruction)
     return click(screen.one("button", name="Submit" if good else "Generate"))
+
+
+def _satisfies(number: int, instruction: str) -> bool:
+    bound = re.search(r"(less|greater) than (\d+)", instruction)
+    if bound is None:
+        return number % 2 == (1 if "odd" in instruction else 0)
+    return number < int(bound[2]) if bound[1] == "less" else number > int(bound[2])
+
+
+def odd_or_even(screen: Screen) -> Action:
+    """Presses Odd or Even in each row once, then submits."""
+    numbers = [int(found) for found in re.findall(r"-?\d+", screen.text())]
+    done = {past.target for past in screen.past}
+    for row, number in enumerate(numbers):
+        button = screen.one("button", name="Odd" if number % 2 else "Even", at=row)
+        if button.key not in done:
+            return click(button)
+    return click(screen.one("button", name="Submit"))
 
 
 def buy_ticket(screen: Screen) -> Action:
     """Books the cheapest or the shortest of the tickets."""
-    (wish,) = screen.wanted(r"ticket with the (\w+ \w+)\.$")
-    offers: list[tuple[int, int, Element]] = []
+    (wish,) = screen.wanted(r"ticket with the (cheapest cost|shortest duration)\.$")
+    offers: list[tuple[int, Element]] = []
     minutes = 0
     for piece in screen.flow:
         if isinstance(piece, str):
             found = re.search(r"(?:(\d+)h)? ?(?:(\d+)m)?$", piece)
-            if found and (found[1] or found[2]):
-                minutes = int(found[1] or 0) * 60 + int(found[2] or 0)
+            minutes = int(found[1] or 0) * 60 + int(found[2] or 0) if found and found[0] else minutes
         elif price := re.search(r"\$(\d+)", piece.key.name):
-            offers.append((int(price[1]), minutes, piece))
+            offers.append((int(price[1]) if wish == "cheapest cost" else minutes, piece))
     if not offers:
         raise Unsolvable("no tickets on the page")
-    rank = {"cheapest cost": lambda o: o[0], "shortest duration": lambda o: o[1]}  # pyright: ignore
-    return click(min(offers, key=rank[wish])[2]) if wish in rank else _raise(wish)
-
-
-def _raise(wish: str) -> Action:
-    raise Unsolvable(f"unknown wish {wish!r}")
+    return click(min(offers, key=lambda offer: offer[0])[1])
 
 
 def _after(row: list[Element], state: str) -> Element:
-    """The element after the last one in *state*; the first if none is."""
+    """The element after the last one in *state*, round to the first again; the first if none is."""
+    if not row:
+        raise Unsolvable("there is nothing to open")
     at = max((i for i, element in enumerate(row) if state in element.states), default=-1)
-    if at + 1 >= len(row):
-        raise Unsolvable("there is no further one to open")
-    return row[at + 1]
+    return row[(at + 1) % len(row)]

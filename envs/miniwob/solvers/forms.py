@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envs.actions import Action
 from envs.miniwob.solvers.screen import Screen, Unsolvable, choose, click, fill, fill_all
 from envs.observation import Element
@@ -85,6 +87,17 @@ def choose_list(screen: Screen) -> Action:
     (option,) = screen.wanted(r"^Select (.*) from the list")
     field = screen.one("combobox", "listbox")
     return _submit(screen) if field.value == option else choose(field, option)
+
+
+def click_scroll_list(screen: Screen) -> Action:
+    """Adds each option to the choice (a list of several keeps what was chosen before), then submits."""
+    (listed,) = screen.wanted(r"^Select (.*) from the scroll list")
+    field = screen.one("listbox", "combobox")
+    chosen = (field.value or "").split(", ")
+    for option in listed.split(", "):
+        if option not in chosen:
+            return choose(field, option)
+    return _submit(screen)
 
 
 def click_option(screen: Screen) -> Action:
@@ -175,8 +188,13 @@ def copy_paste(screen: Screen) -> Action:
 
 
 def use_spinner(screen: Screen) -> Action:
+    """The field takes no keys: the arrows beside it (first up, then down) step by one."""
     (number,) = screen.wanted(r"^Select (-?\d+) with the spinner")
-    return fill_all([(_field(screen), number)]) or _submit(screen)
+    missing = int(number) - int(_field(screen).value or "0")
+    if missing == 0:
+        return _submit(screen)
+    arrows = [element for element in screen.all("button") if element.key.name != "Submit"]
+    return click(arrows[0 if missing > 0 else 1])
 
 
 def use_autocomplete(screen: Screen) -> Action:
@@ -229,8 +247,6 @@ def simple_algebra(screen: Screen) -> Action:
 
 
 def _numbers(screen: Screen, pattern: str) -> tuple[str, ...]:
-    import re
-
     found = re.search(pattern, screen.text())
     if found is None:
         raise Unsolvable("no problem on the page")
