@@ -76,7 +76,9 @@ def models(as_json: options.Json = False) -> int:
     for name in ("spec", "works here", "detail"):
         table.add_column(name)
     for row in rows:
-        table.add_row(Text(row.spec), Text("yes" if row.usable else "no", "green" if row.usable else "yellow"), row.detail)
+        table.add_row(
+            Text(row.spec), Text("yes" if row.usable else "no", "green" if row.usable else "yellow"), row.detail
+        )
     stdout.print(table)
     return 0
 

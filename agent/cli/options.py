@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +12,7 @@ import typer
 
 from agent.config import RunConfig, load_config, merged, parse_config
 from envs.errors import BadInput
+from envs.tasks import TaskInfo, TaskSelection
 
 Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]
 Planner = Annotated[str | None, typer.Option(help="Who plans: none, reference, same, or a model spec.")]
@@ -45,8 +48,6 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file wit
 Out = Annotated[Path, typer.Option(help="Folder that runs are written to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
 
-SUITES = ("miniwob",)
-
 
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """One configuration from the file and the options given; options that are None were not given."""
@@ -71,6 +72,26 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 def split_names(text: str | None) -> tuple[str, ...]:
     """Comma-separated names, blanks ignored."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def suite_tasks(suite: str) -> Sequence[TaskInfo]:
+    """What a suite offers. Raises BadInput for an unknown one."""
+    if suite != "miniwob":
+        raise BadInput(f"--suite {suite!r} is unknown: known are miniwob")
+    from envs.miniwob.suite import task_infos
+
+    return task_infos()
+
+
+def select(suite: str, names: Sequence[str], seeds: tuple[int, ...]) -> TaskSelection:
+    """The tasks named, or all of the suite's, on *seeds*. Raises BadInput naming the task that is unknown."""
+    known = [info.name for info in suite_tasks(suite)]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {', '.join(close)}?" if close else f"list them with: mira tasks --suite {suite}"
+            raise BadInput(f"--tasks: the suite {suite} has no task {name!r}; {hint}")
+    return TaskSelection(suite, tuple(names) or tuple(known), seeds)
 
 
 def thinking_budget(text: str | None) -> int | str | None:

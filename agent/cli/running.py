@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 from rich.prompt import Confirm
@@ -97,10 +96,10 @@ def run(
     if suite is not None:
         if instruction is not None or url is not None:
             raise BadInput("give either a task in words with --url, or --suite, not both")
-        selection = select(suite, options.split_names(tasks), options.parse_seeds(seeds))
-        return _play(runner.run_suite, settings, selection, out, as_json)
+        selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds))
+        return _play_suite(settings, selection, out, as_json)
     if instruction is None or url is None:
-        raise BadInput("say what to do and where: mira run \"Find …\" --url https://…, or mira run --suite miniwob")
+        raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
 
 
@@ -110,7 +109,7 @@ def resume(
 ) -> int:
     """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = _to_end(runner.resume(folder, (display,), approver=_approver(as_json)))
+        result = asyncio.run(runner.resume(folder, (display,), approver=_approver(as_json)))
     return _finish(result, as_json)
 
 
@@ -123,15 +122,13 @@ def demo(
 ) -> int:
     """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
     settings = options.build_config(None, {"policy": policy, "workers": workers, "limits": {"max_steps": 12}})
-    selection = select("miniwob", DEMO_TASKS, options.parse_seeds(seeds))
-    return _play(runner.run_suite, settings, selection, out, as_json)
+    selection = options.select("miniwob", DEMO_TASKS, options.parse_seeds(seeds))
+    return _play_suite(settings, selection, out, as_json)
 
 
 def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = _to_end(
-            runner.run_open(config, instruction, url, out, (display,), approver=_approver(as_json)),
-        )
+        result = asyncio.run(runner.run_open(config, instruction, url, out, (display,), approver=_approver(as_json)))
     code = _finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
@@ -143,12 +140,8 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = _to_end(runner.run_suite(config, selection, out, (display,), approver=_approver(as_json)))
+        result = asyncio.run(runner.run_suite(config, selection, out, (display,), approver=_approver(as_json)))
     return _finish(result, as_json)
-
-
-def _to_end(work: Coroutine[Any, Any, RunResult]) -> RunResult:
-    return asyncio.run(work)
 
 
 def _finish(result: RunResult, as_json: bool) -> int:
@@ -171,7 +164,9 @@ def _finish(result: RunResult, as_json: bool) -> int:
         if page is not None:
             stdout.print(f"report  {page}", highlight=False)
         if not result.complete:
-            stdout.print(f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}")
+            stdout.print(
+                f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}"
+            )
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 

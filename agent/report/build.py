@@ -107,9 +107,9 @@ def write_report(run: Path, out: Path | None = None) -> Path:
         script_hash=_csp_hash(script),
     )
     part = target.with_suffix(".part")
-    with part.open("w", encoding="utf-8") as file:
-        stream.enable_buffering(200)
-        stream.dump(file)
+    stream.enable_buffering(200)
+    with part.open("wb") as file:
+        stream.dump(file, encoding="utf-8")
     part.replace(target)
     return target
 
@@ -197,9 +197,7 @@ def _milestones(trace: Trace) -> tuple[MilestoneView, ...]:
         evidence |= {flip.milestone: flip.evidence for flip in rating.flips if flip.achieved}
     z = ratings[-1].z if ratings else ()
     plan = trace.plans[-1].milestones
-    return tuple(
-        MilestoneView(m.text, i < len(z) and z[i], evidence.get(m.id, "")) for i, m in enumerate(plan)
-    )
+    return tuple(MilestoneView(m.text, i < len(z) and z[i], evidence.get(m.id, "")) for i, m in enumerate(plan))
 
 
 def _step(intent: Intent, commit: Commit | None, blobs: BlobStore, key_step: int | None) -> StepView:
