@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from models.base import ChatModel
 from planners.base import Planner
+from planners.model import ModelPlanner, PlannerSettings
 from planners.none import NoPlanner
 from planners.reference import ReferencePlanner
 
 
-def make_planner(spec: str, model: ChatModel | None = None) -> Planner:
+def make_planner(spec: str, model: ChatModel | None = None, settings: PlannerSettings | None = None) -> Planner:
     """`none`, `reference`, or any model spec together with the *model* made from it.
 
-    Raises ValueError where a model is needed and none is given.
+    *settings* count only for a model. Raises ValueError where a model is needed and none is given.
     """
     if spec == "none":
         return NoPlanner()
@@ -19,4 +20,4 @@ def make_planner(spec: str, model: ChatModel | None = None) -> Planner:
         return ReferencePlanner()
     if model is None:
         raise ValueError(f"planner {spec!r} needs a model; use `none`, `reference` or a model spec")
-    raise ValueError(f"planner {spec!r} is not known")
+    return ModelPlanner(model, settings)

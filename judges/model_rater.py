@@ -1,0 +1,145 @@
+"""The AutoRater by a model: `z_t` with a quote for every flip, and thinking only where it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from envs.record import Record, storable
+from envs.trace import Flip
+from judges.base import Progress, Rated
+from judges.evidence import Rejection, Witness, normalised
+from judges.rater_prompt import Reflection, key, reflection_schema, render
+from judges.ratings import Source, make_rating
+from judges.relevance import may_have_progressed
+from models.asking import ask
+from models.base import Budget, ChatModel, ChatReply, ChatRequest
+from models.thinking import thinking_tokens, validate_budget
+
+
+class RaterSettings(Record):
+    """How a model rates."""
+
+    budget: Budget = "auto"
+    """Thinking tokens. A static budget asks at every step. `auto` first looks for a relevant change without a model,
+    then asks without thinking, and thinks only about the milestones that are still unsure."""
+    ask_every: int = Field(default=5, ge=1)
+    """`auto` asks at least once in this many steps, whatever the cheap check says."""
+    deadline_s: float = Field(default=120.0, gt=0)
+    """Bound on one call, retries and repair included."""
+
+    @field_validator("budget")
+    @classmethod
+    def _known_budget(cls, budget: Budget) -> Budget:
+        return validate_budget(budget)
+
+
+class Weighed(NamedTuple):
+    """A reflection after its quotes were looked up. Indices are 0-based."""
+
+    flips: dict[int, Flip]
+    rejected: dict[int, Rejection]
+    """Claimed without evidence, and why it is none."""
+    unsure: tuple[int, ...]
+    """What deserves a closer look: unsure by its own word, or rejected."""
+
+
+def weigh(progress: Progress, asked: Sequence[int], reflection: Reflection) -> Weighed:
+    """Lets a yes pass only with a quote that stands in the page or the log. Pure; asks nobody."""
+    witness = Witness(progress)
+    flips: dict[int, Flip] = {}
+    rejected: dict[int, Rejection] = {}
+    for index in asked:
+        opinion = reflection.opinion(index)
+        if opinion.answer != "yes":
+            continue
+        if (why := witness.rejects(opinion.quote)) is not None:
+            rejected[index] = why
+        else:
+            milestone, evidence = progress.milestones[index].id, storable(normalised(opinion.quote))
+            flips[index] = Flip(milestone=milestone, achieved=True, evidence=evidence)
+    unsure = tuple(i for i in asked if i in rejected or reflection.opinion(i).answer == "unsure")
+    return Weighed(flips, rejected, unsure)
+
+
+class ModelRater:
+    """Asks *model* about the milestones that are not achieved yet (SPEC §1.2, Fig. 5).
+
+    A flip counts only with evidence (:func:`weigh`); the others are rejected, named in the rating's reason and counted
+    in `rejected`. Achieved milestones are not asked about and stay. An answer that is not the JSON asked for raises
+    :class:`models.base.ModelInvalidAnswer`.
+    """
+
+    def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
+        self.spec = model.spec
+        self.settings = settings or RaterSettings()
+        self.rejected = 0
+        """Claims refused for want of evidence, over the life of this rater."""
+        self._model = model
+
+    async def rate(self, progress: Progress) -> Rated:
+        """Raises ValueError where `z` and the milestones differ in number."""
+        if len(progress.z) != len(progress.milestones):
+            raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
+        asked = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
+        if not asked:
+            return Rated(make_rating(progress.z, progress.z, source="none"))
+        if self.settings.budget == "auto":
+            return await self._rate_sparingly(progress, asked)
+        found = await self._ask(progress, asked, thinking_tokens(self.settings.budget, ambiguous=True))
+        return rated(progress, (found,), source="model")
+
+    async def _rate_sparingly(self, progress: Progress, asked: tuple[int, ...]) -> Rated:
+        if not may_have_progressed(progress, ask_every=self.settings.ask_every):
+            reason = "nothing that bears on an open milestone has changed"
+            return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
+        quick = await self._ask(progress, asked, thinking_tokens("auto", ambiguous=False))
+        if not quick.weighed.unsure:
+            return rated(progress, (quick,), source="cheap")
+        thought = await self._ask(progress, quick.weighed.unsure, thinking_tokens("auto", ambiguous=True))
+        return rated(progress, (quick, thought), source="model")
+
+    async def _ask(self, progress: Progress, asked: tuple[int, ...], thinking: int) -> Answered:
+        request = ChatRequest(
+            messages=render(progress, asked),
+            thinking_tokens=thinking,
+            max_tokens=150 * len(asked) + 200,
+            deadline_s=self.settings.deadline_s,
+        )
+        result = await ask(self._model, request, reflection_schema(asked))
+        weighed = weigh(progress, asked, result.answer)
+        self.rejected += len(weighed.rejected)
+        return Answered(result.answer, weighed, result.reply)
+
+
+class Answered(NamedTuple):
+    """One call of a rating."""
+
+    reflection: Reflection
+    weighed: Weighed
+    reply: ChatReply
+
+
+def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> Rated:
+    """The rating that *calls* (at least one) add up to: the flips of all, the other answers from the last."""
+    flips = {index: flip for call in calls for index, flip in call.weighed.flips.items()}
+    last = calls[-1]
+    places = range(len(progress.milestones))
+    rating = make_rating(
+        progress.z,
+        tuple(index in flips for index in places),
+        tuple(flips[index] for index in sorted(flips)),
+        reason=_reason(last),
+        source=source,
+        preferred_next={key(index): index for index in places}.get(last.reflection.next_milestone),
+    )
+    return Rated(rating, tuple(call.reply for call in calls))
+
+
+def _reason(call: Answered) -> str:
+    """What the model said, and which of its claims were refused."""
+    said = normalised(storable(call.reflection.reason))
+    refused = "; ".join(f"{key(index)}: {why}" for index, why in call.weighed.rejected.items())
+    return f"{said} [refused: {refused}]".strip() if refused else said

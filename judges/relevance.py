@@ -1,0 +1,82 @@
+"""The cheap check of the `auto` budget: could what happened since the last rating have reached an open milestone?
+
+No model is asked. A wrong "no" delays a flip by at most `ask_every` steps; a wrong "yes" costs one short call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from envs.observation import Observation
+from envs.tasks import Milestone
+from judges.base import Progress
+
+LARGE_CHANGE: Final = 0.3
+"""Share of the page's lines from which a change counts whatever it says: the view was replaced."""
+MIN_TERM_CHARS: Final = 3
+STEM_CHARS: Final = 5
+"""Terms are compared by their first characters, so that `submit` meets `submitted`."""
+UNSPACED_FROM: Final = "\u2e80"
+"""First character of the scripts that do not separate words (Chinese, Japanese and their neighbours in Unicode)."""
+
+_WORD = re.compile(r"[^\W_]+")
+_REF = re.compile(r"\[\d+\]")
+_STOP = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    the and for with from that this into have has had see show open page field list new one its out are was not any
+    all first last button link click type then them their each must milestone text name value
+""",
+    )
+)
+
+
+def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
+    """False only if nothing since `progress.previous` bears on an open milestone.
+
+    True at the first rating, every *ask_every* steps, when address, title, tabs or dialog changed, when much of the
+    page changed, and when the changed lines or the last action share a word with an open milestone.
+    """
+    previous, now = progress.previous, progress.observation
+    if previous is None or len(progress.history) % ask_every == 0:
+        return True
+    if _frame(previous) != _frame(now):
+        return True
+    open_terms = terms(m.text for m in _open(progress.milestones, progress.z))
+    if not open_terms or open_terms & terms(progress.history[-1:]):
+        return True
+    changed = changed_lines(previous.text, now.text)
+    lines = max(1, len(now.text.splitlines()), len(previous.text.splitlines()))
+    return len(changed) > LARGE_CHANGE * lines or bool(open_terms & terms(changed))
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    """Lines that only one of the two texts holds (with their number), element numbers aside."""
+    old, new = (Counter(_REF.sub("[]", line).strip() for line in text.splitlines()) for text in (before, after))
+    return list(((old - new) + (new - old)).elements())
+
+
+def terms(texts: Iterable[str]) -> frozenset[str]:
+    """The words that say what a text is about: stop words dropped, stems cut; pairs of characters where a script
+    does not separate words."""
+    found: set[str] = set()
+    for text in texts:
+        for word in _WORD.findall(text.casefold()):
+            if max(word) >= UNSPACED_FROM:
+                found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+            elif word not in _STOP and (len(word) >= MIN_TERM_CHARS or word.isdigit()):
+                found.add(word[:STEM_CHARS])
+    return frozenset(found)
+
+
+def _open(milestones: Sequence[Milestone], z: Sequence[bool]) -> list[Milestone]:
+    return [milestone for milestone, achieved in zip(milestones, z, strict=True) if not achieved]
+
+
+def _frame(observation: Observation) -> tuple[object, ...]:
+    tabs = tuple((tab.url, tab.active) for tab in observation.tabs)
+    return observation.url, observation.title, tabs, observation.dialog
