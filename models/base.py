@@ -18,10 +18,12 @@ from pydantic import BaseModel
 
 
 class ModelError(Exception):
-    """Base of what a chat call raises. `attempts` and `seconds` say what was spent before it was raised."""
+    """Base of what a chat call raises. The attributes say what was spent before it was raised."""
 
     attempts: int = 1
     seconds: float = 0.0
+    usage: Usage | None = None
+    """Tokens of answers that came but were no use (truncated, invalid): they are billed too. None: none came."""
 
 
 class ModelUnavailable(ModelError): ...

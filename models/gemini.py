@@ -39,8 +39,8 @@ from models.base import (
 )
 from models.prices import price_table
 from models.schema_export import exported
-from models.structured import Draft, checked_answer
-from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted
+from models.structured import Draft, checked_reply
+from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, well_formed
 
 DEFAULT_ROOM = 16_384
 """Tokens added to the limit for thinking where the model chooses its own budget."""
@@ -79,24 +79,16 @@ class GeminiChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            checked = await checked_answer(request, lambda asked: self._ask(asked, call))
-            return ChatReply(
-                text=checked.draft.text,
-                usage=checked.draft.usage,
-                model=self._model,
-                seconds=call.seconds,
-                attempts=call.attempts,
-                parsed=checked.parsed,
-            )
+            return await checked_reply(request, lambda asked: self._ask(asked, call), call, self._model)
 
     async def aclose(self) -> None:
         await self._client.aio.aclose()
         await self._http.aclose()
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
-        return await call.send(lambda: self._attempt(request))
+        return await call.send(lambda: self._attempt(request, call))
 
-    async def _attempt(self, request: ChatRequest) -> Draft | Failure:
+    async def _attempt(self, request: ChatRequest, call: Call) -> Draft | Failure:
         try:
             reply = await self._client.aio.models.generate_content(
                 model=self._model,
@@ -113,7 +105,7 @@ class GeminiChat:
         except (ValueError, RecursionError):
             # The package's "cannot parse" errors quote the whole body; the cause is all that matters here.
             return Failure(ModelTruncated, "the answer is not whole JSON", retry=True)
-        return self._draft(reply, request)
+        return self._draft(reply, request, call)
 
     def _refused(self, error: errors.APIError) -> Failure:
         response: Any = error.response
@@ -141,7 +133,8 @@ class GeminiChat:
             return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
         return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
 
-    def _draft(self, reply: types.GenerateContentResponse, request: ChatRequest) -> Draft | Failure:
+    def _draft(self, reply: types.GenerateContentResponse, request: ChatRequest, call: Call) -> Draft | Failure:
+        call.charge(self._usage(reply.usage_metadata))
         blocked = reply.prompt_feedback and reply.prompt_feedback.block_reason
         if blocked:
             return Failure(ModelRejected, f"the server blocked the prompt ({blocked.value})")
@@ -150,7 +143,7 @@ class GeminiChat:
         candidate = reply.candidates[0]
         text = _visible_text(candidate)
         failure = _unusable(candidate.finish_reason, text, request)
-        return failure or Draft(text, self._usage(reply.usage_metadata))
+        return failure or Draft(well_formed(text))
 
     def _usage(self, wire: types.GenerateContentResponseUsageMetadata | None) -> Usage:
         wire = wire or types.GenerateContentResponseUsageMetadata()
@@ -182,7 +175,7 @@ def thinks(model: str) -> bool:
 
 def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig:
     """Everything of a request but its turns."""
-    system = "\n\n".join(message.text for message in request.messages if message.role == "system")
+    system = "\n\n".join(well_formed(message.text) for message in request.messages if message.role == "system")
     budget = thinking_budget(model, request.thinking_tokens)
     room = (DEFAULT_ROOM if budget is None else budget) if thinks(model) else 0
     config = types.GenerateContentConfig(
@@ -206,7 +199,7 @@ def wire_contents(messages: tuple[Message, ...]) -> list[types.Content]:
 
 
 def _content(message: Message) -> types.Content:
-    parts = [types.Part.from_text(text=message.text)]
+    parts = [types.Part.from_text(text=well_formed(message.text))]
     parts += [types.Part.from_bytes(data=image.data, mime_type=image.media_type) for image in message.images]
     return types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -27,11 +26,11 @@ from models.base import (
     Usage,
 )
 from models.openai_dialect import Dialect
-from models.openai_wire import WireChoice, WireReply, WireUsage, wire_error
+from models.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.prices import price_table
 from models.schema_export import exported
-from models.structured import Draft, checked_answer
-from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted
+from models.structured import Draft, checked_reply
+from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, well_formed
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -69,19 +68,7 @@ class OpenAIChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            checked = await checked_answer(request, lambda asked: self._ask(asked, call))
-            draft = checked.draft
-            return ChatReply(
-                text=draft.text,
-                usage=draft.usage,
-                model=self._model,
-                seconds=call.seconds,
-                attempts=call.attempts,
-                parsed=checked.parsed,
-                prompt_token_ids=draft.prompt_token_ids,
-                completion_token_ids=draft.completion_token_ids,
-                logprobs=draft.logprobs,
-            )
+            return await checked_reply(request, lambda asked: self._ask(asked, call), call, self._model)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -89,13 +76,13 @@ class OpenAIChat:
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         while True:
             dialect = self._dialect
-            outcome = await call.send(lambda spoken=dialect: self._attempt(request, spoken))
+            outcome = await call.send(lambda spoken=dialect: self._attempt(request, spoken, call))
             if isinstance(outcome, Draft):
                 return outcome
             # Another worker may have learned it meanwhile: never step back from a simpler dialect.
             self._dialect = self._dialect.merged(outcome)
 
-    async def _attempt(self, request: ChatRequest, dialect: Dialect) -> Draft | Dialect | Failure:
+    async def _attempt(self, request: ChatRequest, dialect: Dialect, call: Call) -> Draft | Dialect | Failure:
         """One request. A Dialect says: the server refused a parameter that can be asked for in this other way."""
         try:
             raw = await self._client.chat.completions.with_raw_response.create(
@@ -107,7 +94,7 @@ class OpenAIChat:
             return self._refused(error.response, dialect)
         except openai.APIConnectionError as error:
             return self._unreachable(error)
-        return self._draft(raw.text, request)
+        return self._draft(raw.text, request, call)
 
     def _refused(self, response: Response, dialect: Dialect) -> Dialect | Failure:
         problem = wire_error(response.text)
@@ -140,23 +127,22 @@ class OpenAIChat:
             return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
         return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
 
-    def _draft(self, body: str, request: ChatRequest) -> Draft | Failure:
+    def _draft(self, body: str, request: ChatRequest, call: Call) -> Draft | Failure:
         try:
-            reply = WireReply.model_validate(json.loads(body))
+            reply = wire_reply(body)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             return Failure(ModelInvalidAnswer, f"no chat completion: {where}: {error.errors()[0]['msg']}", retry=True)
         except (ValueError, RecursionError) as error:
             return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+        call.charge(self._usage(reply.usage or WireUsage()))
         choice = reply.choices[0]
         failure = _unusable(choice, request)
-        return failure or self._whole(reply, choice)
-
-    def _whole(self, reply: WireReply, choice: WireChoice) -> Draft:
+        if failure is not None:
+            return failure
         tokens = choice.logprobs.content if choice.logprobs else None
         return Draft(
-            text=choice.message.content or "",
-            usage=self._usage(reply.usage or WireUsage()),
+            text=well_formed(choice.message.content or ""),
             prompt_token_ids=reply.prompt_token_ids,
             completion_token_ids=choice.token_ids,
             logprobs=None if tokens is None else tuple(token.logprob for token in tokens),
@@ -198,8 +184,8 @@ def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]
 
 def _wire_message(message: Message) -> dict[str, Any]:
     if not message.images:
-        return {"role": message.role, "content": message.text}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}]
+        return {"role": message.role, "content": well_formed(message.text)}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": well_formed(message.text)}]
     for image in message.images:
         url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
         parts.append({"type": "image_url", "image_url": {"url": url}})

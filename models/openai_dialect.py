@@ -32,7 +32,7 @@ DEFAULT_ROOM = 16_384
 
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
 """How servers say that they do not know a parameter, or that this model takes no value but the default."""
-_OPTIONAL = frozenset({"temperature", "reasoning_effort", "seed", "logprobs", "return_token_ids"})
+_OPTIONAL = ("temperature", "reasoning_effort", "seed", "logprobs", "return_token_ids")
 """Parameters that are left out once a server has refused them; the answer is then less controlled, but whole."""
 
 
@@ -118,8 +118,8 @@ class Dialect:
         if not self.limit_swapped and _names(parameter, message, self.limit):
             other = "max_tokens" if self.limit == "max_completion_tokens" else "max_completion_tokens"
             return replace(self, limit=other, limit_swapped=True)
-        for name in _OPTIONAL - self.dropped:
-            if _names(parameter, message, name):
+        for name in _OPTIONAL:
+            if name not in self.dropped and _names(parameter, message, name):
                 return replace(self, dropped=self.dropped | {name})
         return None
 

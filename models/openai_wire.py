@@ -7,9 +7,14 @@ OpenAI, vLLM, llama.cpp and Ollama differ in optional fields; a missing one beco
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+
+from models.transport import well_formed
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class _Wire(BaseModel):
@@ -40,7 +45,7 @@ class WireUsage(_Wire):
 
 
 class TokenLogprob(_Wire):
-    logprob: float
+    logprob: FiniteFloat
 
 
 class WireLogprobs(_Wire):
@@ -65,6 +70,15 @@ class WireReply(_Wire):
     usage: WireUsage | None = None
     prompt_token_ids: tuple[int, ...] | None = None
     """vLLM, with `return_token_ids`."""
+
+
+def wire_reply(body: str) -> WireReply:
+    """Raises ValueError when *body* is not whole JSON, pydantic's ValidationError when it is not a chat completion."""
+    parsed = json.loads(body)
+    if _SURROGATE.search(body):
+        # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
+        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+    return WireReply.model_validate(parsed)
 
 
 class WireError(_Wire):

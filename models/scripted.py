@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from models.base import ChatReply, ChatRequest, ModelError, ModelUnavailable, Usage
-from models.structured import Draft, checked_answer
-from models.transport import RetryPolicy, open_call
+from models.structured import Draft, checked_reply
+from models.transport import Call, RetryPolicy, open_call
 
 Answer = str | ModelError | ChatReply
 """A text, an error to raise, or a whole reply (its usage and token ids are passed on)."""
@@ -58,35 +58,23 @@ class ScriptedModel:
             async def ask(asked: ChatRequest) -> Draft:
                 call.attempts += 1
                 self.requests.append(asked)
-                return await self._draft(asked)
+                return await self._draft(asked, call)
 
-            checked = await checked_answer(request, ask)
-            draft = checked.draft
-            return ChatReply(
-                draft.text,
-                draft.usage,
-                self.spec,
-                call.seconds,
-                call.attempts,
-                checked.parsed,
-                draft.prompt_token_ids,
-                draft.completion_token_ids,
-                draft.logprobs,
-            )
+            return await checked_reply(request, ask, call, self.spec)
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
-    async def _draft(self, request: ChatRequest) -> Draft:
+    async def _draft(self, request: ChatRequest, call: Call) -> Draft:
         rule = next((rule for rule in self._rules if any(rule.when in m.text for m in request.messages)), None)
         answer = rule.answer if rule else await self._answer(request)
         if isinstance(answer, ModelError):
             raise answer
-        if isinstance(answer, ChatReply):
-            return Draft(
-                answer.text, answer.usage, answer.prompt_token_ids, answer.completion_token_ids, answer.logprobs
-            )
-        return Draft(answer, FREE)
+        if isinstance(answer, str):
+            call.charge(FREE)
+            return Draft(answer)
+        call.charge(answer.usage)
+        return Draft(answer.text, answer.prompt_token_ids, answer.completion_token_ids, answer.logprobs)
 
 
 def _in_order(answers: Iterable[Answer], spec: str) -> Callable[[ChatRequest], Awaitable[Answer]]:

@@ -15,7 +15,8 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from models.base import ChatRequest, Message, ModelInvalidAnswer, Usage
+from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage
+from models.transport import Call, quoted
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,38 +28,41 @@ MAX_ERRORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One whole answer of a server, not yet validated."""
+    """One whole answer of a model, not yet validated; its usage is already charged to the call."""
 
     text: str
-    usage: Usage
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """An answer that is what was asked for; `parsed` is None only where no schema was asked for."""
+async def checked_reply(
+    request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[Draft]], call: Call, model: str
+) -> ChatReply:
+    """Asks, validates, and asks once more with the errors if that fails.
 
-    draft: Draft
-    parsed: BaseModel | None = None
-
-
-async def checked_answer(request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[Draft]]) -> Checked:
-    """Asks, validates, and asks once more with the errors if that fails; usage adds up.
-
-    Raises :class:`ModelInvalidAnswer` after the second invalid answer.
+    Raises :class:`ModelInvalidAnswer` after the second invalid answer. Usage and attempts are those of the whole call.
     """
     draft = await ask(request)
-    if request.schema is None:
-        return Checked(draft)
-    try:
-        return Checked(draft, parse_answer(draft.text, request.schema))
-    except ModelInvalidAnswer as problem:
-        repair = repair_request(request, draft.text, str(problem))
-    second = await ask(repair)
-    second = replace(second, usage=added(draft.usage, second.usage))
-    return Checked(second, parse_answer(second.text, request.schema))
+    parsed: BaseModel | None = None
+    if request.schema is not None:
+        try:
+            parsed = parse_answer(draft.text, request.schema)
+        except ModelInvalidAnswer as problem:
+            repair = repair_request(request, draft.text, str(problem))
+            draft = await ask(repair)
+            parsed = parse_answer(draft.text, request.schema)
+    return ChatReply(
+        text=draft.text,
+        usage=call.spent or Usage(),
+        model=model,
+        seconds=call.seconds,
+        attempts=call.attempts,
+        parsed=parsed,
+        prompt_token_ids=draft.prompt_token_ids,
+        completion_token_ids=draft.completion_token_ids,
+        logprobs=draft.logprobs,
+    )
 
 
 def parse_answer(text: str, schema: type[M]) -> M:
@@ -68,9 +72,9 @@ def parse_answer(text: str, schema: type[M]) -> M:
         json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         return schema.model_validate_json(body, strict=True, extra="forbid")
     except ValidationError as error:
-        raise ModelInvalidAnswer(f"not a valid {schema.__name__}: {_problems(error)}") from None
+        raise ModelInvalidAnswer(f"not a valid {schema.__name__}: {quoted(_problems(error))}") from None
     except (ValueError, RecursionError) as error:
-        raise ModelInvalidAnswer(f"not JSON for {schema.__name__}: {error}") from None
+        raise ModelInvalidAnswer(f"not JSON for {schema.__name__}: {quoted(str(error))}") from None
 
 
 def unfenced(text: str) -> str:
@@ -88,18 +92,6 @@ def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatReque
     )
     turns = (Message("assistant", answer or "(no answer)"), Message("user", complaint))
     return replace(request, messages=(*request.messages, *turns))
-
-
-def added(first: Usage, second: Usage) -> Usage:
-    """The sum of two usages; an unknown cost makes the sum unknown."""
-    known = first.cost_usd is not None and second.cost_usd is not None
-    return Usage(
-        tokens_in=first.tokens_in + second.tokens_in,
-        tokens_cached=first.tokens_cached + second.tokens_cached,
-        tokens_thinking=first.tokens_thinking + second.tokens_thinking,
-        tokens_out=first.tokens_out + second.tokens_out,
-        cost_usd=(first.cost_usd or 0.0) + (second.cost_usd or 0.0) if known else None,
-    )
 
 
 def _problems(error: ValidationError) -> str:

@@ -21,11 +21,12 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import httpx2
+from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, Usage
 
-from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
 
 T = TypeVar("T")
 
@@ -75,6 +76,8 @@ class Call:
     rng: random.Random = field(default_factory=random.Random)
     attempts: int = 0
     """Requests sent so far, repairs and fallbacks included."""
+    spent: Usage | None = None
+    """Sum over all answers that came, the useless ones included; None while none came."""
     last: Failure | None = None
     started: float = field(default_factory=time.monotonic)
 
@@ -102,6 +105,10 @@ class Call:
                 raise outcome.error(self._report(outcome, delay_s))
             await asyncio.sleep(delay_s)
         raise ValueError(f"max_attempts must be at least 1, not {self.policy.max_attempts}")
+
+    def charge(self, usage: Usage) -> None:
+        """Counts an answer that came, before anybody looks whether it is of use."""
+        self.spent = usage if self.spent is None else added(self.spent, usage)
 
     async def _bounded(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T | Failure:
         self.attempts += 1
@@ -155,11 +162,26 @@ async def open_call(
 def _stamped(error: ModelError, call: Call) -> ModelError:
     error.attempts = max(1, call.attempts)
     error.seconds = call.seconds
+    error.usage = call.spent
     return error
 
 
-def http_client() -> httpx2.AsyncClient:
+def added(first: Usage, second: Usage) -> Usage:
+    """The sum of two usages; an unknown cost makes the sum unknown."""
+    known = first.cost_usd is not None and second.cost_usd is not None
+    return Usage(
+        tokens_in=first.tokens_in + second.tokens_in,
+        tokens_cached=first.tokens_cached + second.tokens_cached,
+        tokens_thinking=first.tokens_thinking + second.tokens_thinking,
+        tokens_out=first.tokens_out + second.tokens_out,
+        cost_usd=(first.cost_usd or 0.0) + (second.cost_usd or 0.0) if known else None,
+    )
+
+
+def http_client() -> AsyncClient:
     """One connection pool for all workers of a model. Proxies of the environment are used; time is bounded above it."""
+    import httpx2
+
     return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False)
 
 
@@ -197,10 +219,17 @@ def _seconds(text: str) -> float | None:
     return max(0.0, value) if math.isfinite(value) else None
 
 
+def well_formed(text: str) -> str:
+    """*text* with lone surrogates and NUL as U+FFFD: they cannot be sent as UTF-8, nor stored everywhere."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+
+
 def quoted(message: str, *secrets: str) -> str:
     """A server's message on one line, cut, and without the keys it may echo."""
     for secret in secrets:
         if len(secret) >= 4:
             message = message.replace(secret, "***")
-    line = " ".join(message.split())
+    line = " ".join(well_formed(message).split())
     return line if len(line) <= MAX_REASON else line[: MAX_REASON - 1] + "…"
