@@ -40,74 +40,16 @@ from envs.actions import (
     Upload,
     Wait,
 )
+from envs.entering import OK, choose, type_into
 from envs.observer import Target
 from envs.settle import first_change
 
 if TYPE_CHECKING:
     from envs.session import BrowserSession
 
-OK = ActionResult(status=Status.OK)
-LONG_TEXT = 200
-"""Longer text goes in at once instead of key by key."""
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
-
-PREPARE = """function () {
-  const own = this.ownerDocument, tag = this.tagName, type = (this.type || '').toLowerCase();
-  const text = tag === 'TEXTAREA' || (tag === 'INPUT' && !['checkbox', 'radio', 'button', 'submit', 'reset', 'image',
-    'file', 'range', 'color', 'hidden'].includes(type));
-  if (['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color'].includes(type)) return 'value';
-  if (!text && !this.isContentEditable) return 'keys';
-  if (this.disabled) return 'disabled';
-  if (this.readOnly) return 'readonly';
-  const root = this.getRootNode();
-  if (root.activeElement !== this && !this.contains(root.activeElement)) this.focus();
-  return tag === 'TEXTAREA' || this.isContentEditable ? 'lines' : 'line';
-}"""
-
-SELECT_ALL = """function () {
-  if (this.isContentEditable) {
-    const own = this.ownerDocument, range = own.createRange(), selection = own.defaultView.getSelection();
-    range.selectNodeContents(this);
-    selection.removeAllRanges();
-    selection.addRange(range);
-    return this.textContent !== '';
-  }
-  this.select();
-  return this.value !== '';
-}"""
-
-CARET_TO_END = """function () {
-  if (this.isContentEditable) {
-    this.ownerDocument.defaultView.getSelection().selectAllChildren(this);
-    this.ownerDocument.defaultView.getSelection().collapseToEnd();
-  } else try { this.setSelectionRange(this.value.length, this.value.length); } catch { /* email, number: already there */ }
-}"""
-
-SET_VALUE = """function (value) {
-  const proto = Object.getPrototypeOf(this), setter = Object.getOwnPropertyDescriptor(proto, 'value').set;
-  setter.call(this, value);
-  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  this.dispatchEvent(new Event('change', {bubbles: true}));
-  return this.value === value || value === '';
-}"""
-
-CHOOSE = """function (wanted) {
-  if (this.tagName !== 'SELECT') return {status: 'wrong'};
-  if (this.disabled) return {status: 'disabled'};
-  const squeeze = text => text.replace(/\\s+/g, ' ').trim();
-  const options = [...this.options], usable = options.filter(o => !o.disabled && !o.parentNode.disabled);
-  const label = o => squeeze(o.label || o.text);
-  const tests = [o => label(o) === squeeze(wanted), o => o.value === wanted,
-    o => label(o).toLowerCase() === squeeze(wanted).toLowerCase()];
-  const option = tests.map(test => usable.find(test)).find(Boolean);
-  if (!option) return {status: 'none', options: usable.slice(0, 40).map(label), total: usable.length};
-  if (this.multiple) option.selected = true; else this.value = option.value, this.selectedIndex = option.index;
-  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  this.dispatchEvent(new Event('change', {bubbles: true}));
-  return {status: 'ok'};
-}"""
 
 SCROLL_PAGE = """(dx, dy) => {
   const axis = dx ? ['scrollWidth', 'clientWidth'] : ['scrollHeight', 'clientHeight'];
@@ -172,11 +114,11 @@ async def _on_element(session: BrowserSession, action: Click | Hover | Type | Se
         return target
     match action:
         case Select():
-            return await _select(target, action.option)
+            return await choose(target, action.option)
         case Upload():
             return await _upload(session, target, action.path)
         case Type():
-            return await _type(session, target, action)
+            return await type_into(session.page, target, action, session.secrets)
         case _:
             pass
     point = await target.point()
@@ -213,60 +155,6 @@ async def _drag(session: BrowserSession, x: float, y: float, to_x: float, to_y: 
         await mouse.move(to_x, to_y)  # a second move at the end: HTML5 drag and drop needs it to accept the drop
     finally:
         await mouse.up()
-
-
-async def _type(session: BrowserSession, target: Target, action: Type) -> ActionResult:
-    point = await target.point()
-    if isinstance(point, ActionResult):
-        return point
-    page = session.page
-    await page.mouse.click(point.x, point.y)
-    kind = await target.call(PREPARE)
-    if kind == "disabled":
-        return ActionResult(status=Status.DISABLED, message="the field is disabled")
-    if kind == "readonly":
-        return ActionResult(status=Status.NOT_ACTIONABLE, message="the field is read-only")
-    if kind == "value":
-        if not await target.call(SET_VALUE, action.text):
-            return ActionResult(status=Status.NOT_ACTIONABLE, message="the field does not take text of this form")
-    else:
-        if kind != "keys":
-            await _place_caret(session, target, action.clear)
-        await _keys(session, action.text, many_lines=kind == "lines")
-    if action.enter:
-        await page.keyboard.press("Enter")
-    return OK
-
-
-async def _place_caret(session: BrowserSession, target: Target, clear: bool) -> None:
-    if not clear:
-        await target.call(CARET_TO_END)
-    elif await target.call(SELECT_ALL):
-        await session.page.keyboard.press("Delete")
-
-
-async def _keys(session: BrowserSession, text: str, *, many_lines: bool) -> None:
-    keyboard = session.page.keyboard
-    if not many_lines:
-        text = text.replace("\r", "").replace("\n", " ")
-    if len(text) > LONG_TEXT or "\n" in text:
-        await keyboard.insert_text(text)
-    else:
-        await keyboard.type(text)
-
-
-async def _select(target: Target, option: str) -> ActionResult:
-    answer = await target.call(CHOOSE, option)
-    match answer["status"]:
-        case "ok":
-            return OK
-        case "disabled":
-            return ActionResult(status=Status.DISABLED, message="the drop-down is disabled")
-        case "wrong":
-            return ActionResult(status=Status.NOT_ACTIONABLE, message="not a native drop-down: click it instead")
-        case _:
-            names = ", ".join(repr(str(name)[:80]) for name in answer["options"])
-            return ActionResult(status=Status.FAILED, message=f"no such option; it has {answer['total']}: {names}")
 
 
 async def _upload(session: BrowserSession, target: Target, path: str) -> ActionResult:

@@ -20,11 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from playwright.async_api import Browser, CDPSession, Playwright, async_playwright
+from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from envs import chromium_guard
 from envs.errors import BrowserMissing
+from envs.secrets import NO_SECRETS, SecretVault
 from envs.session import Boundary, BrowserSession
 from envs.settings import SessionSettings
 
@@ -82,7 +83,6 @@ class Chromium:
         self._headed = headed
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
-        self._control: CDPSession | None = None
         self._home: Path | None = None
         self._starting = asyncio.Lock()
 
@@ -120,19 +120,21 @@ class Chromium:
                     await self.close()
                     raise
 
-    async def session(self, settings: SessionSettings, boundary: Boundary, folder: Path) -> BrowserSession:
+    async def session(
+        self, settings: SessionSettings, boundary: Boundary, folder: Path, secrets: SecretVault = NO_SECRETS
+    ) -> BrowserSession:
         """A new isolated context whose every request passes *boundary*; its files go below *folder*.
 
         Starts the browser again if it has died: sessions that lived in it are lost, new ones work.
         """
         await self.start()
         assert self._browser is not None
-        return await BrowserSession.open(self._browser, settings, boundary, folder)
+        return await BrowserSession.open(self._browser, settings, boundary, folder, secrets)
 
     async def close(self) -> None:
         """Ends the browser; safe to call twice. What does not end in time, the watchdog ends."""
         browser, playwright, home = self._browser, self._playwright, self._home
-        self._browser = self._playwright = self._home = self._control = None
+        self._browser = self._playwright = self._home = None
         if browser is not None:
             await _within(CLOSE_S, browser.close())
         if playwright is not None:

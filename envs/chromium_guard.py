@@ -7,10 +7,10 @@ Runs as its own small program (standard library only)::
 It forks a watchdog into a session of its own and then *becomes* Chromium (`exec`), so that pipes,
 process id and process group are the ones Playwright made. The watchdog sleeps on two pidfds, the
 owner's and Chromium's. Whichever ends first, by SIGKILL too, it kills Chromium's process group and
-what else carries this run's mark, removes the profile and HOME, and ends.
+what else carries this browser's mark, removes the profile and HOME, and ends.
 
 Guarantee: within about a second of the owner's end nothing of the browser is left, on disk or
-running. The one trade-off accepted: Linux only (pidfd), which is where Mira runs.
+running. The one trade-off accepted: Linux only (pidfd, /proc), which is where Mira runs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,25 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 MARK = "MIRA_CHROMIUM_HOME"
-"""Environment variable that every process of one browser inherits."""
+"""Environment variable that every process of one browser inherits; its value is the browser's HOME folder."""
+TRIES = 40
+PAUSE_S = 0.05
+STANDARD = (0, 1, 2)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def start_time(pid: int) -> str:
-    """The kernel's start time of *pid*: with it a reused process id cannot be mistaken for its predecessor."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()[19]
+    """The kernel's start time of *pid*: with it a reused process id is not mistaken for its predecessor."""
+    stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return stat.rpartition(")")[2].split()[19]
 
 
-def main(argv: list[str]) -> None:
+def main(argv: Sequence[str]) -> None:
     owner, owner_start, home, chromium, *switches = argv
     own = os.pidfd_open(os.getpid())
     try:
@@ -41,35 +48,28 @@ def main(argv: list[str]) -> None:
             raise ProcessLookupError(owner)
     except (ProcessLookupError, FileNotFoundError):
         sys.exit("chromium_guard: the owner has already ended")
-    doomed = [home, *_profile(switches)]
     os.environ[MARK] = home
-    os.environ["TMPDIR"] = os.path.join(home, "tmp")
+    os.environ["TMPDIR"] = f"{home}/tmp"
     group = os.getpgrp()
     if os.fork() == 0:
-        _watch(watched, own, group, doomed)
+        _watch(watched, own, group, [Path(home), *_profile(switches)])
         os._exit(0)
     os.execv(chromium, [chromium, *switches])
 
 
-def _profile(switches: list[str]) -> list[str]:
-    """The throw-away profile folder Playwright made; a person's own profile is never ours to remove."""
-    folders = [s.partition("=")[2] for s in switches if s.startswith("--user-data-dir=")]
-    return [f for f in folders if os.path.basename(f).startswith("playwright_")]
+def _profile(switches: Sequence[str]) -> list[Path]:
+    """The throw-away profile folder that Playwright made; a person's own profile is never ours to remove."""
+    folders = [Path(s.partition("=")[2]) for s in switches if s.startswith("--user-data-dir=")]
+    return [folder for folder in folders if folder.name.startswith("playwright_")]
 
 
-def _watch(owner: int, chromium: int, group: int, doomed: list[str]) -> None:
+def _watch(owner: int, chromium: int, group: int, doomed: Sequence[Path]) -> None:
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
+    for fd in STANDARD:
         os.dup2(null, fd)
-    keep = {owner, chromium}
-    for fd in range(3, 256):  # the pipes of Playwright: held open here, it would never see Chromium end
-        if fd not in keep:
-            try:
-                os.close(fd)
-            except OSError:
-                continue
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    _close_others({owner, chromium, *STANDARD})
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # a signal to "everything" must not end the one that cleans up
     select.select([owner, chromium], [], [])
     _kill(group, doomed[0])
@@ -77,42 +77,49 @@ def _watch(owner: int, chromium: int, group: int, doomed: list[str]) -> None:
         _remove(folder)
 
 
-def _kill(group: int, home: str) -> None:
-    """Kills the process group, then, until none is found, every process that inherited our mark."""
-    try:
+def _close_others(keep: set[int]) -> None:
+    """Playwright's pipes are among them: held open here, it would never see Chromium end."""
+    for fd in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if fd not in keep:
+            with suppress(OSError):  # the one that the listing itself used
+                os.close(fd)
+
+
+def _kill(group: int, home: Path) -> None:
+    """Kills the process group, then, until none is found, every process that inherited the mark."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # the group is gone already
-    mark = f"{MARK}={home}".encode()
-    for _ in range(20):
-        left = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _carries(pid, mark)]
+    for _ in range(TRIES):
+        left = marked(home)
         if not left:
             return
         for pid in left:
-            try:
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
-        time.sleep(0.05)
+        time.sleep(PAUSE_S)
+
+
+def marked(home: Path) -> list[int]:
+    """Living processes, this one excepted, that belong to the browser whose HOME is *home*."""
+    mark = f"{MARK}={home}".encode()
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _carries(pid, mark)]
 
 
 def _carries(pid: int, mark: bytes) -> bool:
-    if pid == os.getpid():
-        return False
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in file.read().split(b"\0")
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return False  # gone, a zombie, or another user's
 
 
-def _remove(folder: str) -> None:
+def _remove(folder: Path) -> None:
     """Removes *folder*; a dying process may still write for a moment, so it is tried a few times."""
-    for _ in range(20):
+    for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
-        if not os.path.exists(folder):
+        if not folder.exists():
             return
-        time.sleep(0.05)
+        time.sleep(PAUSE_S)
 
 
 if __name__ == "__main__":

@@ -56,17 +56,20 @@ class Downloads:
         try:
             async with asyncio.timeout(FINISH_S):
                 source = Path(await download.path())
-            size = source.stat().st_size
-            if size > self._max_bytes:
-                self._refused.append(f"download {name!r} refused: {size} bytes, the limit is {self._max_bytes}")
-                await download.delete()
-                return
-            self._done.append(await asyncio.to_thread(self._store, source, name))
+            kept = await asyncio.to_thread(self._store, source, name)
+            if isinstance(kept, Download):
+                self._done.append(kept)
+            else:
+                self._refused.append(kept)
             await download.delete()
         except (PlaywrightError, OSError, TimeoutError) as error:
             self._refused.append(f"download {name!r} failed: {type(error).__name__}")
 
-    def _store(self, source: Path, name: str) -> Download:
+    def _store(self, source: Path, name: str) -> Download | str:
+        """Copies the file; why not, if it may not be kept."""
+        weight = source.stat().st_size
+        if weight > self._max_bytes:
+            return f"download {name!r} refused: {weight} bytes, the limit is {self._max_bytes}"
         home = self._folder / FOLDER
         home.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0

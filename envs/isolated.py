@@ -13,7 +13,7 @@ from typing import Any
 from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
-WORLD = "mira"
+WORLD = "mira-settle"
 NO_CONTEXT = "Cannot find context"
 """Chromium's words for a world that went away with its document: the call was not begun."""
 

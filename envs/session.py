@@ -28,8 +28,11 @@ from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, S
 from envs.dialogs import Dialogs, Interruption
 from envs.downloads import Downloads
 from envs.errors import PageCrashed, PageHung
+from envs.masking import masked_observation, masked_result
 from envs.observation import Observation
+from envs.observing.world import WorldGone
 from envs.record import storable
+from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
 from envs.settle import Traffic, settle
 from envs.tabs import OpenTab, Tabs
@@ -37,6 +40,9 @@ from envs.tabs import OpenTab, Tabs
 T = TypeVar("T")
 BLANK = "about:blank"
 ERROR_PAGE = "chrome-error:"
+HUNG = "the page did not answer in time and was closed"
+CRASHED = "the page crashed and was closed"
+FLOOD = "the page opened dialogs without end and was closed"
 BACK_S = 3.0
 CLOSE_S = 5.0
 
@@ -71,8 +77,16 @@ class Interrupted(Exception):
 class BrowserSession:
     """Made by :meth:`envs.chromium.Chromium.session`; used by one task at a time."""
 
-    def __init__(self, context: BrowserContext, settings: SessionSettings, boundary: Boundary, folder: Path) -> None:
+    def __init__(
+        self,
+        context: BrowserContext,
+        settings: SessionSettings,
+        boundary: Boundary,
+        folder: Path,
+        secrets: SecretVault = NO_SECRETS,
+    ) -> None:
         self.context = context
+        self.secrets = secrets
         self.settings = settings
         self.boundary = boundary
         self.traffic = Traffic(context)
@@ -89,7 +103,14 @@ class BrowserSession:
         context.on("dialog", self.dialogs.arrived)
 
     @classmethod
-    async def open(cls, browser: Browser, settings: SessionSettings, boundary: Boundary, folder: Path) -> Self:
+    async def open(
+        cls,
+        browser: Browser,
+        settings: SessionSettings,
+        boundary: Boundary,
+        folder: Path,
+        secrets: SecretVault = NO_SECRETS,
+    ) -> Self:
         """A new context with one blank tab. Raises PlaywrightError if the browser is dead."""
         place = settings.geolocation
         context = await browser.new_context(
@@ -103,7 +124,7 @@ class BrowserSession:
             service_workers="block",
             proxy={"server": boundary.server},
         )
-        session = cls(context, settings, boundary, folder)
+        session = cls(context, settings, boundary, folder, secrets)
         await session.tabs.open()
         return session
 
@@ -124,6 +145,9 @@ class BrowserSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
+        return masked_observation(await self._observe(screenshot), self.secrets)
+
+    async def _observe(self, screenshot: bool) -> Observation:
         try:
             await self.tabs.ensure()
             await self._enforce()
@@ -132,9 +156,9 @@ class BrowserSession:
         except Interrupted as interrupted:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
-            await self._replace("the page did not answer in time and was closed")
-        except (PageCrashed, PlaywrightError):
-            await self._replace("the page crashed and was closed")
+            await self._replace(HUNG)
+        except (PageCrashed, WorldGone, PlaywrightError):
+            await self._replace(CRASHED)
         if self.dialogs.open is not None:
             return self._blocked_view()
         return await self._look_or_blank()
@@ -146,9 +170,14 @@ class BrowserSession:
         self.dialogs.drain()
         try:
             result = await self._perform(action)
-        except TimeoutError:
-            await self._replace("the page did not answer in time and was closed")
-            result = ActionResult(status=Status.TIMEOUT, message=self._notes[-1])
+        except (TimeoutError, PageHung):
+            await self._replace(HUNG)
+            result = ActionResult(status=Status.TIMEOUT, message=HUNG)
+        except PageCrashed:
+            await self._replace(CRASHED, acted)
+            result = ActionResult(status=Status.CRASHED, message=CRASHED)
+        except WorldGone:
+            result = ActionResult(status=Status.STALE, message="the page was replaced meanwhile: look at it again")
         except Interrupted as interrupted:
             result = await self._after(interrupted)
         except PlaywrightError as error:
@@ -276,7 +305,7 @@ class BrowserSession:
         if interrupted.kind == "dialog":
             return ActionResult(status=Status.OK, message="a dialog opened and blocks the page: answer it")
         crash = interrupted.kind == "crash"
-        why = "the page crashed and was closed" if crash else "the page opened dialogs without end and was closed"
+        why = CRASHED if crash else FLOOD
         await self._replace(why, interrupted.tab)
         return ActionResult(status=Status.CRASHED if crash else Status.TIMEOUT, message=why)
 
@@ -284,8 +313,8 @@ class BrowserSession:
         if not self.alive:
             return ActionResult(status=Status.CRASHED, message="the browser died")
         if acted is not None and acted.crashed:
-            await self._replace("the page crashed and was closed", acted)
-            return ActionResult(status=Status.CRASHED, message=self._notes[-1])
+            await self._replace(CRASHED, acted)
+            return ActionResult(status=Status.CRASHED, message=CRASHED)
         if acted is not None and acted.page.is_closed():
             return ActionResult(status=Status.OK, message="the tab closed itself")
         reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
@@ -295,7 +324,7 @@ class BrowserSession:
         kept, refused = self.downloads.drain()
         origins = tuple(dict.fromkeys(self.boundary.blocked[blocked:]))
         message = "; ".join(filter(None, (result.message, *refused)))
-        return result.model_copy(
+        complete = result.model_copy(
             update={
                 "message": storable(message),
                 "url": self.url if self.tabs.all else BLANK,
@@ -306,6 +335,7 @@ class BrowserSession:
                 "seconds": seconds,
             }
         )
+        return masked_result(complete, self.secrets)
 
     async def _look(self, screenshot: bool) -> Observation:
         front = self.tabs.front
@@ -318,7 +348,7 @@ class BrowserSession:
     async def _look_or_blank(self) -> Observation:
         try:
             return await self._look(False)
-        except (PageHung, PageCrashed, PlaywrightError, TimeoutError, Interrupted):
+        except (PageHung, PageCrashed, WorldGone, PlaywrightError, TimeoutError, Interrupted):
             return self._blocked_view()
 
     def _blocked_view(self) -> Observation:

@@ -1,0 +1,61 @@
+"""Takes declared secrets out of what a session hands up, before anyone else sees it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from envs.actions import ActionResult, DialogReport
+from envs.observation import Element, Observation
+from envs.secrets import SecretVault
+
+HIDDEN = "screenshot left out: a secret is visible on the page"
+
+
+def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
+    """*seen* with every secret's value replaced by its name, and without a screenshot that would show one."""
+    if not secrets:
+        return seen
+    mask = secrets.mask
+    shows = mask(seen.text) != seen.text or any(e.value is not None and mask(e.value) != e.value for e in seen.elements)
+    hide = shows and seen.screenshot is not None
+    return dataclasses.replace(
+        seen,
+        url=mask(seen.url),
+        title=mask(seen.title),
+        text=mask(seen.text),
+        elements=tuple(_element(element, secrets) for element in seen.elements),
+        tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
+        dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
+        screenshot=None if hide else seen.screenshot,
+        note="; ".join(filter(None, (mask(seen.note), HIDDEN if hide else ""))),
+    )
+
+
+def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
+    """*result* with every secret's value replaced by its name."""
+    if not secrets:
+        return result
+    mask = secrets.mask
+    return result.model_copy(
+        update={
+            "message": mask(result.message),
+            "output": mask(result.output),
+            "url": mask(result.url),
+            "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
+            "downloads": tuple(d.model_copy(update={"name": mask(d.name)}) for d in result.downloads),
+        }
+    )
+
+
+def _element(element: Element, secrets: SecretVault) -> Element:
+    mask = secrets.mask
+    return dataclasses.replace(
+        element,
+        key=dataclasses.replace(element.key, name=mask(element.key.name)),
+        value=None if element.value is None else mask(element.value),
+        options=tuple(mask(option) for option in element.options),
+    )
+
+
+def _dialog(dialog: DialogReport, secrets: SecretVault) -> DialogReport:
+    return dialog.model_copy(update={"message": secrets.mask(dialog.message)})
