@@ -12,8 +12,8 @@ import json
 import time
 from typing import Any
 
-from playwright.async_api import Page
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
 
 from envs.actions import ActionResult, Status
 from envs.errors import PageCrashed, PageHung
@@ -217,7 +217,7 @@ class Observer:
         return tuple(holders)
 
     async def find(self, text: str) -> str:
-        """Every line of the page that holds *text*, hidden ones included, within FIND_CHARS; refs in it become valid."""
+        """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS."""
         parts: list[str] = []
         shown = of = 0
         room = FIND_CHARS

@@ -101,5 +101,3 @@ function adoptListeners(...nodes) {
   }
   return news;
 }
-
-const wholePage = () => document;

@@ -22,7 +22,10 @@ from envs.errors import EnvError, PageCrashed, PageHung
 T = TypeVar("T")
 
 _PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "api.js", "target.js")
-_CALLS = "observe, relayOut, find, expand, hosts, frameHolder, adoptRoots, adoptListeners, wholePage, resolve, pointOf, showHolder, throughHolder, facts"
+_CALLS = (
+    "observe, relayOut, find, expand, hosts, frameHolder, adoptRoots, adoptListeners, "
+    "resolve, facts, pointOf, showHolder, throughHolder"
+)
 _WORLD = "mira"
 _GONE = ("Cannot find context", "context was destroyed", "uniqueContextId not found", "Cannot find object")
 _CRASH = ("crashed", "Target crashed")

@@ -1,0 +1,97 @@
+"""Fixtures of the browser tests: one real Chromium for the session, a fresh page and a local site for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, async_playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--site-per-process",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share the session's Chromium run in the session's event loop."""
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+class Site:
+    """A web server on loopback: `site.pages["/x"] = html`, then `site.url("/x")`.
+
+    It answers under two names, 127.0.0.1 and localhost, which are two sites to the browser.
+    """
+
+    def __init__(self) -> None:
+        self.pages: dict[str, str] = {}
+        self.requests: list[str] = []
+        """Paths asked for, in order."""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path = self.path.partition("?")[0]
+                outer.requests.append(self.path)
+                body = outer.pages.get(path)
+                self.send_response(200 if body is not None else 404)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write((body or "not found").encode("utf-8", "surrogatepass"))
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Keeps the test output quiet."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+        self.port = self._server.server_port
+
+    def url(self, path: str = "/", *, host: str = "127.0.0.1") -> str:
+        """The address of a page; `host="localhost"` is another site to the browser."""
+        return f"http://{host}:{self.port}{path}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    served = Site()
+    yield served
+    served.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """A headless Chromium shared by the session; tests must not close it."""
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        await asyncio.wait_for(browser.close(), 20)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(chromium: Browser) -> AsyncIterator[Page]:
+    """A page in a context of its own."""
+    context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+    yield await context.new_page()
+    await asyncio.wait_for(context.close(), 20)
