@@ -100,6 +100,11 @@ class Chromium:
         """The browser's version, e.g. `130.0.6723.58`; empty when it is not running."""
         return self._browser.version if self._browser else ""
 
+    @property
+    def home(self) -> Path | None:
+        """The folder of this browser's temporary files; gone with the browser."""
+        return self._home
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

@@ -1,0 +1,35 @@
+"""What is left of a browser: its processes and folders, found by the browser's HOME."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import psutil
+
+SOON_S = 8.0
+
+
+def belonging(home: str) -> list[psutil.Process]:
+    """Living processes that name *home* in their arguments or environment: the browser's, and its watchdog."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), *process.environ().values()]
+            alive = process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+        if alive and home in words:
+            found.append(process)
+    return found
+
+
+async def all_gone(home: str, *others: Path) -> bool:
+    """True once no process and no folder is left; False after SOON_S."""
+    stop = time.monotonic() + SOON_S
+    while belonging(home) or Path(home).exists() or any(other.exists() for other in others):
+        if time.monotonic() > stop:
+            return False
+        await asyncio.sleep(0.05)
+    return True
