@@ -1,0 +1,209 @@
+"""HTTP/1.1 messages as a forwarding proxy needs them: the head parsed strictly, the body passed on unread.
+
+Strict where two readers of one message could disagree about its end (RFC 9112 §6.3, request smuggling): such a
+message is refused, never repaired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Write = Callable[[bytes], Awaitable[None]]
+
+BLOCK: Final = 65_536
+"""Bytes read at once."""
+_LINE_BYTES: Final = 4_096
+_TRAILER_BYTES: Final = 16_384
+
+_REQUEST = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}) ([!-~\x80-\xff]+) HTTP/1\.([01])")
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
+_FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t -~\x80-\xff]*)")
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[\t -~\x80-\xff]*)?\r\n")
+
+
+class BadMessage(Exception):
+    """The peer does not speak HTTP/1.1, or ambiguously; the message says what was wrong."""
+
+
+class TooLarge(BadMessage):
+    """A head or body passed its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line and the fields of a message; names in lower case."""
+
+    minor: int
+    """HTTP/1.*minor*."""
+    fields: tuple[tuple[bytes, bytes], ...]
+
+    def values(self, name: bytes) -> list[bytes]:
+        """All values of a comma-separated field, trimmed and in lower case."""
+        parts = (part for key, value in self.fields if key == name for part in value.split(b","))
+        return [part.strip().lower() for part in parts]
+
+    @property
+    def keep_alive(self) -> bool:
+        said = self.values(b"connection") + self.values(b"proxy-connection")
+        return b"close" not in said and (self.minor == 1 or b"keep-alive" in said)
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Head):
+    method: bytes
+    target: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Response(Head):
+    line: bytes
+    status: int
+
+
+Framing = int | Literal["chunked", "until_close"]
+"""How a body ends: after so many bytes, with a last chunk, or with the connection."""
+
+
+async def read_request(reader: asyncio.StreamReader, early: bytes = b"") -> Request | None:
+    """The next request, of which *early* was read before; None where the peer has closed. Raises BadMessage."""
+    lines = await _read_head(reader, early)
+    if lines is None:
+        return None
+    match = _REQUEST.fullmatch(lines[0])
+    if match is None:
+        raise BadMessage("the request line is malformed")
+    return Request(int(match.group(3)), _fields(lines[1:]), match.group(1), match.group(2))
+
+
+async def read_response(reader: asyncio.StreamReader) -> Response | None:
+    """The next response; None where the server closed without a word. Raises BadMessage."""
+    lines = await _read_head(reader, b"")
+    if lines is None:
+        return None
+    match = _STATUS.fullmatch(lines[0])
+    if match is None:
+        raise BadMessage("the status line is malformed")
+    return Response(int(match.group(1)), _fields(lines[1:]), lines[0], int(match.group(2)))
+
+
+def request_framing(request: Request) -> Framing:
+    framing = _framing(request)
+    if framing == "chunked" and request.minor == 0:
+        raise BadMessage("chunks in HTTP/1.0")
+    return 0 if framing is None else framing
+
+
+def response_framing(response: Response, method: bytes) -> Framing:
+    if method == b"HEAD" or response.status < 200 or response.status in (204, 304):
+        return 0
+    framing = _framing(response)
+    return "until_close" if framing is None else framing
+
+
+async def copy_body(framing: Framing, reader: asyncio.StreamReader, write: Write, limit: int) -> None:
+    """Passes a body on as it comes. Raises BadMessage if it ends early or passes *limit* bytes."""
+    if framing == "chunked":
+        await _copy_chunks(reader, write, limit)
+    elif framing == "until_close":
+        await _copy_until_close(reader, write, limit)
+    elif framing > limit:
+        raise TooLarge(f"a body of {framing} bytes")
+    else:
+        await _copy_bytes(framing, reader, write)
+
+
+async def _read_head(reader: asyncio.StreamReader, early: bytes) -> list[bytes] | None:
+    try:
+        data = early + await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        raise TooLarge("the head is too large") from None
+    except asyncio.IncompleteReadError as error:
+        if early or error.partial:
+            raise BadMessage("the connection ended inside a head") from None
+        return None
+    return data[:-4].split(b"\r\n")
+
+
+def _fields(lines: list[bytes]) -> tuple[tuple[bytes, bytes], ...]:
+    matches = [_FIELD.fullmatch(line) for line in lines]
+    fields = tuple((match.group(1).lower(), match.group(2).rstrip()) for match in matches if match is not None)
+    if len(fields) != len(lines):
+        raise BadMessage("a header line is malformed")
+    return fields
+
+
+def _framing(head: Head) -> Framing | None:
+    """What the fields say of the body's end; None where they say nothing."""
+    codings, lengths = head.values(b"transfer-encoding"), set(head.values(b"content-length"))
+    if codings:
+        if codings != [b"chunked"] or lengths:
+            raise BadMessage("the length of the body is ambiguous")
+        return "chunked"
+    if not lengths:
+        return None
+    text = lengths.pop()
+    if lengths or not re.fullmatch(rb"[0-9]{1,18}", text):
+        raise BadMessage("the length of the body is ambiguous")
+    return int(text)
+
+
+async def _copy_bytes(count: int, reader: asyncio.StreamReader, write: Write) -> None:
+    while count > 0:
+        block = await reader.read(min(BLOCK, count))
+        if not block:
+            raise BadMessage("the connection ended inside a body")
+        count -= len(block)
+        await write(block)
+
+
+async def _copy_until_close(reader: asyncio.StreamReader, write: Write, limit: int) -> None:
+    while block := await reader.read(BLOCK):
+        limit -= len(block)
+        if limit < 0:
+            raise TooLarge("the body is too large")
+        await write(block)
+
+
+async def _copy_chunks(reader: asyncio.StreamReader, write: Write, limit: int) -> None:
+    while True:
+        line = await _read_line(reader)
+        match = _CHUNK.fullmatch(line)
+        if match is None:
+            raise BadMessage("a chunk is malformed")
+        size = int(match.group(1), 16)
+        limit -= size
+        if limit < 0:
+            raise TooLarge("the body is too large")
+        if size == 0:
+            await write(line + await _read_trailers(reader))
+            return
+        await write(line)
+        await _copy_bytes(size, reader, write)
+        end = await _read_line(reader)
+        if end != b"\r\n":
+            raise BadMessage("a chunk is malformed")
+        await write(end)
+
+
+async def _read_trailers(reader: asyncio.StreamReader) -> bytes:
+    """The trailer section is read and dropped: nobody needs it, and it may hold anything."""
+    left = _TRAILER_BYTES
+    while (line := await _read_line(reader)) != b"\r\n":
+        left -= len(line)
+        if left < 0:
+            raise TooLarge("the trailers are too large")
+    return b"\r\n"
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        line = await reader.readuntil(b"\r\n")
+    except (asyncio.LimitOverrunError, asyncio.IncompleteReadError):
+        raise BadMessage("the connection ended inside a body") from None
+    if len(line) > _LINE_BYTES:
+        raise TooLarge("a line is too long")
+    return line
