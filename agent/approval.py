@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from agent.config import ActionClass
 from envs.actions import Action, AnswerDialog, Back, Click, ClickAt, Forward, Goto, Press, Type, Upload
 from envs.observation import Element, Observation
+from envs.record import Record
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalRequest:
+class ApprovalRequest(Record):
     """What a person is shown before saying yes or no."""
 
     episode_id: str

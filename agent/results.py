@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envs.record import Record
 from envs.tasks import TaskRef
-from envs.trace import EndedBy, Failure, Outcome, Totals
+from envs.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
 
 
 class EpisodeResult(Record):
@@ -30,6 +30,26 @@ class EpisodeResult(Record):
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
+
+    @classmethod
+    def of(cls, header: Header, footer: Footer) -> EpisodeResult:
+        """The row of the episode whose trace begins and ends with these."""
+        return cls(
+            run_id=header.run_id,
+            episode_id=header.episode_id,
+            task=header.task,
+            attempt=header.attempt,
+            instruction=header.instruction,
+            outcome=footer.outcome,
+            ended_by=footer.ended_by,
+            answer=footer.answer,
+            reward=None if footer.score is None else footer.score.reward,
+            z=() if footer.rating is None else footer.rating.z,
+            failure=footer.failure,
+            error=footer.error,
+            totals=footer.totals,
+            trace=f"episodes/{header.episode_id}.jsonl",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,235 @@
+"""One episode while it is played: the living things that the graph's nodes work with.
+
+Nothing here is checkpointed. What must outlive the process is in the trace, and :mod:`agent.resume` builds an
+`Episode` from it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agent.config import RunConfig
+from agent.limits import Ledger
+from agent.policy import Asked, PastAction, Policy, Proposal
+from agent.progress import Event as ProgressEvent
+from agent.resume import Recovered
+from envs.languages import Language
+from envs.observation import ElementKey, Observation
+from envs.record import storable
+from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
+from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
+from envs.trace_store import BlobStore, TraceWriter, now
+from judges.base import AutoRater, OutcomeJudge
+from models.base import ChatReply, Message
+from planners.base import Planner
+from planners.causes import Tick, Watch
+
+
+class Interrupted(Exception):
+    """The run was asked to end at the next step boundary; the episode can be resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who decides in a run: shared by all its episodes."""
+
+    policy: Policy
+    planner: Planner
+    rater: AutoRater
+    judge: OutcomeJudge | None
+    language: Language
+    watch: Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which episode it is."""
+
+    run_id: str
+    episode_id: str
+    task: TaskRef
+    attempt: int
+
+
+@dataclass(slots=True)
+class Ending:
+    """What judging and analysis found; written into the footer."""
+
+    outcome: Outcome = "unjudged"
+    score: Score | None = None
+    verdict: str = ""
+    judged_by: Literal["checker", "judge", "none"] = "none"
+    checks: tuple[MilestoneCheck, ...] | None = None
+    failure: Failure | None = None
+
+
+@dataclass(slots=True)
+class Episode:
+    """What the nodes share within one process."""
+
+    identity: Identity
+    config: RunConfig
+    team: Team
+    environment: Environment
+    trace: TraceWriter
+    blobs: BlobStore
+    start: EpisodeStart
+    tell: Callable[[ProgressEvent], None]
+    saved: Path
+    """Folder for what the environment needs to come back after a kill."""
+    stopping: asyncio.Event
+    """Set when the run is asked to end: the episode stops at its next step boundary."""
+
+    may_retry: bool = False
+    """The world may be lost once: the episode then goes on in a new one, from its trace."""
+    ledger: Ledger = field(default_factory=Ledger)
+    began: float = field(default_factory=time.monotonic)
+    observation: Observation | None = None
+    """The look that the next action will be chosen on; None right after an action."""
+    previous: Observation | None = None
+    rating: Rating = field(default_factory=lambda: Rating(z=()))
+    proposal: Proposal | None = None
+    calls: list[Call] = field(default_factory=list[Call])
+    """Model calls that no line of the trace holds yet."""
+    past: list[PastAction] = field(default_factory=list[PastAction])
+    steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
+    """Every step of the episode as recorded, for the failure analyzer."""
+    ticks: list[Tick] = field(default_factory=list[Tick])
+    planned_at: int = 0
+    """Number of the last step before the current plan came into force."""
+    timings: Timings = field(default_factory=Timings)
+    ending: Ending = field(default_factory=Ending)
+
+    async def look(self) -> Observation:
+        """The current page; asks the environment only if something may have changed since the last look."""
+        if self.observation is None:
+            begun = time.perf_counter()
+            seen = await self.environment.observe(screenshot=self.config.screenshots != "off")
+            self.observation = seen
+            self.spend(observe=time.perf_counter() - begun)
+        return self.observation
+
+    def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
+        """The page may have changed: the next look is a new one."""
+        self.past.append(past)
+        self.steps.append((intent, commit))
+        self.previous, self.observation, self.proposal = self.observation, None, None
+
+    def spend(self, *, observe: float = 0.0, reflect: float = 0.0, act: float = 0.0, execute: float = 0.0) -> None:
+        """Adds seconds to the parts of the current step."""
+        t = self.timings
+        self.timings = Timings(
+            observe=round(t.observe + observe, 4),
+            reflect=round(t.reflect + reflect, 4),
+            act=round(t.act + act, 4),
+            execute=round(t.execute + execute, 4),
+        )
+
+    def take_timings(self) -> Timings:
+        taken, self.timings = self.timings, Timings()
+        return taken
+
+    def account(self, calls: Iterable[Call]) -> None:
+        """Counts *calls* now and keeps them for the next line of the trace that can hold them."""
+        made = tuple(calls)
+        self.ledger.add(made)
+        self.calls.extend(made)
+
+    def take_calls(self) -> tuple[Call, ...]:
+        taken = tuple(self.calls)
+        self.calls.clear()
+        return taken
+
+    def totals(self, steps: int) -> Totals:
+        return self.ledger.totals(steps, time.monotonic() - self.began)
+
+    def note(self, step: int, name: str, detail: str = "") -> None:
+        """Writes an event that is no step."""
+        self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
+
+    def tick(self, tick: Tick) -> None:
+        self.ticks = [*self.ticks, tick][-self.team.watch.window :]
+
+    def take_over(self, found: Recovered) -> None:
+        """Goes on where an earlier process was cut off."""
+        self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
+        self.steps = [(sent.intent, sent.commit) for sent in found.sent]
+        self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger
+
+    def see_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
+        """Tells the watch what the last action led to."""
+        self.ticks[-1] = replace(self.ticks[-1], z=z, lost=lost)
+
+    async def save_state(self) -> None:
+        """Lets the environment save what it needs to come back; worlds that are replayed need nothing."""
+        if self.environment.restore == "reopen":
+            await self.environment.save_state(self.saved)
+
+    def store_look(self, look: Observation) -> Seen:
+        """The observation as a trace keeps it, its large parts as blobs."""
+        return Seen(
+            url=storable(look.url),
+            title=storable(look.title),
+            digest=look.digest,
+            text_blob=self.blobs.put_text(look.text),
+            keys_blob=self.blobs.put_json(keys_json(look)),
+            controls_total=look.controls_total,
+            screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
+            tabs=len(look.tabs),
+            note=look.note,
+        )
+
+    def policy_calls(self, asked: Sequence[Asked]) -> tuple[Call, ...]:
+        return tuple(
+            call_record("policy", one.reply, self.blobs.put_json(prompt_json(one.messages)), one.error) for one in asked
+        )
+
+
+def keys_json(look: Observation) -> JsonValue:
+    """The shown elements as a JSON list of :class:`envs.trace.KeyRow`, written without building the rows."""
+    return [
+        {"ref": e.ref, "frame": k.frame, "role": k.role, "name": k.name, "ordinal": k.ordinal, "digest": k.digest}
+        for e in look.elements
+        if e.shown
+        for k in (e.key,)
+    ]
+
+
+def key_row(ref: int, key: ElementKey) -> KeyRow:
+    return KeyRow(ref=ref, frame=key.frame, role=key.role, name=key.name, ordinal=key.ordinal, digest=key.digest)
+
+
+def call_record(role: str, reply: ChatReply, prompt_blob: str | None = None, error: str | None = None) -> Call:
+    usage = reply.usage
+    return Call(
+        role=role,  # pyright: ignore[reportArgumentType]
+        model=reply.model,
+        prompt_blob=prompt_blob,
+        completion=storable(reply.text),
+        prompt_token_ids=reply.prompt_token_ids,
+        completion_token_ids=reply.completion_token_ids,
+        logprobs=reply.logprobs,
+        tokens_in=usage.tokens_in,
+        tokens_cached=usage.tokens_cached,
+        tokens_thinking=usage.tokens_thinking,
+        tokens_out=usage.tokens_out,
+        cost_usd=usage.cost_usd,
+        seconds=round(reply.seconds, 4),
+        attempts=reply.attempts,
+        error=error,
+    )
+
+
+def prompt_json(messages: Sequence[Message]) -> JsonValue:
+    """The messages as a JSON list; a picture is named by its size, the screenshot's blob holds it."""
+    return [
+        {"role": m.role, "text": m.text, "images": [f"{i.media_type}, {len(i.data)} bytes" for i in m.images]}
+        for m in messages
+    ]

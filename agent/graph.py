@@ -1,0 +1,70 @@
+"""The loop as a LangGraph graph.
+
+    plan → observe → reflect → (replan) → act → (approve) → execute → observe …  → judge → (analyze) → END
+
+Nodes are in :mod:`agent.nodes`, one file each; here is only who follows whom. A node that ends the episode sets
+`ended_by`, and every road from there leads to `judge`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from agent.episode import Episode
+from agent.nodes.act import act
+from agent.nodes.analyze import analyze
+from agent.nodes.approve import approve
+from agent.nodes.execute import execute
+from agent.nodes.judge import judge
+from agent.nodes.observe import observe
+from agent.nodes.plan import plan, replan
+from agent.nodes.reflect import reflect
+from agent.state import State
+
+Graph = CompiledStateGraph[State, Episode, State, State]
+
+NODES_PER_STEP = 8
+"""More than any step passes through; LangGraph's own recursion limit is set so high that ours always comes first."""
+
+
+def build_graph(checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
+    """Compiled once per run; every episode is a thread of it."""
+    graph = StateGraph(State, context_schema=Episode)
+    for node in (plan, observe, reflect, replan, act, approve, execute, judge, analyze):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "observe")
+    graph.add_conditional_edges("observe", after_observe)
+    graph.add_conditional_edges("reflect", after_reflect)
+    graph.add_edge("replan", "act")
+    graph.add_conditional_edges("act", after_act)
+    graph.add_edge("approve", "execute")
+    graph.add_conditional_edges("execute", after_execute)
+    graph.add_edge("judge", "analyze")
+    graph.add_edge("analyze", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+def after_observe(state: State) -> Literal["judge", "reflect"]:
+    return "judge" if state.ended_by else "reflect"
+
+
+def after_reflect(state: State) -> Literal["replan", "act"]:
+    return "replan" if state.cause else "act"
+
+
+def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
+    """A turn without an action is asked again (with a new plan where one is due), until its limit ends the episode."""
+    if state.ended_by:
+        return "judge"
+    if state.parse_errors:
+        return "replan" if state.cause else "act"
+    return "approve" if state.approval == "ask" else "execute"
+
+
+def after_execute(state: State) -> Literal["judge", "observe"]:
+    return "judge" if state.ended_by else "observe"

@@ -1,0 +1,55 @@
+"""Asks the policy for one action."""
+
+from __future__ import annotations
+
+import time
+
+from langgraph.runtime import Runtime
+
+from agent.approval import needs_approval
+from agent.episode import Episode
+from agent.nodes.plan import milestones
+from agent.policy import Proposal, Turn
+from agent.prompts import PolicyView
+from agent.state import State, Update
+
+
+async def act(state: State, runtime: Runtime[Episode]) -> Update:
+    """A turn without a readable action is an event and a problem for the next turn, at most a configured number."""
+    episode = runtime.context
+    begun = time.perf_counter()
+    proposal = await episode.team.policy.propose(await _turn(state, episode))
+    episode.account(episode.policy_calls(proposal.asked))
+    episode.spend(act=time.perf_counter() - begun)
+    if proposal.action is None:
+        return _no_action(state, episode, proposal)
+    episode.proposal = proposal
+    asks = needs_approval(proposal.action, await episode.look(), episode.config.approve)
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else "")
+
+
+async def _turn(state: State, episode: Episode) -> Turn:
+    view = PolicyView(
+        instruction=episode.start.instruction,
+        observation=await episode.look(),
+        language=episode.team.language,
+        milestones=milestones(state),
+        z=tuple(state.z),
+        next_milestone=state.next_milestone,
+        history=tuple(state.history),
+        problems=tuple(state.problems),
+    )
+    identity = episode.identity
+    return Turn(identity.task, identity.attempt, state.step + 1, view, tuple(episode.past))
+
+
+def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:
+    errors = state.parse_errors + 1
+    episode.note(state.step + 1, "parse_error", f"{proposal.error} | {proposal.raw}")
+    if errors >= episode.config.limits.max_parse_errors:
+        return Update(
+            parse_errors=errors,
+            ended_by="error",
+            error=f"no readable action in {errors} turns in a row (max_parse_errors): {proposal.error}",
+        )
+    return Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {proposal.error}"])

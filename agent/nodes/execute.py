@@ -1,0 +1,110 @@
+"""Does the action: intent to disk, action to the world, commit to disk."""
+
+from __future__ import annotations
+
+import time
+
+from langgraph.runtime import Runtime
+
+from agent.episode import Episode, key_row
+from agent.policy import PastAction
+from agent.progress import StepDone
+from agent.prompts import history_line
+from agent.state import State, Update, with_line
+from envs.actions import Action, ActionResult, Status, Stop
+from envs.observation import ElementKey, Observation
+from envs.trace import Commit, Intent, KeyRow
+from envs.trace_store import now
+from planners.causes import Tick
+
+MAX_DECLINES = 3
+"""Declined actions after which an episode ends: the person does not want what the policy wants."""
+
+
+async def execute(state: State, runtime: Runtime[Episode]) -> Update:
+    """Never sends an action whose intent is not on disk, and never one that a person declined."""
+    episode = runtime.context
+    proposal, look = episode.proposal, await episode.look()
+    assert proposal is not None and proposal.action is not None
+    action, target = proposal.action, target_of(proposal.action, look)
+    intent = _write_intent(episode, state.step + 1, action, look)
+    begun = time.perf_counter()
+    result = _declined() if state.approval == "no" else await episode.environment.execute(action)
+    episode.spend(execute=time.perf_counter() - begun)
+    commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
+    episode.trace.append(commit)
+    episode.tick(Tick(intent.step, told(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.acted(PastAction(action, target), intent, commit)
+    _tell(state, episode, told(episode, action), commit)
+    await episode.save_state()
+    return await _after(state, episode, history_line(action, target, result), action, result)
+
+
+async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
+    update = Update(
+        step=state.step + 1,
+        approval="",
+        history=with_line(state.history, line),
+        problems=[result.output] if result.output else [],
+    )
+    if isinstance(action, Stop) and result.status is Status.STOPPED:
+        update.update(ended_by="stop", answer=action.answer)
+    elif state.declines >= MAX_DECLINES:
+        update.update(ended_by="declined")
+    elif await episode.environment.done():
+        update.update(ended_by="world")
+    return update
+
+
+def _write_intent(episode: Episode, step: int, action: Action, look: Observation) -> Intent:
+    proposal = episode.proposal
+    assert proposal is not None
+    intent = Intent(
+        step=step,
+        seen=episode.store_look(look),
+        rating=episode.rating,
+        action=action,
+        raw=proposal.raw,
+        notes=proposal.notes,
+        target=_target_row(action, look),
+        calls=episode.take_calls(),
+        at=now(),
+    )
+    episode.trace.append(intent)
+    return intent
+
+
+def _declined() -> ActionResult:
+    return ActionResult(status=Status.BLOCKED, message="a person declined this action; do not try it again")
+
+
+def _tell(state: State, episode: Episode, text: str, commit: Commit) -> None:
+    index, spent = state.next_milestone, commit.timings
+    episode.tell(
+        StepDone(
+            episode_id=episode.identity.episode_id,
+            step=commit.step,
+            action=text,
+            status=commit.result.status,
+            milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
+            z=tuple(state.z),
+            seconds=spent.observe + spent.reflect + spent.act + spent.execute,
+        )
+    )
+
+
+def target_of(action: Action, look: Observation) -> ElementKey | None:
+    """The key of the element that the action names, None if it names none that was shown."""
+    ref = getattr(action, "ref", None)
+    element = look.element(ref) if isinstance(ref, int) else None
+    return None if element is None else element.key
+
+
+def _target_row(action: Action, look: Observation) -> KeyRow | None:
+    key, ref = target_of(action, look), getattr(action, "ref", None)
+    return None if key is None or ref is None else key_row(ref, key)
+
+
+def told(episode: Episode, action: Action) -> str:
+    """The action in the run's language."""
+    return episode.team.language.show(action)

@@ -1,0 +1,52 @@
+"""The outcome: from the task's own checker; where there is none, from the outcome judge."""
+
+from __future__ import annotations
+
+from langgraph.runtime import Runtime
+
+from agent.episode import Ending, Episode, call_record
+from agent.nodes.reflect import rate
+from agent.state import State, Update
+from envs.record import storable
+from judges.base import Ending as SeenEnding
+from judges.base import Verdict
+from models.base import ModelError
+
+
+async def judge(state: State, runtime: Runtime[Episode]) -> Update:
+    """Where a checker exists, it decides and the judge is recorded beside it. A judge's error is never a verdict."""
+    episode = runtime.context
+    ending = episode.ending = Ending()
+    rating, _ = await rate(state, episode)
+    episode.rating = rating
+    ending.checks = await episode.environment.check_milestones()
+    ending.score = await episode.environment.score(state.answer)
+    verdict = await _verdict(state, episode)
+    if verdict is not None:
+        ending.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
+    if ending.score is not None:
+        ending.outcome, ending.judged_by = ending.score.status, "checker"
+    elif verdict is not None:
+        ending.outcome, ending.judged_by = "success" if verdict.success else "failure", "judge"
+    return Update(z=list(rating.z), next_milestone=rating.next_milestone)
+
+
+async def _verdict(state: State, episode: Episode) -> Verdict | None:
+    """The outcome judge's word; beside a checker its failure to answer is an event, alone it is the run's error."""
+    if episode.team.judge is None:
+        return None
+    seen = SeenEnding(
+        instruction=episode.start.instruction,
+        history=tuple(state.history),
+        observation=await episode.look(),
+        answer=state.answer,
+    )
+    try:
+        verdict = await episode.team.judge.judge(seen)
+    except ModelError as error:
+        if episode.ending.score is None:
+            raise
+        episode.note(state.step, "judge_error", f"{type(error).__name__}: {error}")
+        return None
+    episode.account([call_record("judge", verdict.reply)])
+    return verdict

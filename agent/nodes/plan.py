@@ -1,0 +1,70 @@
+"""Milestones from the instruction and the first look; again when something typed went wrong."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from langgraph.runtime import Runtime
+
+from agent.episode import Episode, call_record
+from agent.progress import PlanMade
+from agent.state import State, Update
+from envs.tasks import Milestone
+from envs.trace import Cause, PlanRecord
+from planners.anchors import anchors, carry_over, still_open
+from planners.base import Plan, Situation
+
+
+async def plan(state: State, runtime: Runtime[Episode]) -> Update:
+    """The first plan, made once before the first step."""
+    return await _plan(state, runtime.context, "initial", "")
+
+
+async def replan(state: State, runtime: Runtime[Episode]) -> Update:
+    """A new plan for the cause that `reflect` or `act` found; achieved milestones stay as anchors."""
+    update = await _plan(state, runtime.context, cast(Cause, state.cause), state.detail)
+    problem = f"{state.cause.replace('_', ' ')}: {state.detail}. Do something else."
+    update.update(replans=state.replans + 1, cause="", detail="", problems=[*state.problems, problem])
+    return update
+
+
+async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
+    before = milestones(state)
+    made = await episode.team.planner.plan(
+        Situation(
+            instruction=episode.start.instruction,
+            category=episode.start.category,
+            observation=await episode.look(),
+            reference=episode.start.milestones,
+            history=tuple(state.history),
+            anchors=anchors(before, state.z),
+            open=still_open(before, state.z),
+            cause=cause,
+            detail=detail,
+        )
+    )
+    _record(state, episode, cause, made)
+    z = carry_over(before, state.z, made.milestones)
+    return Update(
+        plan=[[m.id, m.text] for m in made.milestones],
+        z=list(z),
+        next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
+    )
+
+
+def _record(state: State, episode: Episode, cause: Cause, made: Plan) -> None:
+    step = state.step + 1
+    call = None if made.reply is None else call_record("planner", made.reply)
+    if call is not None:
+        episode.ledger.add([call])
+    episode.planned_at = state.step
+    episode.trace.append(
+        PlanRecord(step=step, cause=cause, milestones=made.milestones, planner=episode.team.planner.spec, call=call)
+    )
+    texts = tuple(m.text for m in made.milestones)
+    episode.tell(PlanMade(episode.identity.episode_id, step, cause, texts))
+
+
+def milestones(state: State) -> tuple[Milestone, ...]:
+    """The plan in force."""
+    return tuple(Milestone(id=name, text=text) for name, text in state.plan)

@@ -1,0 +1,129 @@
+"""Plays one episode through the graph and writes its footer: the one place where errors become outcomes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from agent.approval import ApprovalRequest, Approver
+from agent.config import RunConfig
+from agent.episode import Ending, Episode, Interrupted
+from agent.graph import NODES_PER_STEP, Graph
+from agent.state import State
+from envs.errors import EnvError, TraceError
+from envs.record import storable
+from envs.trace import EndedBy, Footer, Totals
+from envs.trace_store import now
+from judges import failure
+from models.base import ModelError
+
+log = logging.getLogger(__name__)
+
+INTERRUPT = "__interrupt__"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where the graph is entered: at its start, or as if *node* had just run and left *state*."""
+
+    state: State
+    node: Literal["__start__", "plan", "execute"] = "__start__"
+
+
+FROM_START = Entry(State())
+
+
+async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
+    """Plays to the end and writes the footer.
+
+    A model or world that fails ends the episode as `broken`, with the error's type, and never as a failure of the
+    policy. Raises EnvError without a footer where the world may be lost once (`may_retry`); Interrupted and
+    CancelledError pass without a footer too: the episode can be resumed.
+    """
+    config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
+    try:
+        state = await _run(graph, config, episode, approver, entry)
+    except (Interrupted, TraceError):
+        raise
+    except EnvError as error:
+        if episode.may_retry:
+            raise
+        return await _broken(graph, config, episode, error)
+    except ModelError as error:
+        return await _broken(graph, config, episode, error)
+    except Exception as error:
+        # The boundary of an episode: whatever escapes is recorded with its type, and the run goes on.
+        log.exception("episode %s of run %s broke", episode.identity.episode_id, episode.identity.run_id)
+        return await _broken(graph, config, episode, error)
+    return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
+
+
+def thread_id(run_id: str, episode_id: str) -> str:
+    """LangGraph's name for an episode; unique over runs, which may share a Postgres database."""
+    return f"{run_id}/{episode_id}"
+
+
+def thread(run_id: str, episode_id: str, config: RunConfig) -> RunnableConfig:
+    """The episode's thread, and a recursion limit that our own limits always come before."""
+    limits = config.limits
+    nodes = limits.max_steps * (NODES_PER_STEP + 2 * limits.max_parse_errors) + 50
+    return {"configurable": {"thread_id": thread_id(run_id, episode_id)}, "recursion_limit": nodes}
+
+
+async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver: Approver, entry: Entry) -> State:
+    given: Any = entry.state.as_update()
+    if entry.node != "__start__":
+        await graph.aupdate_state(config, given, as_node=entry.node)
+        given = None
+    durability = episode.config.durability
+    while True:
+        out = cast("dict[str, Any]", await graph.ainvoke(given, config, context=episode, durability=durability))
+        pending = out.pop(INTERRUPT, ())
+        if not pending:
+            return State(**out)
+        approved = await approver(ApprovalRequest.model_validate(pending[0].value))
+        given = Command(resume=approved)
+
+
+async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
+    known = (await graph.aget_state(config)).values
+    state = State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
+    episode.ending = Ending(
+        outcome="broken", failure=failure.analyze(episode.steps, ended_by="error", outcome="broken")
+    )
+    return _finish(episode, state, "error", told(error))
+
+
+def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None) -> Footer:
+    ending = episode.ending
+    footer = Footer(
+        outcome=ending.outcome,
+        ended_by=ended_by,
+        judged_by=ending.judged_by,
+        score=ending.score,
+        verdict=ending.verdict,
+        answer=state.answer,
+        rating=episode.rating,
+        milestone_checks=ending.checks,
+        failure=ending.failure,
+        totals=episode.totals(len(episode.steps)),
+        error=error,
+        calls=episode.take_calls(),
+        at=now(),
+    )
+    episode.trace.append(footer)
+    return footer
+
+
+def broken_start(error: Exception) -> Footer:
+    """The footer of an episode whose world could not be brought to its start."""
+    return Footer(outcome="broken", ended_by="error", judged_by="none", totals=Totals(), error=told(error), at=now())
+
+
+def told(error: Exception) -> str:
+    """An error's type and message in one line, for the trace."""
+    return storable(f"{type(error).__name__}: {' '.join(str(error).split())}")[:1000]

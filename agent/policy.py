@@ -1,0 +1,153 @@
+"""Who chooses the next action: a model that reads the page, or a script (tests, demonstrations, solvers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.prompts import PolicyView, Style, render_policy_prompt
+from envs.actions import Action, Stop
+from envs.languages import Language, ParseError
+from envs.observation import ElementKey
+from envs.record import storable
+from envs.tasks import TaskRef
+from models.base import ChatModel, ChatReply, ChatRequest, Message
+
+MAX_ANSWER_TOKENS = 1_024
+"""Visible tokens of one policy answer; an action with its comments is far shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastAction:
+    """One committed action of this episode."""
+
+    action: Action
+    target: ElementKey | None
+    """The element that `action.ref` named when it was chosen; None if it named none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Everything a policy is told when it is asked for one action."""
+
+    task: TaskRef
+    attempt: int
+    step: int
+    """1-based number of the step that the action will be."""
+    view: PolicyView
+    past: tuple[PastAction, ...] = ()
+    """All committed actions, oldest first, those before a resume included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One model call of a policy: what was sent and what came back."""
+
+    messages: tuple[Message, ...]
+    reply: ChatReply
+    error: str | None = None
+    """Why the answer was no action; None if it was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A policy's answer."""
+
+    action: Action | None
+    """None where no action could be read, after the repair attempt too."""
+    raw: str
+    """The text as it came, storable."""
+    notes: tuple[str, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    error: str = ""
+    """For the model's next turn: why the answer was no action."""
+
+
+class Policy(Protocol):
+    """Stateless between turns: whatever it needs is in the turn, so a resumed episode goes on alike."""
+
+    spec: str
+
+    async def propose(self, turn: Turn) -> Proposal:
+        """One action, or a proposal without one. Raises :class:`models.base.ModelError`."""
+        ...
+
+
+class ModelPolicy:
+    """Asks a chat model; an answer that is no action is shown to it once, with the reason, for repair."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        language: Language,
+        style: Style,
+        *,
+        temperature: float = 0.0,
+        seed: int = 0,
+        deadline_s: float = 120.0,
+    ) -> None:
+        self.spec = model.spec
+        self._model = model
+        self._language = language
+        self._style: Style = style
+        self._temperature = temperature
+        self._seed = seed
+        self._deadline_s = deadline_s
+
+    async def propose(self, turn: Turn) -> Proposal:
+        messages = render_policy_prompt(self._style, turn.view)
+        first = await self._ask(messages, turn)
+        proposal = self._read(messages, first, ())
+        if proposal.action is not None:
+            return proposal
+        repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
+        return self._read(repair, await self._ask(repair, turn), proposal.asked)
+
+    async def _ask(self, messages: tuple[Message, ...], turn: Turn) -> ChatReply:
+        request = ChatRequest(
+            messages=messages,
+            max_tokens=MAX_ANSWER_TOKENS,
+            temperature=self._temperature,
+            seed=self._seed + turn.attempt * 10_007 + turn.step if self._temperature > 0 else self._seed,
+            logprobs=True,
+            deadline_s=self._deadline_s,
+        )
+        return await self._model.complete(request)
+
+    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> Proposal:
+        raw = storable(reply.text)
+        try:
+            parsed = self._language.parse(raw)
+        except ParseError as error:
+            asked = Asked(messages, reply, str(error))
+            return Proposal(None, raw, asked=(*before, asked), error=str(error))
+        return Proposal(parsed.action, raw, parsed.notes, asked=(*before, Asked(messages, reply)))
+
+
+def _repair(error: str) -> str:
+    return f"That answer holds no action: {error}\nAnswer again with exactly one action."
+
+
+Script = Callable[[Turn], Action] | Sequence[Action]
+"""The actions in order, or a function of the turn. A list that is used up ends the episode with Stop."""
+
+
+class ScriptedPolicy:
+    """Plays a script; used by demonstrations, solvers and tests. It asks no model."""
+
+    spec = "scripted"
+
+    def __init__(self, script: Script, language: Language) -> None:
+        self._script = script
+        self._language = language
+
+    async def propose(self, turn: Turn) -> Proposal:
+        action = self._next(turn)
+        return Proposal(action, self._language.show(action))
+
+    def _next(self, turn: Turn) -> Action:
+        if callable(self._script):
+            return self._script(turn)
+        index = len(turn.past)
+        return self._script[index] if index < len(self._script) else Stop()

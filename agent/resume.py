@@ -1,0 +1,181 @@
+"""What a trace says about an episode that was cut off, and how it goes on.
+
+The trace is the truth about the world: a committed step happened and is never sent again. The LangGraph checkpoint
+says how far the graph had come; it may lag one node behind, or be gone, and decides nothing here: the graph's state
+is rebuilt from the trace and written as if the last committed `execute` had just run.
+
+An intent without a commit is an action that may or may not have happened:
+
+* `reopen` worlds (the state lives on a server): it is *uncertain*. It is not sent again; the step counts, and the
+  policy is told to look before it repeats anything.
+* `replay` worlds (the state died with the page): it is *void*. The world is rebuilt without it, and the step is free
+  to be chosen again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.limits import Ledger
+from agent.policy import PastAction
+from agent.prompts import history_line
+from agent.state import HISTORY_TAIL, State
+from envs.actions import Action, Status, Stop
+from envs.languages import Language
+from envs.observation import ElementKey
+from envs.tasks import Milestone
+from envs.trace import Commit, Event, Footer, Header, Intent, Line, PlanRecord, Rating
+from envs.trace_store import iter_lines
+from planners.anchors import carry_over
+from planners.causes import Tick
+
+UNCERTAIN = (
+    "the run was cut off while this action was sent, so it may or may not have happened: {action}. "
+    "Look at the page first and do not repeat it blindly."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An action that was sent and counts as a step."""
+
+    intent: Intent
+    commit: Commit | None
+    """None: uncertain, the process died before it knew what came of it."""
+
+    @property
+    def target(self) -> ElementKey | None:
+        row = self.intent.target
+        return None if row is None else ElementKey(row.frame, row.role, row.name, row.ordinal, row.digest)
+
+    @property
+    def status(self) -> Status | None:
+        return None if self.commit is None else self.commit.result.status
+
+    def told(self) -> str:
+        """As a line of the history."""
+        line = history_line(self.intent.action, self.target, None if self.commit is None else self.commit.result)
+        return line if self.commit is not None else f"{line}: unknown whether it happened"
+
+
+@dataclass(slots=True)
+class Recovered:
+    """An unfinished episode as its trace tells it; built by :func:`recover`."""
+
+    header: Header
+    sent: list[Sent] = field(default_factory=list[Sent])
+    open: Intent | None = None
+    """The last intent, if nothing in the trace says what became of it."""
+    planned: bool = False
+    plan: tuple[Milestone, ...] = ()
+    z: tuple[bool, ...] = ()
+    rating: Rating = field(default_factory=lambda: Rating(z=()))
+    replans: int = 0
+    planned_at: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
+
+    @property
+    def step(self) -> int:
+        """The last step that counts; 0 before the first."""
+        return self.sent[-1].intent.step if self.sent else 0
+
+    def decide(self, *, happened: bool) -> None:
+        """What becomes of the open intent: it counts as a step of unknown result, or it never was."""
+        if self.open is not None and happened:
+            self.sent.append(Sent(self.open, None))
+        self.open = None
+
+    def replayable(self) -> tuple[Action, ...]:
+        """The actions that a replayed world is rebuilt from: those that reached it."""
+        reached = (s for s in self.sent if s.status not in (None, Status.BLOCKED, Status.STOPPED))
+        return tuple(s.intent.action for s in reached)
+
+    def past(self) -> list[PastAction]:
+        return [PastAction(s.intent.action, s.target) for s in self.sent]
+
+    def ticks(self, language: Language) -> list[Tick]:
+        """What the watch knew, but for milestones that were lost."""
+        return [
+            Tick(s.intent.step, language.show(s.intent.action), s.intent.seen.digest, s.status, s.intent.rating.z)
+            for s in self.sent
+        ]
+
+
+def has_header(path: Path) -> bool:
+    """Whether the episode got as far as a whole first line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
+def read_unfinished(path: Path) -> Recovered | None:
+    """What is left of an episode; None where it never got as far as a header. Raises TraceError."""
+    return recover(tuple(iter_lines(path))) if has_header(path) else None
+
+
+def recover(lines: Sequence[Line]) -> Recovered:
+    """Reads an unfinished trace: a header first, no footer."""
+    header = lines[0]
+    if not isinstance(header, Header):
+        raise ValueError(f"a trace begins with a header, not {header.kind!r}")
+    found = Recovered(header)
+    for line in lines[1:]:
+        _fold(found, line)
+    return found
+
+
+def _fold(found: Recovered, line: Line) -> None:
+    match line:
+        case Intent():
+            found.open, found.rating = line, line.rating
+            if len(line.rating.z) == len(found.plan):
+                found.z = line.rating.z
+            found.ledger.add(line.calls)
+        case Commit():
+            if found.open is not None and found.open.step == line.step:
+                found.sent.append(Sent(found.open, line))
+            found.open = None
+            t = line.timings
+            found.ledger.seconds_before += t.observe + t.reflect + t.act + t.execute
+        case Event(name="uncertain"):
+            found.decide(happened=True)
+        case Event():
+            if line.name == "void":
+                found.decide(happened=False)
+            found.ledger.add(line.calls)
+        case PlanRecord():
+            found.z = carry_over(found.plan, found.z, line.milestones)
+            found.plan, found.planned, found.planned_at = line.milestones, True, line.step - 1
+            found.replans += line.cause != "initial"
+            found.ledger.add(() if line.call is None else (line.call,))
+        case Header() | Footer():
+            pass
+
+
+def rebuilt_state(found: Recovered) -> State:
+    """The graph's state after the last step that counts. An open intent must have been decided before."""
+    last = found.sent[-1] if found.sent else None
+    stopped = last is not None and isinstance(last.intent.action, Stop) and last.status is Status.STOPPED
+    return State(
+        step=found.step,
+        plan=[[m.id, m.text] for m in found.plan],
+        z=list(found.z),
+        next_milestone=next((i for i, achieved in enumerate(found.z) if not achieved), None),
+        replans=found.replans,
+        history=[sent.told() for sent in found.sent[-HISTORY_TAIL:]],
+        problems=_problems(last),
+        ended_by="stop" if stopped else "",
+        answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
+    )
+
+
+def _problems(last: Sent | None) -> list[str]:
+    """What the policy is told first: the doubt about the last action, or what Find or Expand answered."""
+    if last is None:
+        return []
+    if last.commit is None:
+        return [UNCERTAIN.format(action=last.told())]
+    return [last.commit.result.output] if last.commit.result.output else []

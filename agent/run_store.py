@@ -1,0 +1,186 @@
+"""The folder of a run, and what lies where.
+
+    runs/RUN_ID/
+    ├── run.json              what is to be played: written once, before the first episode
+    ├── lease                 held by the one process that plays the run
+    ├── episodes/ID.jsonl     one trace per episode, see envs.trace
+    ├── blobs/                page texts, prompts, pictures by content hash
+    ├── state/ID/             cookies and storage, for worlds that are reopened after a kill
+    ├── downloads/
+    ├── checkpoints.sqlite    LangGraph's; an episode's rows go when its footer is written
+    └── results.jsonl         one row per finished episode; made from the footers, never trusted over them
+
+`run.json` and the final `results.jsonl` are written to a temporary file, forced to disk and renamed: a reader sees
+the old file or the new one. In between, rows are appended; a torn last row is dropped when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from platform import python_version
+
+from pydantic import ValidationError
+
+from agent.config import RunConfig
+from agent.results import EpisodeResult
+from envs.errors import BadInput
+from envs.record import Record
+from envs.tasks import TaskRef, TaskSelection
+
+MANIFEST_VERSION = 1
+
+
+class OpenTask(Record):
+    """A task given in words, at an address."""
+
+    instruction: str
+    url: str
+
+
+class Manifest(Record):
+    """`run.json`: everything that decides what a run plays."""
+
+    manifest_version: int = MANIFEST_VERSION
+    run_id: str
+    created_at: str
+    config: RunConfig
+    suite: str
+    open_task: OpenTask | None = None
+    """Set for `run_task`, whose suite is made from it."""
+    names: tuple[str, ...]
+    seeds: tuple[int, ...]
+    versions: dict[str, str]
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Every episode of the run, in order: task, seed, attempt."""
+        refs = TaskSelection(self.suite, self.names, self.seeds).refs()
+        return tuple(Job(ref, attempt) for ref in refs for attempt in range(1, self.config.attempts + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to play."""
+
+    task: TaskRef
+    attempt: int
+
+    @property
+    def episode_id(self) -> str:
+        """Unique in its run and safe as a file name on every system."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", self.task.name)[:80].lstrip(".") or "task"
+        return f"{name}-{self.task.seed}-a{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of one run."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def blobs(self) -> Path:
+        return self.path / "blobs"
+
+    @property
+    def downloads(self) -> Path:
+        return self.path / "downloads"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints.sqlite"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results.jsonl"
+
+    def trace(self, episode_id: str) -> Path:
+        return self.path / "episodes" / f"{episode_id}.jsonl"
+
+    def traces(self) -> list[Path]:
+        """The traces that exist, in the order of the run. Raises BadInput where there is no run."""
+        paths = (self.trace(job.episode_id) for job in self.read_manifest().jobs())
+        return [path for path in paths if path.exists()]
+
+    def saved(self, episode_id: str) -> Path:
+        return self.path / "state" / episode_id
+
+    def create(self, manifest: Manifest) -> None:
+        """Makes the folder; raises BadInput if it holds a run already or cannot be written."""
+        if self.manifest.exists():
+            raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
+        try:
+            for folder in (self.path / "episodes", self.blobs, self.downloads):
+                folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.manifest, manifest.model_dump_json(indent=2) + "\n")
+        except OSError as error:
+            raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+
+    def read_manifest(self) -> Manifest:
+        """Raises BadInput in one line where there is none or it cannot be read."""
+        try:
+            return Manifest.model_validate_json(self.manifest.read_bytes())
+        except FileNotFoundError:
+            raise BadInput(f"{str(self.path)!r} holds no run (no run.json)") from None
+        except (OSError, ValidationError) as error:
+            problem = str(error).splitlines()[0]
+            raise BadInput(f"{str(self.manifest)!r} cannot be read: {problem}") from None
+
+    def append_result(self, result: EpisodeResult) -> None:
+        row = result.model_dump_json().encode() + b"\n"
+        fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(fd, row)
+        finally:
+            os.close(fd)
+
+    def write_results(self, results: Iterable[EpisodeResult]) -> None:
+        write_atomically(self.results, "".join(result.model_dump_json() + "\n" for result in results))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replaces *path* as a whole: after a crash it holds the old text or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def new_run_id() -> str:
+    """Sorts by time; unique enough for one folder of runs."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def checked_run_id(run_id: str) -> str:
+    """Raises BadInput where *run_id* is no plain folder name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
+        raise BadInput(f"run id {run_id!r} must be letters, digits, dot, dash or underscore, 100 at most")
+    return run_id
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide what a run does, as installed."""
+    found = {"python": python_version()}
+    for package in ("mira-web", "langgraph", "playwright", "miniwob", "openai", "google-genai", "transformers"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

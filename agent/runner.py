@@ -1,0 +1,190 @@
+"""Plays tasks: `run_task` and `run_open` one task in words, `run_suite` a selection, `resume` what is left of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from agent.approval import Approver, decline
+from agent.checkpoints import open_checkpoints
+from agent.config import RunConfig, parse_config
+from agent.graph import build_graph
+from agent.policy import Policy
+from agent.progress import Listener, RunEnded, RunStarted
+from agent.results import EpisodeResult, RunResult
+from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions
+from agent.sitting import Sitting
+from agent.stopping import play_until_stopped
+from agent.team import open_team
+from agent.worlds import SuiteMaker, open_world, suite_maker
+from envs.errors import BadInput
+from envs.secrets import SecretVault
+from envs.tasks import Suite, TaskSelection
+from envs.trace_store import BlobStore, RunLease, now
+
+OPEN = "open"
+"""Suite and task name of a task given in words."""
+
+
+async def run_suite(
+    config: RunConfig,
+    selection: TaskSelection,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    run_id: str | None = None,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+) -> RunResult:
+    """Plays every task × seed × attempt of *selection* and leaves a run folder below *out*.
+
+    *policy* and *suite* replace what configuration and selection name. Raises BadInput or ModelUnavailable, in one
+    line and with nothing written, where the run cannot start; what goes wrong later is an outcome of its episode.
+    """
+    manifest = _manifest(config, selection.suite, selection.names, selection.seeds, run_id)
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_open(
+    config: RunConfig,
+    instruction: str,
+    url: str,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    run_id: str | None = None,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+) -> RunResult:
+    """Plays one task given in words, starting at *url*, whose origin is always allowed. Raises as `run_suite` does,
+    and BadInput where *url* cannot be opened."""
+    task = OpenTask(instruction=instruction, url=url)
+    manifest = _manifest(config, OPEN, (OPEN,), (config.seed,), run_id).model_copy(update={"open_task": task})
+    given = _Given(tuple(listeners), approver or decline, policy, None)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_task(
+    instruction: str,
+    url: str,
+    *,
+    policy: str | Policy = "embedded",
+    planner: str = "none",
+    judge: str = "none",
+    out: str | Path = "runs",
+    listeners: Sequence[Listener] = (),
+    approver: Approver | None = None,
+    **settings: Any,
+) -> EpisodeResult:
+    """Does one task and returns what came of it; *settings* are further keys of :class:`agent.config.RunConfig`.
+
+    result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
+    print(result.outcome, result.answer)
+    """
+    named = policy if isinstance(policy, str) else "scripted"
+    config = parse_config({"policy": named, "planner": planner, "judge": judge, **settings}, "run_task")
+    scripted = None if isinstance(policy, str) else policy
+    run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
+    if not run.episodes:
+        raise asyncio.CancelledError(f"interrupted; go on with: mira resume {run.folder}")
+    return run.episodes[0]
+
+
+async def resume(
+    folder: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+) -> RunResult:
+    """Plays what is left of a run that was killed or interrupted; a finished one is only reported.
+
+    No committed action is sent again. *policy* and *suite* must be given again where they came from Python.
+    Raises LeaseHeld while another process plays the run.
+    """
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    return await _run(RunFolder(folder).read_manifest(), RunFolder(folder), given, fresh=False)
+
+
+def _manifest(
+    config: RunConfig, suite: str, names: tuple[str, ...], seeds: tuple[int, ...], run_id: str | None
+) -> Manifest:
+    return Manifest(
+        run_id=checked_run_id(run_id) if run_id is not None else new_run_id(),
+        created_at=now(),
+        config=config,
+        suite=suite,
+        names=names,
+        seeds=seeds,
+        versions=versions(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What comes from Python and is in no configuration."""
+
+    listeners: tuple[Listener, ...]
+    approver: Approver
+    policy: Policy | None
+    suite: SuiteMaker | None
+
+
+async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool) -> RunResult:
+    """One sitting. What can be wrong with the input is found before the folder is made."""
+    began = time.monotonic()
+    task = manifest.open_task
+    vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
+    make_suite = given.suite or suite_maker(manifest, vault)
+    async with AsyncExitStack() as stack:
+        team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
+        suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
+        _check_names(manifest, suite)
+        if fresh:
+            folder.create(manifest)
+        stack.enter_context(RunLease(folder.path))
+        saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
+        sitting = Sitting(
+            manifest=manifest,
+            folder=folder,
+            team=team,
+            suite=suite,
+            graph=build_graph(saver),
+            saver=saver,
+            vault=vault,
+            blobs=BlobStore(folder.blobs, vault, fsync=manifest.config.fsync),
+            approver=given.approver,
+            listeners=given.listeners,
+        )
+        sitting.load_results()
+        sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
+        await play_until_stopped(sitting)
+        folder.write_results(sitting.ordered_results())
+        result = RunResult(
+            manifest.run_id,
+            folder.path,
+            sitting.ordered_results(),
+            len(manifest.jobs()),
+            round(time.monotonic() - began, 3),
+        )
+        sitting.tell(RunEnded(result))
+        return result
+
+
+def _check_names(manifest: Manifest, suite: Suite) -> None:
+    """Raises BadInput for the first task name that the suite does not have."""
+    known = {task.name for task in suite.tasks()}
+    for name in manifest.names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise BadInput(f"suite {manifest.suite!r} has no task {name!r}{hint}")

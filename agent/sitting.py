@@ -1,0 +1,195 @@
+"""One process's sitting at a run: workers take episodes from the list, play them, and leave results.
+
+Each worker has one environment; all share one Chromium, one graph, one checkpointer and the models. What goes wrong
+in one episode stays there: the next one starts in an environment known to be sound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
+from agent.approval import Approver
+from agent.episode import Episode, Identity, Interrupted, Team
+from agent.graph import Graph
+from agent.play import Entry, broken_start, play, thread_id
+from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
+from agent.results import EpisodeResult
+from agent.resume import Recovered, has_header, read_unfinished, rebuilt_state
+from agent.run_store import Job, Manifest, RunFolder
+from envs.errors import BadInput, EnvError
+from envs.secrets import SecretVault
+from envs.tasks import Environment, EpisodeStart, Suite
+from envs.trace import Footer, Header
+from envs.trace_store import BlobStore, TraceWriter, now, read_summary
+
+
+@dataclass(slots=True)
+class Sitting:
+    """Everything the workers share."""
+
+    manifest: Manifest
+    folder: RunFolder
+    team: Team
+    suite: Suite
+    graph: Graph
+    saver: BaseCheckpointSaver[Any]
+    vault: SecretVault
+    blobs: BlobStore
+    approver: Approver
+    listeners: tuple[Listener, ...]
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    results: dict[Job, EpisodeResult] = field(default_factory=dict[Job, EpisodeResult])
+
+    async def play(self) -> None:
+        """Plays every job without a result; returns early, all episodes resumable, once `stopping` is set."""
+        left = [job for job in self.manifest.jobs() if job not in self.results]
+        jobs = iter(left)
+        workers = min(self.manifest.config.workers, len(left))
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(self._work(number, jobs), name=f"worker-{number}")
+
+    def load_results(self) -> None:
+        """Finished episodes are those whose trace has a footer, whatever `results.jsonl` says."""
+        for job in self.manifest.jobs():
+            result = self._finished(job)
+            if result is not None:
+                self.results[job] = result
+
+    def ordered_results(self) -> tuple[EpisodeResult, ...]:
+        return tuple(self.results[job] for job in self.manifest.jobs() if job in self.results)
+
+    def _finished(self, job: Job) -> EpisodeResult | None:
+        path = self.folder.trace(job.episode_id)
+        if not has_header(path):
+            return None
+        header, footer = read_summary(path)
+        return None if footer is None else EpisodeResult.of(header, footer)
+
+    def tell(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+    async def _work(self, worker: int, jobs: Iterator[Job]) -> None:
+        environment: Environment | None = None
+        try:
+            for job in jobs:
+                if self.stopping.is_set():
+                    return
+                environment = environment or await self.suite.environment()
+                environment = await self._episode(job, worker, environment)
+        except Interrupted:
+            return
+        finally:
+            if environment is not None:
+                await environment.close()
+
+    async def _episode(self, job: Job, worker: int, environment: Environment) -> Environment | None:
+        """Plays one episode; a world that is lost is replaced once, and the episode goes on from its trace."""
+        try:
+            result = await self._attempt(job, worker, environment, may_retry=True)
+        except EnvError as error:
+            if isinstance(error, BadInput):
+                raise
+            await environment.close()
+            environment = await self.suite.environment()
+            try:
+                result = await self._attempt(job, worker, environment, may_retry=False)
+            except EnvError as again:
+                result = self._never_started(job, again)
+        await self._keep(job, worker, result)
+        if result.outcome != "broken":
+            return environment
+        await environment.close()
+        return None
+
+    async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
+        path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)
+        found = read_unfinished(path)
+        if found is None:
+            start = await environment.reset(job.task)
+        else:
+            start = await environment.restore_state(job.task, saved, found.replayable())
+        self.tell(
+            EpisodeStarted(job.episode_id, job.task, job.attempt, worker, start.instruction, found.step if found else 0)
+        )
+        with TraceWriter(path, self.blobs, self.vault, fsync=self.manifest.config.fsync) as trace:
+            episode = self._make_episode(job, environment, trace, start)
+            episode.may_retry = may_retry
+            if found is not None:
+                return EpisodeResult.of(found.header, await self._continue(episode, found))
+            header = self._header(job, start, start_url=(await episode.look()).url)
+            trace.append(header)
+            return EpisodeResult.of(header, await play(self.graph, episode, self.approver))
+
+    async def _continue(self, episode: Episode, found: Recovered) -> Footer:
+        """Goes on after the last committed step; says in the trace what is thought of an intent left open."""
+        known = await self.graph.aget_state(
+            {"configurable": {"thread_id": thread_id(self.manifest.run_id, episode.identity.episode_id)}}
+        )
+        checkpoint = known.values.get("step", "none") if known.values else "none"
+        if found.open is not None:
+            reopened = episode.environment.restore == "reopen"
+            episode.note(found.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
+            found.decide(happened=reopened)
+        episode.note(found.step, "resumed", f"after step {found.step}; the checkpoint was at step {checkpoint}")
+        episode.take_over(found)
+        state = rebuilt_state(found)
+        if not state.ended_by and found.step and await episode.environment.done():
+            state = replace(state, ended_by="world")
+        if not found.planned:
+            return await play(self.graph, episode, self.approver)
+        return await play(self.graph, episode, self.approver, Entry(state, "execute" if found.step else "plan"))
+
+    def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
+        return Episode(
+            identity=Identity(self.manifest.run_id, job.episode_id, job.task, job.attempt),
+            config=self.manifest.config,
+            team=self.team,
+            environment=environment,
+            trace=trace,
+            blobs=self.blobs,
+            start=start,
+            tell=self.tell,
+            saved=self.folder.saved(job.episode_id),
+            stopping=self.stopping,
+        )
+
+    def _header(self, job: Job, start: EpisodeStart, start_url: str) -> Header:
+        return Header(
+            run_id=self.manifest.run_id,
+            episode_id=job.episode_id,
+            task=job.task,
+            attempt=job.attempt,
+            instruction=start.instruction,
+            category=start.category,
+            reference_milestones=start.milestones,
+            start_url=start_url,
+            config=self.manifest.config.resolved(),
+            versions=self.manifest.versions,
+            started_at=now(),
+        )
+
+    def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:
+        """A world that could not be brought to its start: a broken episode with an empty trace."""
+        path = self.folder.trace(job.episode_id)
+        found = read_unfinished(path)
+        with TraceWriter(path, self.blobs, self.vault, fsync=self.manifest.config.fsync) as trace:
+            header = found.header if found else self._header(job, EpisodeStart(instruction="", category=""), "")
+            if found is None:
+                trace.append(header)
+            footer = broken_start(error)
+            trace.append(footer)
+        return EpisodeResult.of(header, footer)
+
+    async def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
+        """The footer is on disk: the checkpoints have done their work."""
+        self.results[job] = result
+        self.folder.append_result(result)
+        await self.saver.adelete_thread(thread_id(self.manifest.run_id, job.episode_id))
+        self.tell(EpisodeEnded(worker, result))

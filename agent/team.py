@@ -1,0 +1,120 @@
+"""Who decides in a run, made from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from agent.config import RunConfig
+from agent.episode import Team
+from agent.policy import ModelPolicy, Policy, ScriptedPolicy, Turn
+from envs.actions import Action, Stop
+from envs.errors import BadInput
+from envs.languages import LANGUAGES
+from judges.base import AutoRater, OutcomeJudge
+from judges.make import make_judge, make_rater
+from judges.model_rater import RaterSettings
+from judges.outcome import JudgeSettings
+from models.base import ChatModel
+from models.specs import make_model
+from planners.base import Planner
+from planners.causes import Watch
+from planners.make import make_planner
+from planners.model import PlannerSettings
+
+NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted"})
+
+
+@asynccontextmanager
+async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[Team]:
+    """The team, its models shared by spec and closed at the end.
+
+    *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
+    before anything is sent or written.
+    """
+    async with AsyncExitStack() as stack:
+        models = _Models(config, stack)
+        yield Team(
+            policy=policy if policy is not None else _policy(config, suite, models),
+            planner=_planner(config, models),
+            rater=_rater(config, models),
+            judge=_judge(config, models),
+            language=LANGUAGES[config.language],
+            watch=Watch(),
+        )
+
+
+class _Models:
+    """One model per spec: a team of one model opens one client."""
+
+    def __init__(self, config: RunConfig, stack: AsyncExitStack) -> None:
+        self._config = config
+        self._stack = stack
+        self._made: dict[str, ChatModel] = {}
+
+    def get(self, spec: str) -> ChatModel:
+        if spec not in self._made:
+            self._made[spec] = make_model(spec, base_url=self._config.base_url)
+            self._stack.push_async_callback(self._made[spec].aclose)
+        return self._made[spec]
+
+
+def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
+    if config.policy == "scripted" and suite == "miniwob":
+        return ScriptedPolicy(solved_by_script, LANGUAGES[config.language])
+    if config.policy in NOT_MODELS:
+        raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
+    style = config.prompt_style
+    return ModelPolicy(
+        models.get(config.policy),
+        LANGUAGES[config.language],
+        style if style != "auto" else "compact" if config.policy == "embedded" else "full",
+        temperature=config.temperature,
+        seed=config.seed,
+        deadline_s=config.model_deadline_s,
+    )
+
+
+def solved_by_script(turn: Turn) -> Action:
+    """The suite's own solver, which sees what a policy sees; Stop where it has none or does not know the page."""
+    from envs.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
+
+    solver = SOLVERS.get(turn.task.name)
+    past = tuple(Past(one.action, one.target) for one in turn.past)
+    try:
+        return Stop() if solver is None else solver(Screen(turn.view.instruction, turn.view.observation, past))
+    except Unsolvable:
+        return Stop()
+
+
+def _planner(config: RunConfig, models: _Models) -> Planner:
+    if config.planner in ("none", "reference"):
+        return make_planner(config.planner)
+    spec = config.policy if config.planner == "same" else config.planner
+    settings = PlannerSettings(k=config.k, budget=config.thinking, seed=config.seed, deadline_s=config.model_deadline_s)
+    return make_planner(spec, models.get(spec), settings)
+
+
+def _judge_spec(config: RunConfig) -> str:
+    """What `same` stands for."""
+    if config.judge != "same":
+        return config.judge
+    spec = config.policy if config.planner in NOT_MODELS else config.planner
+    if spec in NOT_MODELS:
+        raise BadInput("judge 'same' needs a model as planner or policy")
+    return spec
+
+
+def _rater(config: RunConfig, models: _Models) -> AutoRater:
+    spec = _judge_spec(config)
+    if spec in ("none", "state"):
+        return make_rater(spec)
+    settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    return make_rater(spec, models.get(spec), settings)
+
+
+def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
+    spec = _judge_spec(config)
+    if spec in ("none", "state"):
+        return None
+    return make_judge(spec, models.get(spec), JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s))
