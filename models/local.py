@@ -1,0 +1,200 @@
+"""Local checkpoints as a chat model: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
+
+What is promised
+* Requests of concurrent workers that arrive within a few milliseconds are answered as one batch, in one worker
+  thread, so that the event loop never waits for tensors.
+* Answers carry the token ids that went in and came out and the log-probability of each, for training.
+* A prompt that is longer than the model's context loses its middle: the head (instruction) and the tail (the newest
+  part of the page) stay, a line in between says how many tokens were left out, and `prompts_cut` counts it.
+* Text of a message never becomes a special token: `<|im_start|>` on a page is broken up before the chat template.
+
+torch is imported when the first model is loaded, not with this module. Text only: pictures are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models.base import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelError,
+    ModelRejected,
+    ModelTimeout,
+    ModelTruncated,
+    ModelUnavailable,
+    Usage,
+)
+from models.embedded import embedded_dir
+from models.structured import Draft, checked_reply
+from models.transport import Call, RetryPolicy, open_call
+
+if TYPE_CHECKING:
+    from models.local_generation import Generator, Job, Row
+
+GATHER_S = 0.003
+"""How long a request waits for companions of other workers."""
+MAX_BATCH = 16
+"""Prompts answered at once; the rest wait for the next batch."""
+HEAD_SHARE = 0.35
+"""Share of a cut prompt that its beginning keeps; the end keeps the rest."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    job: Job
+    answer: asyncio.Future[Row]
+
+
+class LocalModel:
+    """A :class:`models.base.ChatModel` over a transformers checkpoint. One instance serves all workers."""
+
+    def __init__(self, generator: Generator, context: int, spec: str) -> None:
+        self.spec = spec
+        self.prompts_cut = 0
+        """Prompts that were too long for the context, so far."""
+        self._generator = generator
+        self._context = context
+        self._special = tuple(token for token in generator.tokenizer.all_special_tokens if token)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
+        self._queue: list[_Waiting] = []
+        self._pump: asyncio.Task[None] | None = None
+
+    @classmethod
+    def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
+        """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible."""
+        from models.local_loading import load_generator
+
+        name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
+        generator, context = load_generator(folder, adapter, name)
+        return cls(generator, context, name)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """As :class:`models.base.ChatModel` promises; a JSON schema is asked for in words and checked afterwards."""
+        if any(message.images for message in request.messages):
+            raise ModelRejected(f"{self.spec} reads text only: switch screenshots off for it")
+        async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
+
+            async def ask(asked: ChatRequest) -> Draft:
+                return await self._ask(asked, call)
+
+            return await checked_reply(request, ask, call, self.spec)
+
+    async def aclose(self) -> None:
+        """Lets the batch in progress end and drops the thread."""
+        if self._pump is not None:
+            self._pump.cancel()
+        for waiting in self._queue:
+            waiting.answer.cancel()
+        self._queue.clear()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
+        """The prompt as token ids, cut in the middle where prompt and answer would not fit the context."""
+        ids = self._encode(messages)
+        room = self._context - max_tokens
+        if room < 32:
+            raise ModelRejected(f"{self.spec}: max_tokens {max_tokens} leaves no room in a context of {self._context}")
+        if len(ids) <= room:
+            return ids
+        self.prompts_cut += 1
+        marker = self._tokens(f"\n… {len(ids) - room} tokens left out …\n")
+        head = int((room - len(marker)) * HEAD_SHARE)
+        tail = room - len(marker) - head
+        return (*ids[:head], *marker, *ids[len(ids) - tail :])
+
+    def _encode(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        turns = [{"role": message.role, "content": self._defused(message.text)} for message in messages]
+        tokenizer = self._generator.tokenizer
+        if tokenizer.chat_template is None:
+            return self._tokens("\n\n".join(turn["content"] for turn in turns) + "\n\n")
+        text: str = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
+        return self._tokens(text)
+
+    def _tokens(self, text: str) -> tuple[int, ...]:
+        return tuple(self._generator.tokenizer.encode(text, add_special_tokens=False))
+
+    def _defused(self, text: str) -> str:
+        for token in self._special:
+            if token in text:
+                text = text.replace(token, f"{token[0]} {token[1:]}")
+        return text
+
+    async def _ask(self, request: ChatRequest, call: Call) -> Draft:
+        from models.local_generation import Job
+
+        call.attempts += 1
+        asked = _with_schema(request)
+        job = Job(
+            prompt=self.prompt_tokens(asked, request.max_tokens),
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+            seed=request.seed,
+            stop=request.stop,
+            ends_at=time.monotonic() + max(0.0, call.remaining_s),
+        )
+        row = await self._answered(job)
+        call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
+        if row.finish == "deadline":
+            raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
+        if row.finish == "length":
+            raise ModelTruncated(f"{self.spec}: the answer was cut at {request.max_tokens} tokens")
+        return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
+
+    async def _answered(self, job: Job) -> Row:
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(job, loop.create_future())
+        self._queue.append(waiting)
+        if self._pump is None or self._pump.done():
+            self._pump = loop.create_task(self._run_batches())
+        return await waiting.answer
+
+    async def _run_batches(self) -> None:
+        """Answers what waits, batch after batch, until nothing does."""
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(GATHER_S)
+        while self._queue:
+            batch = [waiting for waiting in self._queue[:MAX_BATCH] if not waiting.answer.done()]
+            del self._queue[:MAX_BATCH]
+            if not batch:
+                continue
+            try:
+                rows = await loop.run_in_executor(self._thread, self._generator.run, [w.job for w in batch])
+            except Exception as error:  # noqa: BLE001 - the boundary: whatever the model raised, each caller is told
+                _fail(batch, ModelError(f"{self.spec}: {type(error).__name__}: {error}"))
+                continue
+            for waiting, row in zip(batch, rows, strict=True):
+                if not waiting.answer.done():
+                    waiting.answer.set_result(row)
+
+
+def embedded() -> LocalModel:
+    """The model that ships with the package. Raises :class:`ModelUnavailable` where its weights are missing."""
+    folder = embedded_dir()
+    if not (folder / "config.json").is_file():
+        raise ModelUnavailable("embedded: no weights in models/embedded; make them with: python -m training.embedded")
+    return LocalModel.load(folder, spec="embedded")
+
+
+def _fail(batch: list[_Waiting], error: ModelError) -> None:
+    for waiting in batch:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)
+
+
+def _with_schema(request: ChatRequest) -> tuple[Message, ...]:
+    """A local model is told the schema in words; nothing constrains its tokens."""
+    if request.schema is None or not request.messages:
+        return request.messages
+    import json
+
+    schema: dict[str, Any] = request.schema.model_json_schema()
+    order = f"\n\nAnswer with one JSON object of this schema and nothing else:\n{json.dumps(schema, sort_keys=True)}"
+    first = request.messages[0]
+    return (Message(first.role, first.text + order), *request.messages[1:])
