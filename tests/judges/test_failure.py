@@ -1,0 +1,166 @@
+"""The failure analyzer: a table of short traces, written as (action, page) pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envs.actions import ActionResult, Click, Scroll, Status, Stop
+from envs.trace import Commit, EndedBy, Intent, KeyRow, Rating, Seen, Timings
+from judges.failure import FailureRules, Step, analyze, find_cycle
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def step(number: int, action: str, page: str, *, z: str = "", status: Status = Status.OK, key: str = "") -> Step:
+    """One step. *action* is `stop`, `scroll` or the number of an element; *z* is written `100`; *key* names it."""
+    acts: dict[str, Any] = {"stop": Stop(answer="x"), "scroll": Scroll(direction="down")}
+    act = acts.get(action) or Click(ref=int(action))
+    seen = Seen(url=f"http://x/{page}", title="", digest=page, text_blob="", keys_blob="", controls_total=0)
+    target = KeyRow(ref=int(action), frame="", role="button", name=key, ordinal=0, digest="0") if key else None
+    rating = Rating(z=tuple(c == "1" for c in z))
+    intent = Intent(step=number, seen=seen, rating=rating, action=act, raw="", target=target, at=NOW)
+    return intent, Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=NOW)
+
+
+def trace(text: str, **fields: Any) -> list[Step]:
+    """A trace from words such as `1@a 2@b stop@c`: each an action and the page it was taken on."""
+    return [step(number, *word.split("@"), **fields) for number, word in enumerate(text.split(), 1)]
+
+
+A, B, C, D = "stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"
+
+CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
+    "stopped_on_a_wrong_page": ("1@a 2@b 3@c stop@d", "stop", A, 3),
+    "stopped_after_a_loop_is_still_a_stop": ("1@a 1@a 1@a 1@a stop@a", "stop", A, 4),
+    "stopped_at_once": ("stop@a", "stop", C, 1),
+    "stopped_at_the_second_step": ("1@a stop@b", "stop", C, 2),
+    "stopped_at_the_third_step": ("1@a 2@b stop@c", "stop", A, 2),
+    "world_ended_by_a_wrong_submit": ("1@a 2@b", "world", A, 2),
+    "world_ended_by_the_first_click": ("1@a", "world", C, 1),
+    "one_action_again_and_again": ("1@a 2@b 3@c 3@c 3@c 3@c", "max_steps", B, 3),
+    "identical_actions_on_changing_pages": ("1@a scroll@b scroll@c scroll@d", "max_steps", B, 2),
+    "back_and_forth": ("1@a 2@b 3@c 2@b 3@c", "max_steps", B, 2),
+    "a_cycle_of_four": ("9@z 1@a 2@b 3@c 4@d 1@a 2@b 3@c 4@d", "max_seconds", B, 2),
+    "a_cycle_of_five_is_none": ("1@a 2@b 3@c 4@d 5@e 1@a 2@b 3@c 4@d 5@e", "max_steps", D, 1),
+    "a_cycle_that_was_left_again": ("1@a 2@b 1@a 2@b 5@e", "max_steps", B, 1),
+    "same_actions_on_other_pages_are_no_cycle": ("1@a 2@b 1@c 2@d", "max_steps", D, 1),
+    "twice_is_not_stuck": ("1@a 1@a 2@b", "max_steps", D, 1),
+    "just_too_long": ("1@a 2@b 3@c 4@d", "max_tokens", D, 1),
+    "no_step_at_all": ("", "max_steps", C, None),
+    "declined_by_a_person": ("1@a 2@b", "declined", D, 1),
+    "declined_before_the_first_step": ("", "declined", D, None),
+}
+
+
+@pytest.mark.parametrize(("text", "ended_by", "category", "key"), CASES.values(), ids=CASES.keys())
+def test_rule(text: str, ended_by: EndedBy, category: str, key: int | None):
+    failure = analyze(trace(text), ended_by=ended_by, outcome="failure")
+    assert (failure.category, failure.key_step) == (category, key)
+    assert failure.reason
+
+
+def test_right_page_but_never_exited():
+    steps = [step(1, "1", "a", z="00"), step(2, "2", "b", z="10"), step(3, "3", "c", z="11"), step(4, "4", "d", z="11")]
+    failure = analyze(steps, ended_by="max_steps", outcome="failure")
+    assert (failure.category, failure.key_step) == (C, 3)
+
+
+def test_stuck_comes_before_no_attempt():
+    steps = [step(n, "1", "a", z="11") for n in (1, 2, 3)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category == B
+
+
+def test_nothing_was_ever_carried_out():
+    steps = [step(n, str(n), str(n), status=Status.NO_SUCH_REF) for n in (1, 2, 3, 4)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category == C
+
+
+def test_key_step_of_the_rest_is_where_progress_ended():
+    steps = [step(n, str(n), str(n), z=z) for n, z in enumerate(("00", "10", "10", "10"), 1)]
+    failure = analyze(steps, ended_by="max_steps", outcome="failure")
+    assert (failure.category, failure.key_step) == (D, 2)
+
+
+def test_the_same_element_under_other_numbers_is_the_same_action():
+    steps = [step(n, str(n + 4), "a", key="Save") for n in (1, 2, 3)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category == B
+
+
+def test_other_elements_under_the_same_number_are_other_actions():
+    steps = [step(n, "1", "a", key=name) for n, name in enumerate(("Save", "Print", "Send"), 1)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category == D
+
+
+@pytest.mark.parametrize(("outcome", "ended_by"), [("broken", "stop"), ("broken", "world"), ("failure", "error")])
+def test_a_broken_world_says_nothing_about_the_agent(outcome: Any, ended_by: EndedBy):
+    failure = analyze(trace("1@a 1@a 1@a"), ended_by=ended_by, outcome=outcome)
+    assert (failure.category, failure.key_step) == (D, 3)
+
+
+@pytest.mark.parametrize("outcome", ["success", "unjudged"])
+def test_what_did_not_fail_is_not_analyzed(outcome: Any):
+    with pytest.raises(ValueError, match=outcome):
+        analyze(trace("1@a"), ended_by="stop", outcome=outcome)
+
+
+def test_a_step_without_a_commit_is_read():
+    intent, _ = step(1, "1", "a")
+    assert analyze([(intent, None)], ended_by="max_seconds", outcome="failure").category == C
+
+
+def test_key_steps_are_the_traces_own_numbers():
+    steps = [step(n, "1", "a") for n in (11, 12, 13)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").key_step == 11
+
+
+def test_thresholds_are_settings():
+    stop = trace("1@a stop@b")
+    assert analyze(stop, ended_by="stop", outcome="failure", rules=FailureRules(early_exit_steps=1)).category == A
+    twice = trace("1@a 1@a")
+    assert (
+        analyze(twice, ended_by="max_steps", outcome="failure", rules=FailureRules(identical_actions=2)).category == B
+    )
+    five = trace(CASES["a_cycle_of_five_is_none"][0])
+    assert analyze(five, ended_by="max_steps", outcome="failure", rules=FailureRules(max_period=5)).category == B
+
+
+CYCLES = [
+    ("abab", 2, 2, (0, 2, 4)),
+    ("xabab", 2, 2, (1, 2, 4)),
+    ("xababa", 2, 2, (1, 2, 5)),
+    ("ababyabab", 2, 2, (0, 2, 4)),
+    ("aba", 2, 2, None),
+    ("aaxaaa", 1, 3, (3, 1, 3)),
+    ("", 1, 2, None),
+]
+
+
+@pytest.mark.parametrize(("keys", "period", "repeats", "found"), CYCLES)
+def test_find_cycle(keys: str, period: int, repeats: int, found: tuple[int, int, int] | None):
+    assert find_cycle(keys, period=period, repeats=repeats) == found
+
+
+def slow_find_cycle(keys: Sequence[int], period: int, repeats: int) -> int | None:
+    """The definition, tried at every place: the start of the first window that repeats often enough."""
+    size = period * repeats
+    windows = (keys[i : i + size] for i in range(len(keys) - size + 1))
+    return next((i for i, w in enumerate(windows) if list(w) == list(w[:period]) * repeats), None)
+
+
+@given(st.lists(st.integers(0, 2), max_size=20), st.integers(1, 4), st.integers(2, 3))
+def test_find_cycle_agrees_with_its_definition(keys: list[int], period: int, repeats: int):
+    cycle = find_cycle(keys, period=period, repeats=repeats)
+    assert (cycle and cycle.start) == slow_find_cycle(keys, period, repeats)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["1", "2", "scroll"]), st.sampled_from("ab")), max_size=12))
+def test_every_failed_trace_gets_a_category_and_a_step_of_its_own(pairs: list[tuple[str, str]]):
+    steps = [step(n, action, page) for n, (action, page) in enumerate(pairs, 1)]
+    for ended_by in ("stop", "world", "max_steps", "declined", "interrupted", "error"):
+        failure = analyze(steps, ended_by=ended_by, outcome="failure")
+        assert failure.key_step in ([i.step for i, _ in steps] or [None])
