@@ -18,7 +18,7 @@ from playwright.async_api import Page
 from envs.actions import ActionResult, Status
 from envs.errors import PageCrashed, PageHung
 from envs.observation import Element, ElementKey, Observation, Tab
-from envs.observing.frames import FrameWorlds, adopt_hidden
+from envs.observing.frames import FrameWorlds, look
 from envs.observing.merge import Numbering, Part, add_elements, joined, merged_text
 from envs.observing.target import Holder, Target
 from envs.observing.world import World, WorldGone, bounded
@@ -27,8 +27,8 @@ from envs.settings import ObserveSettings
 
 FIND_CHARS = 4_000
 """Longest answer of `find` and `expand`, in characters."""
-LISTED = 2_000
-"""Controls beyond the text that an observation still lists; `find` reaches the others."""
+LISTED = 500
+"""Controls that an observation lists though its text does not show them; `find` reaches the others."""
 
 
 class Observer:
@@ -72,7 +72,8 @@ class Observer:
         """One process's answer; entered anew if it navigated meanwhile."""
         for attempt in range(3):
             try:
-                answer = await self._answer(world, deadline, boxes)
+                args = (self._page_settings(boxes), self._settings.max_chars, LISTED)
+                answer = await look(world, args, lambda: _left(deadline))
                 self._paths[world] = path
                 if answer["left"]:
                     answer["text"] += f"\n(and {answer['left']} more parts of the page, too large to show: use find)"
@@ -82,17 +83,6 @@ class Observer:
                 if attempt == 2:
                     raise PageHung(f"the page kept navigating: {gone}") from gone
         raise AssertionError("unreachable")
-
-    async def _answer(self, world: World, deadline: float, boxes: bool) -> dict[str, Any]:
-        fresh = world.is_fresh
-        args = (self._page_settings(boxes), self._settings.max_chars, LISTED)
-        answer: dict[str, Any] = await world.call("observe", *args, timeout_s=_left(deadline))
-        if await adopt_hidden(world, answer, _left(deadline)):
-            answer = await world.call("observe", *args, timeout_s=_left(deadline))
-            # A closed root just opened may hold another one.
-            if fresh and await adopt_hidden(world, answer, _left(deadline)):
-                answer = await world.call("observe", *args, timeout_s=_left(deadline))
-        return answer
 
     async def _look_into_remotes(self, part: Part, deadline: float, boxes: bool, notes: list[str]) -> None:
         indexes = [i for i, frame in enumerate(part.answer["frames"]) if frame["remote"]]

@@ -30,7 +30,7 @@ function laidOut(budget, listed) {
   const { text, full } = layOut(latest, latestLines, budget);
   const shown = new Set(idsIn(text));
   const controls = latest.controls.filter((control) => !control.dropped);
-  const told = controls.filter((control, i) => i < listed || shown.has(control.id));
+  const told = controls.filter((control) => shown.has(control.id) || listed-- > 0);
   return { text, full, total: controls.length, groups: latest.markers.length, controls: columns(told, shown) };
 }
 

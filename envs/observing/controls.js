@@ -9,11 +9,11 @@ class PageLook extends Look {
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
-      if (inner.visible && this.hasPlace(element, role)) this.addWidget(element, tag, role, inner);
+      if (inner.visible && this.hasPlace(element, role, inner.placed)) this.addWidget(element, tag, role, inner);
       return !LEAVES.has(tag) && !isEditingHost(element);
     }
     if (isEditingHost(element)) {
-      if (inner.visible && this.hasPlace(element, 'textbox')) this.emit(element, tag, 'textbox', inner);
+      if (inner.visible && this.hasPlace(element, 'textbox', inner.placed)) this.emit(element, tag, 'textbox', inner);
       return false;
     }
     const source = inner.visible ? this.isGeneric(element, style, context) : '';
@@ -22,7 +22,8 @@ class PageLook extends Look {
   }
 
   /** A box that scrolling can bring into view. An inline link may have an empty box around a visible picture. */
-  hasPlace(element, role) {
+  hasPlace(element, role, placed) {
+    if (!placed && element.offsetWidth && element.offsetHeight) return true;
     const box = boxOf(element);
     if (box.width < 1 || box.height < 1) return FROM_CONTENT.has(role) && firstElement(element) !== null && box.width + box.height > 0;
     const view = ownerDocument(element).defaultView;
@@ -57,16 +58,15 @@ class PageLook extends Look {
   isGeneric(element, style, context) {
     const tag = localName(element);
     if (tag === 'html' || tag === 'body' || (context.control && context.control.role !== 'clickable')) return '';
-    if (listening.has(element) || HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true') {
-      return 'listener';
-    }
+    const bare = !hasAttributes(element);
+    if (listening.has(element) || (!bare && hasHandler(element))) return 'listener';
     if (style.cursor === 'pointer' && !context.pointer && !context.label) return 'pointer';
-    return hasAttr(element, 'tabindex') && element.tabIndex >= 0 && !context.control ? 'focus' : '';
+    return !bare && hasAttr(element, 'tabindex') && element.tabIndex >= 0 && !context.control ? 'focus' : '';
   }
 
   /** A clickable area becomes one control, or a control followed by those that it holds: known when it ends. */
   addClickable(element, tag, source, inner) {
-    if (!this.hasPlace(element, 'clickable')) return;
+    if (!this.hasPlace(element, 'clickable', inner.placed)) return;
     const before = this.parts.slice();
     const mark = { lines: this.lines.length, controls: this.controls.length, frames: this.frames.length };
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
@@ -104,6 +104,8 @@ class PageLook extends Look {
     return control;
   }
 }
+
+const hasHandler = (element) => HANDLERS.some((name) => hasAttr(element, name)) || attr(element, 'draggable') === 'true';
 
 /** Whether an element has a box of its own (it may still be covered). */
 function isDrawn(element) {

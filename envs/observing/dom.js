@@ -22,6 +22,7 @@ const activeElement = getter(Document.prototype, 'activeElement');
 const getAttribute = Element.prototype.getAttribute;
 const attr = (element, name) => getAttribute.call(element, name) ?? '';
 const hasAttr = (element, name) => getAttribute.call(element, name) !== null;
+const hasAttributes = (element) => Element.prototype.hasAttributes.call(element);
 const boxOf = (element) => Element.prototype.getBoundingClientRect.call(element);
 const matches = (element, selector) => Element.prototype.matches.call(element, selector);
 const getRootNode = (node) => Node.prototype.getRootNode.call(node);

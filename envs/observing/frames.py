@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from playwright.async_api import CDPSession, Frame, Page
@@ -15,6 +16,8 @@ POINTER_EVENTS = frozenset(
     {"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "touchstart", "touchend", "dragstart"}
 )
 """A node that listens to one of these is clickable even if nothing else says so."""
+LOOKS = 3
+"""A closed root may hold a closed root: so often the page is looked at again."""
 MAX_SCANNED_NODES = 30_000
 """On larger pages the listener scan is left out: its answer would be megabytes."""
 MAX_LISTENERS = 2_000
@@ -92,18 +95,26 @@ async def _root_frame(session: CDPSession, timeout_s: float) -> str:
     return str(tree["frameTree"]["frame"]["id"])
 
 
-async def adopt_hidden(world: World, answer: dict[str, Any], timeout_s: float) -> bool:
-    """Hands closed shadow roots and elements with listeners to the page program; true if another look is due."""
-    roots = await _adopt_roots(world, timeout_s) if answer["hosts"] else False
-    listeners = await adopt_listeners(world, timeout_s) if answer["nodes"] <= MAX_SCANNED_NODES else False
-    return roots or listeners
+async def look(world: World, args: tuple[Any, ...], left_s: Callable[[], float]) -> dict[str, Any]:
+    """One process's answer to `observe`, repeated (at most LOOKS times) until it meets nothing hidden that is new."""
+    for _ in range(LOOKS - 1):
+        if world.is_fresh or world.is_large:
+            answer = await world.call("observe", *args, timeout_s=left_s())
+            world.is_large = answer["nodes"] > MAX_SCANNED_NODES
+            news = [] if world.is_large else await world.listening_nodes(POINTER_EVENTS, left_s())
+        else:
+            answer, news = await asyncio.gather(
+                world.call("observe", *args, timeout_s=left_s()), world.listening_nodes(POINTER_EVENTS, left_s())
+            )
+        roots = await _adopt_roots(world, left_s()) if answer["hosts"] else False
+        listeners = await _adopt_listeners(world, news[:MAX_LISTENERS], left_s()) if news else False
+        if not roots and not listeners:
+            return answer
+    return await world.call("observe", *args, timeout_s=left_s())
 
 
-async def adopt_listeners(world: World, timeout_s: float) -> bool:
-    """Marks nodes that became listeners since the last time; true if the last look did not show one of them."""
-    news = (await world.listening_nodes(POINTER_EVENTS, timeout_s))[:MAX_LISTENERS]
-    if not news:
-        return False
+async def _adopt_listeners(world: World, news: list[int], timeout_s: float) -> bool:
+    """Marks nodes as listening; true if the last look did not show one of them as a control."""
     found = await asyncio.gather(*(world.adopt_node(one, timeout_s) for one in news))
     objects = [one for one in found if one is not None]
     return bool(await world.call_with_objects("adoptListeners", objects, timeout_s)) if objects else False

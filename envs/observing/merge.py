@@ -85,15 +85,12 @@ def _remote_text(part: Part, index: int, number: int, numbering: Numbering) -> s
 
 
 def add_elements(part: Part, numbering: Numbering) -> None:
-    """Types the controls of a part and its remote frames, giving refs to those the text does not show."""
-    found = {**dict(_typed(part.world, part.path, part.answer["controls"]))}
-    for place in found:
-        numbering.ref(place)
-    missing = len(numbering.places) - len(numbering.elements)
-    numbering.elements.extend([_PENDING] * missing)
-    for place, element in found.items():
-        ref = numbering.refs[place]
-        numbering.elements[ref - 1] = _with_ref(element, ref)
+    """Types the controls of a part and its remote frames, giving refs to those that the text does not show."""
+    columns = part.answer["controls"]
+    refs = [numbering.ref(Place(part.world, id_)) for id_ in columns["id"]]
+    numbering.elements.extend([_PENDING] * (len(numbering.places) - len(numbering.elements)))
+    for ref, element in zip(refs, _typed(refs, part.path, columns), strict=True):
+        numbering.elements[ref - 1] = element
     for remote in part.remotes.values():
         add_elements(remote, numbering)
 
@@ -101,44 +98,21 @@ def add_elements(part: Part, numbering: Numbering) -> None:
 _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, False)
 
 
-def _with_ref(element: Element, ref: int) -> Element:
-    return Element(
-        ref, element.key, element.tag, element.states, element.value, element.options, element.box, element.shown
-    )
-
-
-def _typed(world: World, path: str, columns: dict[str, Any]) -> Iterator[tuple[Place, Element]]:
-    boxes = columns["box"] or [None] * len(columns["id"])
-    rows = zip(
-        columns["id"],
-        columns["role"],
-        columns["name"],
-        columns["ordinal"],
-        columns["digest"],
-        columns["frame"],
-        columns["tag"],
-        columns["states"],
-        columns["value"],
-        columns["options"],
-        columns["shown"],
-        boxes,
-        strict=True,
-    )
-    for id_, role, name, ordinal, digest, frame, tag, states, value, options, shown, box in rows:
+def _typed(refs: list[int], path: str, columns: dict[str, Any]) -> Iterator[Element]:
+    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
+    boxes = columns["box"] or [None] * len(refs)
+    rows = zip(refs, *(columns[name] for name in names), boxes, strict=True)
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box in rows:
         key = ElementKey(joined(path, frame), storable(role), storable(name), ordinal, digest)
-        labels = tuple(storable(option) for option in options) if options else ()
-        yield (
-            Place(world, id_),
-            Element(
-                0,
-                key,
-                tag,
-                tuple(states.split()),
-                None if value is None else storable(value),
-                labels,
-                Box(*box) if box else None,
-                bool(shown),
-            ),
+        yield Element(
+            ref,
+            key,
+            tag,
+            tuple(states.split()) if states else (),
+            None if value is None else storable(value),
+            tuple(storable(option) for option in options) if options else (),
+            Box(*box) if box else None,
+            bool(shown),
         )
 
 

@@ -10,10 +10,12 @@ const LANDMARKS = { main: 'main', nav: 'navigation', form: 'form', dialog: 'dial
 const INPUTS = { button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
   range: 'slider', number: 'spinbutton', search: 'searchbox', email: 'textbox', tel: 'textbox', text: 'textbox',
   url: 'textbox', password: 'textbox' };
+const OWN_ROLES = new Set(['button', 'textarea', 'summary', 'select', 'input']);
 const TEXTUAL = new Set(['textbox', 'searchbox', 'combobox', 'spinbutton']);
 
 /** The role given by markup alone, '' where it has none. Inputs without an ARIA role go by their type (file, date, color). */
 function roleOf(element, tag) {
+  if (!hasAttributes(element) && !OWN_ROLES.has(tag)) return LANDMARKS[tag] ?? '';
   const explicit = attr(element, 'role').trim().toLowerCase().split(/\s+/)[0];
   if (explicit && explicit !== 'none' && explicit !== 'presentation') {
     return tag === 'input' && !WIDGETS.has(explicit) ? nativeRole(element, tag) : explicit;

@@ -4,11 +4,18 @@
 const SKIPPED = new Set('script style head noscript template meta link title base defs clippath mask symbol param source track'.split(' '));
 const SHAPES = new Set('rect circle ellipse polygon polyline line path text image g use'.split(' '));
 const HANDLERS = ['onclick', 'onmousedown', 'onmouseup', 'onpointerdown', 'onpointerup', 'ondblclick'];
+const PLACED = new Set(['absolute', 'fixed']); // may lie where no scrolling reaches
+const PLAIN = new Set(('inline contents ruby table-row table-cell table-row-group table-header-group table-footer-group ' +
+  'table-caption').split(' ')); // displays that neither clip, nor can be placed, nor hide their content
 const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(' '));
 const MAX_NODES = 60000; // nodes visited in one look; what lies beyond is counted, and `find` goes further
 const MAX_HOSTS = 64; // closed-root candidates asked for in one look
 const LINE_CHARS = 400; // page text is broken into lines of about this length
 const SHAPES_SHOWN = 40; // shapes of one drawing that are listed
+
+/** A box that hides what it holds: `content-visibility: hidden`, or clipped to no height (a closed accordion). */
+const isShut = (element, tag, style) => style.contentVisibility === 'hidden' ||
+  (!element.clientHeight && style.overflowY !== 'visible' && tag !== 'html' && tag !== 'body' && element.namespaceURI !== SVG);
 
 class Look {
   constructor(settings, maxNodes) {
@@ -44,7 +51,7 @@ class Look {
   pushDocument(page, path, holder) {
     this.documents.push({ path, holder, inner: 0 });
     const top = rootElement(page);
-    const context = { frame: this.documents.length - 1, text: true, visible: true, pointer: false, control: null, row: null,
+    const context = { frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false, control: null, row: null,
       group: null, label: false, hash: fnv('') };
     if (top) this.stack.push({ node: top, context });
   }
@@ -67,7 +74,9 @@ class Look {
     if (style.display === 'none') return;
     if (style.opacity === '0' && !(tag === 'input' && isControl(role, tag))) return;
     const inner = { ...context, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
-    if (attr(element, 'aria-hidden') === 'true') inner.text = false;
+    const plain = PLAIN.has(style.display);
+    if (!plain && !inner.placed) inner.placed = PLACED.has(style.position);
+    if (hasAttributes(element) && attr(element, 'aria-hidden') === 'true') inner.text = false;
     if (LANDMARKS[tag] || (role && !isControl(role, tag))) inner.hash = fnv('/' + role, context.hash);
     const block = this.openBlock(element, tag, role, style, inner);
     if (block) {
@@ -81,7 +90,9 @@ class Look {
     if (tag === 'img' && inner.text && attr(element, 'alt').trim() && inner.visible) {
       this.parts.push({ image: cut(clean(attr(element, 'alt')), this.settings.nameChars), at: element });
     }
-    if (this.addControl(element, tag, role, style, context, inner)) this.descend(element, tag, role, style, inner);
+    if (this.addControl(element, tag, role, style, context, inner) && (plain || !isShut(element, tag, style))) {
+      this.descend(element, tag, inner);
+    }
   }
 
   /** Starts a new line, heading, table row or row of a group; true where the line must end with the element. */
@@ -108,10 +119,7 @@ class Look {
     else this.flush();
   }
 
-  descend(element, tag, role, style, inner) {
-    if (style.contentVisibility === 'hidden') return;
-    if (style.overflowX !== 'visible' && style.display !== 'inline' && (element.clientWidth === 0 || element.clientHeight === 0) &&
-        tag !== 'html' && tag !== 'body' && element.namespaceURI !== SVG) return;
+  descend(element, tag, inner) {
     if (tag === 'svg' && !inner.control) return this.visitDrawing(element, inner);
     let children = flatChildren(element);
     if (tag === 'details' && !element.open) {

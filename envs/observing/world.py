@@ -52,6 +52,8 @@ class World:
         """The browser's id of the top frame of this process's part of the page."""
         self._context: int | None = None
         self._document = ""
+        self.is_large = False
+        """The last look met more nodes than the listener scan is worth."""
         self.listeners: set[int] = set()
         """Backend ids of the nodes whose listeners are already known."""
 
@@ -69,6 +71,7 @@ class World:
         )
         self._context = made["executionContextId"]
         self.listeners.clear()
+        self.is_large = False
         answer = await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s)
         self._document = str(_result(answer)["objectId"])
 
