@@ -82,8 +82,8 @@ def _origin(scheme: str, authority: str) -> Origin | None:
 
 
 def _split_port(authority: str) -> tuple[str, str]:
-    match = re.fullmatch(r"(\[[^\]]*\]|[^:]*):?(.*)", authority, re.DOTALL)
-    return (match.group(1), match.group(2)) if match else (authority, "")
+    match = re.fullmatch(r"(\[[^\]]*\]|[^:\[]*)(?::(.*))?", authority, re.DOTALL)
+    return (match.group(1), match.group(2) or "") if match else (authority, "")
 
 
 def _ascii_name(name: str) -> str | None:
