@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,6 +127,11 @@ class RunFolder:
             write_atomically(self.manifest, manifest.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+
+    def discard_if_unplayed(self) -> None:
+        """Removes the folder of a run that could not start; one that holds any trace stays."""
+        if not any((self.path / "episodes").glob("*.jsonl")):
+            shutil.rmtree(self.path)
 
     def read_manifest(self) -> Manifest:
         """Raises BadInput in one line where there is none or it cannot be read."""

@@ -24,12 +24,10 @@ from agent.stopping import play_until_stopped
 from agent.team import open_team
 from agent.worlds import SuiteMaker, open_world, suite_maker
 from envs.errors import BadInput
+from envs.open_world import SUITE, TASK
 from envs.secrets import SecretVault
 from envs.tasks import Suite, TaskSelection
 from envs.trace_store import BlobStore, RunLease, now
-
-OPEN = "open"
-"""Suite and task name of a task given in words."""
 
 
 async def run_suite(
@@ -67,7 +65,7 @@ async def run_open(
     """Plays one task given in words, starting at *url*, whose origin is always allowed. Raises as `run_suite` does,
     and BadInput where *url* cannot be opened."""
     task = OpenTask(instruction=instruction, url=url)
-    manifest = _manifest(config, OPEN, (OPEN,), (config.seed,), run_id).model_copy(update={"open_task": task})
+    manifest = _manifest(config, SUITE, (TASK,), (config.seed,), run_id).model_copy(update={"open_task": task})
     given = _Given(tuple(listeners), approver or decline, policy, None)
     return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
 
@@ -167,7 +165,12 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
         )
         sitting.load_results()
         sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
-        await play_until_stopped(sitting)
+        try:
+            await play_until_stopped(sitting)
+        except BadInput:
+            if fresh:
+                folder.discard_if_unplayed()
+            raise
         folder.write_results(sitting.ordered_results())
         result = RunResult(
             manifest.run_id,

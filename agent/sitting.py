@@ -96,6 +96,8 @@ class Sitting:
         except EnvError as error:
             if isinstance(error, BadInput):
                 raise
+            if self.manifest.open_task is not None and not has_header(self.folder.trace(job.episode_id)):
+                raise BadInput(str(error)) from error
             await environment.close()
             environment = await self.suite.environment()
             try:

@@ -10,6 +10,7 @@ from agent.config import RunConfig
 from agent.run_store import Manifest
 from envs.chromium import Chromium
 from envs.errors import BadInput
+from envs.open_world import OpenWorld
 from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.tasks import Suite
@@ -43,11 +44,11 @@ def suite_maker(manifest: Manifest, vault: SecretVault) -> SuiteMaker:
     """The maker that *manifest* names. Raises BadInput for a suite that is not known here."""
     task = manifest.open_task
     if task is not None:
-        from envs.open_world import OpenWorld
 
-        return lambda chromium, folder, settings: OpenWorld(
-            chromium, folder, settings, instruction=task.instruction, url=task.url, vault=vault
-        )
+        def make_open(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
+            return OpenWorld(chromium, folder, settings, instruction=task.instruction, url=task.url, vault=vault)
+
+        return make_open
     if manifest.suite not in SUITES:
         raise BadInput(f"unknown suite {manifest.suite!r}: known are {', '.join(sorted(SUITES))}")
     return SUITES[manifest.suite]
