@@ -22,6 +22,9 @@ class Progress:
     observation: Observation
     previous: Observation | None = None
     history: tuple[str, ...] = ()
+    """The latest actions with their results, one line each, oldest first; maybe only a tail of them."""
+    step: int | None = None
+    """Actions taken so far; None where only `history` tells."""
     checks: tuple[MilestoneCheck, ...] | None = None
     """State checkers' answers, where the task ships reference milestones and they are the plan."""
 

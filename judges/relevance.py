@@ -42,7 +42,8 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
     page changed, and when the changed lines or the last action share a word with an open milestone.
     """
     previous, now = progress.previous, progress.observation
-    if previous is None or len(progress.history) % ask_every == 0:
+    steps = len(progress.history) if progress.step is None else progress.step
+    if previous is None or steps % ask_every == 0:
         return True
     if _frame(previous) != _frame(now):
         return True

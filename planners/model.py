@@ -92,6 +92,7 @@ class ModelPlanner:
     """Exactly `k` milestones by *model* (SPEC §1.2, Fig. 19).
 
     A re-plan keeps the anchors first and unchanged and plans only what is left: `k` minus the anchors, at least one.
+    Only for the cause `milestone_lost` may it say an anchor's text again, as a milestone of its own.
     New milestones never reuse an id of the plan they replace. An answer with too few, too many, empty or repeated
     milestones raises :class:`models.base.ModelInvalidAnswer` (after the model layer's one repair attempt).
     """
@@ -119,7 +120,8 @@ class ModelPlanner:
             max_tokens=120 * count + 200,
             deadline_s=self.settings.deadline_s,
         )
-        taken = frozenset(comparable(anchor.text) for anchor in situation.anchors)
+        redo = situation.cause == "milestone_lost"
+        taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
         asked = await ask(self._model, request, answer_schema(count, taken))
         new = numbered(situation, tuple(asked.answer.texts().values()))
         return Plan(milestones=situation.anchors + new, reply=asked.reply)

@@ -53,6 +53,10 @@ CAUSE_TEXT: Final[dict[Cause, str]] = {
 """What each cause of planning means, in words for the planner."""
 
 
+_ANCHORS: Final = "Achieved already; these stay as they are, do not repeat them:"
+_ANCHORS_LOST: Final = "Achieved already; repeat only what no longer holds:"
+
+
 def shuffled(examples: Sequence[Example], *, seed: int, situation: Situation) -> tuple[Example, ...]:
     """The examples in an order that follows from the seed, the instruction and the call.
 
@@ -102,7 +106,7 @@ def _ask(situation: Situation, count: int) -> str:
     lines.append(f"Cause: {CAUSE_TEXT[situation.cause]}")
     if situation.detail:
         lines.append(fence("what happened", one_line(situation.detail, HISTORY_CHARS)))
-    lines += _listed("Achieved already; these stay as they are, do not repeat them:", situation.anchors)
+    lines += _listed(_ANCHORS_LOST if situation.cause == "milestone_lost" else _ANCHORS, situation.anchors)
     lines += _listed("The rest of the old plan, not achieved; replace it:", situation.open)
     return "\n".join([*lines, f"Plan only what is left to do from the page as it is now. {wanted}."])
 

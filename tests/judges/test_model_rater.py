@@ -15,8 +15,9 @@ from envs.tasks import MilestoneCheck
 from judges.base import Progress
 from judges.make import make_rater
 from judges.model_rater import ModelRater, RaterSettings
-from judges.rater_prompt import SYSTEM
+from judges.rater_prompt import SYSTEM, reflection_schema
 from models.base import Image, ModelInvalidAnswer
+from models.schema_export import exported
 from models.scripted import ScriptedModel
 from models.thinking import AMBIGUOUS_TOKENS
 
@@ -189,6 +190,15 @@ async def test_state_checkers_come_before_the_model(progress: Make):
     assert (await made.rate(progress(PAGE, checks=checks))).rating.z == (False, True, False)
     assert not model.requests
     assert (await made.rate(progress(PAGE))).rating.source == "model"
+
+
+def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
+    sent = exported(reflection_schema((0, 2)))
+    assert sent.strict
+    assert sent.json_schema["required"] == ["milestones", "current_complete", "next_milestone", "reason"]
+    definitions = sent.json_schema["$defs"]
+    assert definitions["OpinionsAsked"]["required"] == ["m1", "m3"]
+    assert definitions["Opinion"]["required"] == ["quote", "answer"]
 
 
 async def test_no_rater_leaves_z_alone(progress: Make):

@@ -60,6 +60,15 @@ def test_no_silence_is_longer_than_ask_every(progress: Make, look: Look):
     assert asked == [False, False, False, True] * 3
 
 
+def test_a_tail_of_the_log_does_not_stop_the_count(progress: Make, look: Look):
+    tail = ONE_STEP * 3
+    asked = [
+        may_have_progressed(progress(BEFORE, previous=look(BEFORE), history=tail, step=n), ask_every=4)
+        for n in range(9)
+    ]
+    assert asked == [True, False, False, False] * 2 + [True]
+
+
 def test_achieved_milestones_do_not_make_a_change_relevant(progress: Make, look: Look):
     after = BEFORE.replace('"Username"', '"Username" = "bob"')
     done = progress(

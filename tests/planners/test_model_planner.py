@@ -13,12 +13,13 @@ from pydantic import ValidationError
 
 from envs.tasks import Milestone
 from models.base import Image, ModelInvalidAnswer
+from models.schema_export import exported
 from models.scripted import ScriptedModel
 from models.thinking import AMBIGUOUS_TOKENS
 from planners.base import Situation
 from planners.examples import Example, load_examples
 from planners.make import make_planner
-from planners.model import ModelPlanner, PlannerSettings, cleaned
+from planners.model import ModelPlanner, PlannerSettings, answer_schema, cleaned
 from planners.prompting import CAUSE_TEXT, SYSTEM, shuffled
 
 Situate = Callable[..., Situation]
@@ -108,6 +109,18 @@ async def test_replan_may_not_repeat_an_anchor(situate: Situate):
     made, _ = planner(answer(FOUR[0] + ".", "b", "c"), answer("a", "b", FOUR[0]))
     with pytest.raises(ModelInvalidAnswer, match="repeats"):
         await made.plan(situate(anchors=(anchor,), cause="stall"))
+
+
+async def test_a_lost_milestone_may_be_planned_again_under_a_new_id(situate: Situate):
+    anchor = Milestone(id="m1", text=FOUR[0])
+    made, _ = planner(answer(*FOUR[:3]))
+    plan = await made.plan(situate(anchors=(anchor,), cause="milestone_lost", detail=f"no longer holds: {FOUR[0]!r}"))
+    assert [m.id for m in plan.milestones] == ["m1", "m2", "m3", "m4"] and plan.milestones[1].text == FOUR[0]
+
+
+def test_the_schema_that_is_sent_names_every_milestone_and_is_strict():
+    sent = exported(answer_schema(3))
+    assert sent.strict and sent.json_schema["required"] == ["m1", "m2", "m3"]
 
 
 @pytest.mark.parametrize("cause", CAUSE_TEXT)
