@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
+PROXY_STATUSES = frozenset({403, 502, 503, 504})
+PROXY_SAYS = "mira: "
+"""How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
 
 SCROLL_PAGE = """(dx, dy) => {
   const axis = dx ? ['scrollWidth', 'clientWidth'] : ['scrollHeight', 'clientHeight'];
@@ -246,16 +249,23 @@ async def _goto(session: BrowserSession, url: str) -> ActionResult:
     if not session.allowed(absolute) or absolute == "":
         return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
     try:
-        await _open(session, absolute)
+        return await _open(session, absolute)
     except PlaywrightError as error:
         if "interrupted" not in str(error):
             raise
-        await _open(session, absolute)  # after a failed navigation Chromium may interrupt the next one, once
-    return OK
+        return await _open(session, absolute)  # after a failed navigation Chromium may interrupt the next, once
 
 
-async def _open(session: BrowserSession, url: str) -> None:
-    await session.page.goto(url, timeout=session.settings.navigation_s * 1000, wait_until="domcontentloaded")
+async def _open(session: BrowserSession, url: str) -> ActionResult:
+    bound = session.settings.navigation_s * 1000
+    response = await session.page.goto(url, timeout=bound, wait_until="domcontentloaded")
+    if response is None or response.status not in PROXY_STATUSES:
+        return OK
+    text = await response.text()
+    if not text.startswith(PROXY_SAYS):
+        return OK  # the site's own error page: the agent can read it
+    status = Status.BLOCKED if response.status == 403 else Status.FAILED
+    return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
 
 
 def full_url(url: str, current: str) -> str:

@@ -25,8 +25,9 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs import chromium_guard
 from envs.errors import BrowserMissing
+from envs.proxy import Boundary
 from envs.secrets import NO_SECRETS, SecretVault
-from envs.session import Boundary, BrowserSession
+from envs.session import BrowserSession
 from envs.settings import SessionSettings
 
 LAUNCH_S = 30.0

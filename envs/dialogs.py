@@ -21,14 +21,12 @@ MAX_ALERTS = 20
 MAX_MESSAGE = 2000
 ANSWER_S = 3.0
 
-Interruption = Literal["dialog", "crash", "flood"]
-
 
 class Dialogs:
     """The dialogs of one browser context."""
 
     def __init__(
-        self, policy: Literal["ask", "dismiss", "accept"], interrupt: Callable[[Interruption, Page], None]
+        self, policy: Literal["ask", "dismiss", "accept"], interrupt: Callable[[Literal["dialog", "flood"], Page], None]
     ) -> None:
         self._policy = policy
         self._interrupt = interrupt

@@ -14,10 +14,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+import json
+import re
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page
@@ -25,53 +27,33 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs import acting
 from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
-from envs.dialogs import Dialogs, Interruption
+from envs.dialogs import Dialogs
 from envs.downloads import Downloads
-from envs.errors import PageCrashed, PageHung
+from envs.errors import BadInput, PageCrashed, PageHung
 from envs.masking import masked_observation, masked_result
 from envs.observation import Observation
 from envs.observing.world import WorldGone
+from envs.proxy import Boundary
+from envs.racing import Interrupted, Interruption, Races, let_go
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
 from envs.settle import Traffic, settle
 from envs.tabs import OpenTab, Tabs
 
-T = TypeVar("T")
 BLANK = "about:blank"
 ERROR_PAGE = "chrome-error:"
 HUNG = "the page did not answer in time and was closed"
 CRASHED = "the page crashed and was closed"
 FLOOD = "the page opened dialogs without end and was closed"
+STORAGE_S = 2.0
 BACK_S = 3.0
 CLOSE_S = 5.0
 
-
-class Boundary(Protocol):
-    """What a session needs of the allowlist proxy."""
-
-    @property
-    def server(self) -> str:
-        """The proxy's URL."""
-        ...
-
-    @property
-    def blocked(self) -> Sequence[str]:
-        """Origins refused so far, oldest first; only ever grows."""
-        ...
-
-    def allows(self, url: str) -> bool:
-        """May the run speak to this http or https URL?"""
-        ...
-
-
-class Interrupted(Exception):
-    """A call into the page was overtaken by a dialog, a crash or a flood of dialogs."""
-
-    def __init__(self, kind: Interruption, tab: OpenTab) -> None:
-        super().__init__(kind)
-        self.kind: Interruption = kind
-        self.tab = tab
+# [origin, entries]; a document without an origin of its own may not look at its storage.
+LOCAL_STORAGE = """() => {
+  try { return [location.origin, Object.entries(localStorage)]; } catch { return ['null', []]; }
+}"""
 
 
 class BrowserSession:
@@ -93,12 +75,12 @@ class BrowserSession:
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
         self.downloads = Downloads(folder, settings.max_download_bytes)
         self.tabs = Tabs(context, settings, self._tab_opened)
-        self._interruption: asyncio.Future[Interrupted] | None = None
-        self._unmet: Interrupted | None = None
-        """What happened while no call was under way: the next call meets it."""
+        self._races = Races()
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
+        self._judged = len(boundary.blocked)
         self._notes: list[str] = []
+        self._storage: dict[str, list[dict[str, str]]] = {}
         context.on("page", self.tabs.arrived)
         context.on("dialog", self.dialogs.arrived)
 
@@ -111,8 +93,8 @@ class BrowserSession:
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
     ) -> Self:
-        """A new context with one blank tab. Raises PlaywrightError if the browser is dead."""
-        place = settings.geolocation
+        """A new context with one blank tab. Raises BadInput for a bad storage state, PlaywrightError if the browser died."""
+        place, stored = settings.geolocation, _stored(settings.storage_state)
         context = await browser.new_context(
             viewport={"width": settings.viewport.width, "height": settings.viewport.height},
             locale=settings.locale,
@@ -125,6 +107,7 @@ class BrowserSession:
             proxy={"server": boundary.server},
         )
         session = cls(context, settings, boundary, folder, secrets)
+        session._storage = stored
         await session.tabs.open()
         return session
 
@@ -187,18 +170,20 @@ class BrowserSession:
             result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
         return self._complete(result, time.monotonic() - started, blocked, opened)
 
-    async def run(self, call: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Awaits a call into the page; raises TimeoutError after *seconds*, Interrupted if it is overtaken."""
-        task = asyncio.ensure_future(call)
-        try:
-            return await self._race(task, seconds)
-        finally:
-            _let_go(task)
+    async def storage(self) -> dict[str, Any]:
+        """Cookies, and the local storage of every origin seen in front, as Playwright's storage state.
 
-    async def save_storage(self, path: Path) -> None:
-        """Writes cookies and local storage as Playwright's storage state. Raises PlaywrightError, TimeoutError."""
-        async with asyncio.timeout(self.settings.observe.timeout_s):
-            await self.context.storage_state(path=path)
+        Raises PlaywrightError or TimeoutError, also while a dialog blocks the page.
+        """
+        if self.dialogs.open is not None:
+            raise PlaywrightError("a dialog blocks the page")
+        async with asyncio.timeout(STORAGE_S):
+            cookies = await self.context.cookies()
+            origin, entries = await self.tabs.front.world.call(LOCAL_STORAGE)
+        if origin.startswith("http"):
+            self._storage[origin] = [{"name": name, "value": value} for name, value in entries]
+        origins = [{"origin": one, "localStorage": kept} for one, kept in self._storage.items()]
+        return {"cookies": cookies, "origins": origins}
 
     async def close(self) -> None:
         """Closes the context; safe to call twice."""
@@ -236,7 +221,7 @@ class BrowserSession:
         self.traffic.forget()
         self._held = asyncio.ensure_future(acting.perform(self, action))
         try:
-            result = await self._race(self._held, deadline - time.monotonic())
+            result = await self._races.race(self._held, deadline - time.monotonic())
         except Interrupted as interrupted:
             if interrupted.kind == "dialog":
                 raise  # the task stays: it goes on when the dialog is answered
@@ -256,7 +241,7 @@ class BrowserSession:
         if self._held is None:
             return ActionResult(status=Status.OK, message=message)
         try:
-            result = await self._race(self._held, deadline - time.monotonic())
+            result = await self._races.race(self._held, deadline - time.monotonic())
         except PlaywrightError:
             result = ActionResult(status=Status.OK)  # e.g. a navigation that the dialog was asked to prevent
         self._held = None
@@ -265,40 +250,20 @@ class BrowserSession:
     def _drop_held(self) -> None:
         held, self._held = self._held, None
         if held is not None:
-            _let_go(held)
+            let_go(held)
 
     async def _settle(self, deadline: float) -> None:
         await self.tabs.ensure()
         front = self.tabs.front
         bound = min(self.settings.settle.max_s, max(0.0, deadline - time.monotonic()))
         limits = self.settings.settle.model_copy(update={"max_s": bound})
-        await self.run(settle(front.page, front.world, self.traffic, limits), bound + 1.0)
+        await self._races.call(settle(front.page, front.world, self.traffic, limits), bound + 1.0)
         await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
-
-    async def _race(self, task: asyncio.Task[T], seconds: float) -> T:
-        if self._unmet is not None:
-            unmet, self._unmet = self._unmet, None
-            raise unmet
-        self._interruption = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait({task, self._interruption}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if self._interruption.done():
-                raise self._interruption.result()
-            if not task.done():
-                raise TimeoutError
-            return task.result()
-        finally:
-            self._interruption.cancel()
-            self._interruption = None
 
     def _interrupt(self, kind: Interruption, page: Page) -> None:
         tab = self.tabs.of(page)
-        if tab is None:
-            return  # its page is closing
-        if self._interruption is not None and not self._interruption.done():
-            self._interruption.set_result(Interrupted(kind, tab))
-        elif kind != "dialog":  # an open dialog needs no memory
-            self._unmet = Interrupted(kind, tab)
+        if tab is not None:  # else it is closing
+            self._races.interrupt(kind, tab)
 
     async def _after(self, interrupted: Interrupted) -> ActionResult:
         """What an overtaken action comes to."""
@@ -341,7 +306,7 @@ class BrowserSession:
         front = self.tabs.front
         tabs = await self.tabs.listing()
         look = front.observer.observe(screenshot=screenshot, tabs=tabs)
-        seen = await self.run(look, self.settings.observe.timeout_s + 1.0)
+        seen = await self._races.call(look, self.settings.observe.timeout_s + 1.0)
         notes, self._notes = self._notes, []
         return dataclasses.replace(seen, note="; ".join(filter(None, (*notes, seen.note)))) if notes else seen
 
@@ -376,10 +341,9 @@ class BrowserSession:
         """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
         self._notes.append(why)
         doomed = tab or (self.tabs.front if self.tabs.all else None)
-        if self._unmet is not None and self._unmet.tab is doomed:
-            self._unmet = None
         try:
             if doomed is not None:
+                self._races.forget(doomed)
                 self.dialogs.forget(doomed.page)
                 await self.tabs.close(doomed)
             await self.tabs.ensure()
@@ -387,14 +351,18 @@ class BrowserSession:
             self._notes.append("the browser died")
 
     async def _enforce(self) -> list[str]:
-        """Takes back every tab that shows what is not allowed; returns the URLs found there."""
+        """Takes back every tab that shows what is not allowed, or the error page of a refusal; says which."""
+        refusals = self.boundary.blocked[self._judged :]
+        self._judged += len(refusals)
         found: list[str] = []
         for tab in tuple(self.tabs.all):
             url = tab.page.url
-            if self.allowed(url):
+            if refusals and url.startswith(ERROR_PAGE):
+                url = refusals[-1]
+            elif self.allowed(url):
                 continue
             found.append(url)
-            if len(self.tabs.all) > 1 or not await self._step_back(tab):
+            if not await self._step_back(tab):
                 await self._replace(_refusal([url]), tab)
         return found
 
@@ -415,10 +383,15 @@ class BrowserSession:
         tab.page.on("download", self.downloads.arrived)
 
 
-def _let_go(task: asyncio.Task[Any]) -> None:
-    """Cancels a call that nobody waits for any more; how it ends is of no interest."""
-    task.cancel()
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+def _stored(path: Path | None) -> dict[str, list[dict[str, str]]]:
+    """The local storage of a storage state, by origin: kept for origins that this session never visits."""
+    if path is None:
+        return {}
+    try:
+        origins = json.loads(path.read_text(encoding="utf-8")).get("origins", [])
+        return {one["origin"]: one["localStorage"] for one in origins}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
+        raise BadInput(f"{path} is no storage state of a browser ({type(error).__name__})") from error
 
 
 def _refusal(urls: Sequence[str]) -> str:
@@ -426,5 +399,6 @@ def _refusal(urls: Sequence[str]) -> str:
 
 
 def _reason(error: PlaywrightError) -> str:
-    """The first line of Playwright's message, without its call log."""
-    return storable(str(error).splitlines()[0][:300]) if str(error) else type(error).__name__
+    """The first line of Playwright's message, without the name of the call and without its log."""
+    line = next(iter(str(error).splitlines()), type(error).__name__)
+    return storable(re.sub(r"^\w+\.\w+: ", "", line)[:300])
