@@ -8,19 +8,16 @@ input, so it cannot call `core.endEpisode` by itself. This is the one suite wher
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from secrets import token_hex
+from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
-from envs.errors import PageHung, ResetFailed
+from envs.errors import ResetFailed
 from envs.miniwob.pages import PageServer
 from envs.miniwob.state import LIMITS, SNAPSHOT_JS, PageState
 from envs.record import storable
-
-T = TypeVar("T")
 
 HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
 """The benchmark's own furniture: the goal (given as the instruction) and its timers. Not shown to a policy."""
@@ -31,13 +28,16 @@ EPISODE_MS = 1_000_000
 HARD_RESET = frozenset({"form-sequence-2"})
 """Tasks whose page keeps something from one episode to the next: they are loaded anew every time."""
 
+# The cover that the page shows after an episode would start another one when clicked: only a reset may.
 _START_JS = """
-async ([seed, limit, wait]) => {
+async ([seed, episode, limit, wait]) => {
   document.activeElement?.blur?.();
   window.scrollTo(0, 0);
   Math.seedrandom(seed);
   core.EPISODE_MAX_TIME = limit;
   core.startEpisodeReal();
+  core.miraEpisode = episode;
+  core.cover_div.onclick = null;
   const until = performance.now() + wait;
   while (!WOB_TASK_READY) {
     if (performance.now() > until) return null;
@@ -48,21 +48,6 @@ async ([seed, limit, wait]) => {
 }
 """
 
-_ENDING_JS = """
-() => typeof WOB_DONE_GLOBAL === 'undefined'
-  ? [false, 0, null] : [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON && String(WOB_REWARD_REASON)]
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What the benchmark says of the episode."""
-
-    done: bool
-    reward: float
-    """-1 to 1, without the time penalty; 0 while it is running."""
-    reason: str | None
-
 
 class Harness:
     """Starts episodes on one page and reads how they ended. Every call is bounded by `timeout_s`."""
@@ -72,6 +57,8 @@ class Harness:
         self._server = server
         self._timeout_s = timeout_s
         self._loaded: str | None = None
+        self._episode = ""
+        """Marks the running episode in the page: a reload or a restart by the policy does not carry it."""
 
     async def start(self, name: str, seed: int, *, reload: bool = False) -> str:
         """Starts episode `seed` of task `name` and returns its instruction, one line.
@@ -80,37 +67,32 @@ class Harness:
         benchmark's own restart is used, which takes milliseconds. Raises ResetFailed.
         """
         url = self._server.task_url(name)
-        if reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url:
-            self._loaded = None
-            await self._load(url)
-            self._loaded = name
-        said = await self._call(_START_JS, [seed, EPISODE_MS, self._timeout_s * 500])
+        self._episode = f"{name}/{seed}/{token_hex(8)}"
+        try:
+            if reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url:
+                self._loaded = None
+                await self._load(url)
+                self._loaded = name
+            said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 500])
+        except PlaywrightError as error:
+            raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
+        except TimeoutError as error:
+            raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error
         if not isinstance(said, str) or not said.strip():
             raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 2:g} s")
         return storable(" ".join(said.split()))
 
-    async def ending(self) -> Ending:
-        done, reward, reason = await self._call(_ENDING_JS)
-        return Ending(bool(done), float(reward or 0.0), None if reason is None else storable(reason))
-
-    async def state(self) -> PageState:
-        """The small typed picture that milestone checkers judge."""
-        return PageState.parse(await self._call(SNAPSHOT_JS, list(LIMITS)))
+    async def state(self) -> PageState | None:
+        """What milestone checkers and the verdict judge; None when the page of this episode is gone or does not answer."""
+        try:
+            raw = await self._call(SNAPSHOT_JS, [self._episode, *LIMITS])
+        except (PlaywrightError, TimeoutError):
+            return None
+        return None if raw is None else PageState.parse(raw)
 
     async def _load(self, url: str) -> None:
-        try:
-            await self.page.goto(url, wait_until="load", timeout=self._timeout_s * 1000)
-        except PlaywrightError as error:
-            raise ResetFailed(f"{url} did not load: {error.message.splitlines()[0]}") from error
+        await self.page.goto(url, wait_until="load", timeout=self._timeout_s * 1000)
 
-    async def _call(self, script: str, argument: object = None) -> Any:
-        try:
-            return await self._bounded(self.page.evaluate(script, argument))
-        except PlaywrightError as error:
-            raise ResetFailed(f"{self.page.url}: {error.message.splitlines()[0]}") from error
-
-    async def _bounded(self, call: Awaitable[T]) -> T:
-        try:
-            return await asyncio.wait_for(call, self._timeout_s)
-        except TimeoutError as error:
-            raise PageHung(f"{self.page.url} did not answer within {self._timeout_s:g} s") from error
+    async def _call(self, script: str, argument: object) -> Any:
+        async with asyncio.timeout(self._timeout_s):
+            return await self.page.evaluate(script, argument)

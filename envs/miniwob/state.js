@@ -1,5 +1,6 @@
 // One look at a task page, see state.py. Reads only; the limits bound what comes back.
-([FIELDS, ITEMS, VALUE, TEXT]) => {
+([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) => {
+  if (typeof core === 'undefined' || core.miraEpisode !== EPISODE) return null;
   const OURS = ['query', 'reward-display', 'sync-task-cover'].map(id => document.getElementById(id)).filter(x => x);
   const cut = text => String(text ?? '').replace(/\s+/g, ' ').trim().slice(0, VALUE);
   const area = document.getElementById('area') ?? document.body;

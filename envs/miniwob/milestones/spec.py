@@ -67,13 +67,15 @@ class Tracker:
     def milestones(self) -> tuple[Milestone, ...]:
         return tuple(Milestone(id=spec.id, text=_filled(spec.text, self._goal)) for spec in self._specs)
 
-    def check(self, state: PageState) -> tuple[MilestoneCheck, ...]:
-        """The checkers' word on *state*, in order. Lasting milestones stay achieved once seen."""
+    def check(self, state: PageState | None) -> tuple[MilestoneCheck, ...]:
+        """The checkers' word on *state* (None: the page is gone), in order. Lasting milestones stay once seen."""
         return tuple(self._check(spec, state) for spec in self._specs)
 
-    def _check(self, spec: MilestoneSpec, state: PageState) -> MilestoneCheck:
+    def _check(self, spec: MilestoneSpec, state: PageState | None) -> MilestoneCheck:
         if spec.id in self._seen:
             return MilestoneCheck(achieved=True, evidence=self._seen[spec.id])
+        if state is None:
+            return MilestoneCheck(achieved=False, evidence="the task page is gone")
         verdict = spec.checker(self._goal, state)
         if verdict.achieved and spec.lasting:
             self._seen[spec.id] = f"earlier: {verdict.evidence}"

@@ -10,7 +10,22 @@ from envs.miniwob.solvers.forms import FIELD_ROLES
 from envs.miniwob.solvers.screen import Screen, Unsolvable, click, fill
 from envs.observation import Element
 
-MONTHS = tuple("January February March April May June July August September October November December".split(" "))
+MONTHS = tuple(
+    [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ]
+)
 ICONS = ("reply", "retweet", "like", "share")
 """Order of the nameless icons under a post, left to right."""
 
@@ -117,7 +132,7 @@ def order_food(screen: Screen) -> Action:
         plus = _after_text(screen, item, "+")
         if plus.key not in done:
             return click(plus)
-    return click(screen.one("button", name="Submit"))
+    return click(screen.one("button", name="Order!"))
 
 
 def _after_text(screen: Screen, text: str, name: str) -> Element:

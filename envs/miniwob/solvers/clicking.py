@@ -70,9 +70,8 @@ def click_tab_2(screen: Screen) -> Action:
 
 def click_collapsible(screen: Screen) -> Action:
     """Opens the section, then submits."""
-    if screen.has("button", name="Submit"):
-        return click(screen.one("button", name="Submit"))
-    return click(screen.one("tab"))
+    section = screen.one("tab")
+    return click(screen.one("button", name="Submit") if "expanded" in section.states else section)
 
 
 def click_collapsible_2(screen: Screen) -> Action:
@@ -93,17 +92,18 @@ def click_widget(screen: Screen) -> Action:
 
 
 def click_menu(screen: Screen) -> Action:
-    """`Select A>B>C`: opens each level in turn and clicks the last."""
+    """`Select A>B>C`: points at each level in turn, which opens the next, and clicks the last."""
     (path,) = screen.wanted(r"^Select (.*)$")
     names = path.split(">")
     for name in reversed(names):
-        if screen.has(name=name):
-            return click(screen.one(name=name))
+        if screen.has("menuitem", name=name):
+            item = screen.one("menuitem", name=name)
+            return click(item) if name == names[-1] else Hover(ref=item.ref)
     raise Unsolvable(f"no item of {path!r} on the page")
 
 
 def click_menu_2(screen: Screen) -> Action:
-    """Opens the menu, opens its only sub-menu if the item is in there, clicks the item."""
+    """Opens the menu, opens its only sub-menu if the item is in there, clicks the item; icons are not known."""
     (name,) = screen.wanted(r'item labeled "(.*)"\.$')
     if screen.has("menuitem", name=name):
         return click(screen.one("menuitem", name=name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envs.actions import Action
+from envs.actions import Action, Press, Wait
 from envs.miniwob.solvers.screen import Screen, Unsolvable, choose, click, fill, fill_all
 from envs.observation import Element
 
@@ -180,11 +180,19 @@ def text_transform(screen: Screen) -> Action:
 
 
 def copy_paste(screen: Screen) -> Action:
-    """Types what stands in the text area into the field below it."""
+    """Copies by the keyboard, since an observation squeezes the spaces that the benchmark counts."""
     areas = [element for element in screen.all(*FIELD_ROLES) if element.tag == "textarea"]
     field = next(element for element in screen.all(*FIELD_ROLES) if element.tag != "textarea")
     at = ordinal(screen.wanted(r"from the (\d\w\w) text area")[0]) if "text area below" in screen.instruction else 0
-    return fill_all([(field, areas[at].value or "")]) or _submit(screen)
+    if len(screen.past) < len(COPYING):
+        return COPYING[len(screen.past)] or click(areas[at])
+    if not field.value:
+        return Press(keys="Control+V") if "focused" in field.states else click(field)
+    return _submit(screen)
+
+
+COPYING: tuple[Press | None, ...] = (None, Press(keys="Control+A"), Press(keys="Control+C"))
+"""How a text area is copied; None stands for a click into it."""
 
 
 def use_spinner(screen: Screen) -> Action:
@@ -205,11 +213,14 @@ def use_autocomplete(screen: Screen) -> Action:
     value = field.value or ""
     if len(value) > len(start) and value.startswith(start) and value.endswith(end):
         return _submit(screen)
-    for element in screen.elements:
-        name = element.key.name
-        if element.key.role not in ("button", *FIELD_ROLES) and name.startswith(start) and name.endswith(end):
-            return click(element)
-    return fill(field, start)
+    offers = [element for element in screen.all("clickable", "menuitem", "option") if _fits(element.key.name, start, end)]
+    if offers:
+        return click(min(offers, key=lambda offer: len(offer.key.name)))
+    return fill(field, start) if value != start else Wait()
+
+
+def _fits(name: str, start: str, end: str) -> bool:
+    return name.startswith(start) and name.endswith(end)
 
 
 def search_engine(screen: Screen) -> Action:
