@@ -1,0 +1,42 @@
+"""The agent: the LangGraph loop, policies, the runner, resume, reports and the `mira` command.
+
+Promised from here: :func:`run_task`, :func:`run_suite`, :func:`run_open`, :func:`resume`, their configuration and
+results, and the progress events. Everything else in this room may change. Importing the room is cheap: what plays
+(LangGraph, Playwright) is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from agent.config import Limits, RunConfig
+from agent.results import EpisodeResult, RunResult
+
+if TYPE_CHECKING:
+    from agent.report import write_report
+    from agent.runner import resume, run_open, run_suite, run_task
+
+__all__ = [
+    "EpisodeResult",
+    "Limits",
+    "RunConfig",
+    "RunResult",
+    "resume",
+    "run_open",
+    "run_suite",
+    "run_task",
+    "write_report",
+]
+
+_LATER = {
+    "resume": "agent.runner",
+    "run_open": "agent.runner",
+    "run_suite": "agent.runner",
+    "run_task": "agent.runner",
+    "write_report": "agent.report",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,37 @@
+"""Chat models behind one small async interface, whoever serves them.
+
+Promised from here: the interface and its errors; :func:`models.specs.make_model` makes a model from its spec. A call
+answers within its deadline or raises a :class:`ModelError`; half an answer is never returned.
+"""
+
+from models.base import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Image,
+    Message,
+    ModelBusy,
+    ModelError,
+    ModelInvalidAnswer,
+    ModelRejected,
+    ModelTimeout,
+    ModelTruncated,
+    ModelUnavailable,
+    Usage,
+)
+
+__all__ = [
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "Image",
+    "Message",
+    "ModelBusy",
+    "ModelError",
+    "ModelInvalidAnswer",
+    "ModelRejected",
+    "ModelTimeout",
+    "ModelTruncated",
+    "ModelUnavailable",
+    "Usage",
+]

@@ -35,16 +35,16 @@ if [ "$(cat .venv/.stamp 2>/dev/null || true)" != "$stamp" ]; then
     printf '%s' "$stamp" > .venv/.stamp
 fi
 
-if ! .venv/bin/python -m envs.chromium --quiet 2>/dev/null; then
+if ! .venv/bin/mira doctor >/dev/null 2>&1; then
     say "Chromium: trying Playwright's own"
     if ! timeout 300 .venv/bin/python -m playwright install chromium >/dev/null 2>&1; then
         say "Playwright's own cannot be downloaded here; taking the distribution's"
         as_root apt-get update -qq
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null
     fi
-    .venv/bin/python -m envs.chromium --quiet || {
+    .venv/bin/mira doctor >/dev/null 2>&1 || {
         say "Chromium's system libraries are missing; installing them"
         as_root env DEBIAN_FRONTEND=noninteractive .venv/bin/python -m playwright install-deps chromium >/dev/null
-        .venv/bin/python -m envs.chromium || die "no Chromium could be started; set MIRA_CHROMIUM to one"
+        .venv/bin/mira doctor || die "no Chromium could be started; set MIRA_CHROMIUM to one"
     }
 fi

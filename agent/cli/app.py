@@ -26,6 +26,7 @@ app.command("show")(inspecting.show)
 app.command("report")(inspecting.report)
 app.command("tasks")(inspecting.tasks)
 app.command("models")(inspecting.models)
+app.command("doctor")(inspecting.doctor)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,7 +1,8 @@
-"""`mira show`, `mira report`, `mira tasks`, `mira models`: what reads and lists, and plays nothing."""
+"""`mira show`, `report`, `tasks`, `models`, `doctor`: what reads and lists, and plays nothing."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -80,6 +81,22 @@ def models(as_json: options.Json = False) -> int:
             Text(row.spec), Text("yes" if row.usable else "no", "green" if row.usable else "yellow"), row.detail
         )
     stdout.print(table)
+    return 0
+
+
+def doctor(as_json: options.Json = False) -> int:
+    """Starts Chromium once and says what this machine has; exit code 2 and one line if it does not start."""
+    from envs.chromium import Chromium
+
+    async def start() -> str:
+        async with Chromium.launch() as chromium:
+            return chromium.version
+
+    version = asyncio.run(start())
+    if as_json:
+        print_json({"chromium": version})
+    else:
+        stdout.print(f"Chromium {version} starts", highlight=False)
     return 0
 
 

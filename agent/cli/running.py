@@ -1,4 +1,7 @@
-"""`mira run`, `mira resume`, `mira demo`: what plays episodes."""
+"""`mira run`, `mira resume`, `mira demo`: what plays episodes.
+
+The runner, and with it LangGraph and Playwright, is imported when it plays: `mira show` and `mira models` stay quick.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,11 @@ from typing import Annotated
 import typer
 from rich.prompt import Confirm
 
-from agent import runner
 from agent.approval import ApprovalRequest, Approver
 from agent.cli import options
 from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, stderr, stdout
 from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
-from agent.report import write_report
 from agent.results import RunResult
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
@@ -108,6 +109,8 @@ def resume(
     as_json: options.Json = False,
 ) -> int:
     """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
+    from agent import runner
+
     with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(runner.resume(folder, (display,), approver=_approver(as_json)))
     return _finish(result, as_json)
@@ -127,6 +130,8 @@ def demo(
 
 
 def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+    from agent import runner
+
     with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(runner.run_open(config, instruction, url, out, (display,), approver=_approver(as_json)))
     code = _finish(result, as_json)
@@ -139,12 +144,16 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
+    from agent import runner
+
     with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(runner.run_suite(config, selection, out, (display,), approver=_approver(as_json)))
     return _finish(result, as_json)
 
 
 def _finish(result: RunResult, as_json: bool) -> int:
+    from agent.report import write_report
+
     page = write_report(result.folder) if result.episodes else None
     if as_json:
         print_json(

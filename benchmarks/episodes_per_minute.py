@@ -1,0 +1,69 @@
+"""How many MiniWoB++ episodes a minute the whole agent plays: graph, checkpoints, traces, AutoRater, real Chromium.
+
+The scripted solver is the policy, so the time is the runtime's own. Prints one JSON line.
+
+    python benchmarks/episodes_per_minute.py --workers 4 --seeds 0-9
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from agent.cli.options import parse_seeds, split_names
+from agent.config import RunConfig
+from agent.policy import ScriptedPolicy, Turn
+from agent.runner import run_suite
+from envs.actions import Action, Stop
+from envs.languages import PROGRAM
+from envs.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
+from envs.tasks import TaskSelection
+
+
+def solve(turn: Turn) -> Action:
+    """The task's solver, seeing what a policy sees; it gives up by stopping."""
+    past = tuple(Past(done.action, done.target) for done in turn.past)
+    try:
+        return SOLVERS[turn.task.name](Screen(turn.view.instruction, turn.view.observation, past))
+    except Unsolvable:
+        return Stop()
+
+
+async def measure(workers: int, tasks: tuple[str, ...], seeds: tuple[int, ...], fsync: bool) -> dict[str, object]:
+    config = RunConfig(policy="scripted", workers=workers, fsync=fsync)
+    selection = TaskSelection("miniwob", tasks, seeds)
+    with tempfile.TemporaryDirectory() as out:
+        result = await run_suite(config, selection, Path(out), policy=ScriptedPolicy(solve, PROGRAM))
+    count = len(result.episodes)
+    steps = sum(episode.totals.steps for episode in result.episodes)
+    return {
+        "workers": workers,
+        "cores": os.cpu_count(),
+        "tasks": len(tasks),
+        "episodes": count,
+        "steps": steps,
+        "outcomes": dict(Counter(episode.outcome for episode in result.episodes)),
+        "seconds": round(result.seconds, 1),
+        "episodes_per_minute": round(count / result.seconds * 60, 1),
+        "ms_per_step_and_worker": round(result.seconds * workers / max(1, steps) * 1000, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--seeds", default="0-9")
+    parser.add_argument("--tasks", default="", help="comma-separated; default: every task that has a solver")
+    parser.add_argument("--no-fsync", action="store_true", help="do not force each trace line to the disk")
+    given = parser.parse_args()
+    tasks = split_names(given.tasks) or tuple(SOLVERS)
+    print(json.dumps(asyncio.run(measure(given.workers, tasks, parse_seeds(given.seeds), not given.no_fsync))))
+
+
+if __name__ == "__main__":
+    main()
