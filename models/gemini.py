@@ -40,10 +40,23 @@ from models.base import (
 from models.prices import price_table
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
-from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, well_formed
+from models.transport import (
+    Call,
+    Failure,
+    RetryPolicy,
+    failure_of_status,
+    http_client,
+    open_call,
+    quoted,
+    usable_key,
+    well_formed,
+)
 
 DEFAULT_ROOM = 16_384
 """Tokens added to the limit for thinking where the model chooses its own budget."""
+
+API_VERSION = "v1beta"
+"""Serves every model; `v1`, the package's default, lacks the preview models and the `-latest` names."""
 
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _TRUNCATED = frozenset({"MAX_TOKENS", "CONTINUATION"})
@@ -66,16 +79,17 @@ class GeminiChat:
     ) -> None:
         self.spec = f"gemini:{model}"
         self._model = model
-        self._key = api_key
+        self._key = usable_key(api_key)
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
         self._http = http_client()
         options = types.HttpOptions(
             base_url=base_url,
+            api_version=API_VERSION,
             httpx_async_client=self._http,
             retry_options=types.HttpRetryOptions(attempts=1),
         )
-        self._client = genai.Client(vertexai=False, api_key=api_key, http_options=options)
+        self._client = genai.Client(vertexai=False, api_key=self._key, http_options=options)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
@@ -97,7 +111,7 @@ class GeminiChat:
             )
         except errors.APIError as error:
             return self._refused(error)
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             return self._unreachable(error)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
@@ -123,7 +137,7 @@ class GeminiChat:
             return Failure(failure.error, failure.reason, retry=True, retry_after_s=asked_s)
         return failure
 
-    def _unreachable(self, error: httpx2.TransportError) -> Failure:
+    def _unreachable(self, error: httpx2.RequestError) -> Failure:
         reason = quoted(f"{type(error).__name__}: {error}", self._key)
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
             return Failure(ModelUnavailable, f"cannot reach the Gemini server: {reason}", retry=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import openai
@@ -30,7 +31,17 @@ from models.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.prices import price_table
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
-from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, well_formed
+from models.transport import (
+    Call,
+    Failure,
+    RetryPolicy,
+    failure_of_status,
+    http_client,
+    open_call,
+    quoted,
+    usable_key,
+    well_formed,
+)
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -58,7 +69,7 @@ class OpenAIChat:
     ) -> None:
         self.spec = spec or f"openai:{model}"
         self._model = model
-        self._key = api_key or NO_KEY
+        self._key = usable_key(api_key or NO_KEY)
         self._dialect = dialect or Dialect.of_model(model, hosted=base_url is None)
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
@@ -176,10 +187,15 @@ def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]
     """The messages in their order, a picture as a data URL after its text; nothing that varies comes before them."""
     messages = request.messages
     if request.schema is not None and dialect.schema_in_prompt:
-        described = Message("system", exported(request.schema).described())
-        lead = 1 if messages and messages[0].role == "system" else 0
-        messages = (*messages[:lead], described, *messages[lead:])
+        messages = _with_instruction(messages, exported(request.schema).described())
     return [_wire_message(message) for message in messages]
+
+
+def _with_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Ends the leading system message with *text*; many chat templates allow no second one."""
+    if messages and messages[0].role == "system":
+        return (replace(messages[0], text=f"{messages[0].text}\n\n{text}"), *messages[1:])
+    return (Message("system", text), *messages)
 
 
 def _wire_message(message: Message) -> dict[str, Any]:

@@ -62,12 +62,10 @@ def _closed(node: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def _has_mapping(node: Any) -> bool:
-    if isinstance(node, list):
-        return any(_has_mapping(child) for child in cast("list[Any]", node))
-    if not isinstance(node, dict):
-        return False
-    fields = cast("dict[str, Any]", node)
-    if "additionalProperties" in fields and fields["additionalProperties"] is not False:
+def _has_mapping(node: dict[str, Any]) -> bool:
+    if node.get("additionalProperties", False) is not False:
         return True
-    return any(_has_mapping(child) for child in fields.values())
+    children: list[dict[str, Any]] = [*node.get("properties", {}).values(), *node.get("$defs", {}).values()]
+    children += node.get("anyOf", [])
+    children += [node["items"]] if "items" in node else []
+    return any(_has_mapping(child) for child in children)

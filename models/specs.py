@@ -176,12 +176,25 @@ def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:
 
 def _vllm(text: str, rest: str) -> VllmSpec:
     url, _, model = rest.partition("#")
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not model:
+    if not model:
         raise ModelUnavailable(
             f"model spec {text!r} is not vllm:URL#MODEL, as in vllm:http://127.0.0.1:8000/v1#my-model"
         )
-    return VllmSpec(url.rstrip("/") + ("" if parts.path.strip("/") else "/v1"), model)
+    _checked_url(url)
+    return VllmSpec(url.rstrip("/") + ("" if urlsplit(url).path.strip("/") else "/v1"), model)
+
+
+def _checked_url(url: str | None) -> str | None:
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise ModelUnavailable(f"base URL {url!r} is not of the form http(s)://HOST[:PORT]/PATH")
+    return url
 
 
 def _local(rest: str) -> LocalSpec:
@@ -199,7 +212,7 @@ def _make_openai(
     max_concurrent: int | None,
     environ: Mapping[str, str],
 ) -> ChatModel:
-    url = base_url or environ.get(OPENAI_URL) or None
+    url = _checked_url(base_url or environ.get(OPENAI_URL) or None)
     key = environ.get(OPENAI_KEY) or None
     if key is None and url is None:
         raise ModelUnavailable(
@@ -222,7 +235,7 @@ def _make_gemini(
         raise ModelUnavailable(f"gemini:{model} needs a key: set {' or '.join(GEMINI_KEYS)}")
     from models.gemini import GeminiChat
 
-    return GeminiChat(model, api_key=key, base_url=base_url, policy=policy, max_concurrent=max_concurrent)
+    return GeminiChat(model, api_key=key, base_url=_checked_url(base_url), policy=policy, max_concurrent=max_concurrent)
 
 
 def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:

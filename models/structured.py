@@ -8,6 +8,7 @@ An invalid answer is sent back once with what is wrong; the second one decides.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -69,7 +70,7 @@ def parse_answer(text: str, schema: type[M]) -> M:
     """The answer as *schema*; raises :class:`ModelInvalidAnswer` that names what is wrong, one line."""
     body = unfenced(text)
     try:
-        json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
         return schema.model_validate_json(body, strict=True, extra="forbid")
     except ValidationError as error:
         raise ModelInvalidAnswer(f"not a valid {schema.__name__}: {quoted(_problems(error))}") from None
@@ -108,6 +109,13 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} appears twice in one object")
     return keys
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise ValueError(f"{digits} is too large for a number")
+    return value
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, Usage
+from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, Usage
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -183,6 +183,17 @@ def http_client() -> AsyncClient:
     import httpx2
 
     return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False)
+
+
+def usable_key(key: str) -> str:
+    """*key* without white space around it. Raises :class:`ModelUnavailable` if it cannot be a header's value.
+
+    Checked before anything is sent: the errors of HTTP packages quote an illegal header, and so the key.
+    """
+    stripped = key.strip()
+    if not stripped or not stripped.isascii() or not stripped.isprintable():
+        raise ModelUnavailable("the API key is empty or holds characters that no key has: copy it again")
+    return stripped
 
 
 def failure_of_status(status: int, reason: str, headers: Mapping[str, str]) -> Failure:

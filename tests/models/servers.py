@@ -83,6 +83,7 @@ class Body:
     text: str
     content_type: str = "application/json"
     status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 Act = Reply | Status | Hang | Drip | CutOff | Close | Body
@@ -116,6 +117,8 @@ class MisbehavingServer:
         self.port = 0
         self.in_flight = 0
         self.most_in_flight = 0
+        self.asked = asyncio.Event()
+        """Set by the first request."""
         self.stopping = asyncio.Event()
         acts = iter(()) if callable(script) else iter(script)
         self._act: Callable[[Received], Act] = (
@@ -135,6 +138,7 @@ class MisbehavingServer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         received = Received(protocol, request.path, headers, await request.read(), time.monotonic())
         self.requests.append(received)
+        self.asked.set()
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
@@ -149,8 +153,8 @@ class MisbehavingServer:
                 return web.json_response(answer_body(act, received.protocol))
             case Status():
                 return _status(act, received.protocol)
-            case Body(text, content_type, status):
-                return web.Response(text=text, content_type=content_type, status=status)
+            case Body(text, content_type, status, headers):
+                return web.Response(text=text, content_type=content_type, status=status, headers=dict(headers))
             case Hang():
                 await self.stopping.wait()
                 return web.Response(status=503)

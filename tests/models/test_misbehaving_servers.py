@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -106,8 +107,10 @@ CASES = [
     Case("always-cut-off", (CutOff(),) * 3, 3, ModelTruncated),
     Case("always-closes", (Close(),) * 3, 3, ModelTruncated),
     Case("always-broken-json", (Body('{"choices": [{"mess'),) * 3, 3, ModelTruncated),
-    Case("hangs", (Hang(),) * 3, 2, ModelTimeout, "deadline", deadline_s=0.6),
-    Case("drips", (Drip(),) * 3, 2, ModelTimeout, "deadline", deadline_s=0.6),
+    Case("never-the-protocol", (Body('{"hello": []}'),) * 3, 3, ModelInvalidAnswer),
+    Case("bad-gzip", (Body("{}", headers=(("Content-Encoding", "gzip"),)),) * 3, 3, ModelTruncated),
+    Case("hangs", (Hang(),) * 3, 2, ModelTimeout, "deadline", deadline_s=1.2),
+    Case("drips", (Drip(),) * 3, 2, ModelTimeout, "deadline", deadline_s=1.2),
     Case("wrong-twice", (Reply('{"item": 1}'),) * 2, 2, ModelInvalidAnswer, "price", Shopping),
     Case("length", (Reply('{"item": "la', finish="length"),), 1, ModelTruncated, "max_tokens", Shopping),
     Case("refusal", (Reply("", refusal="I will not"),), 1, ModelRejected),
@@ -134,10 +137,9 @@ async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
                 await model.complete(ask(case.deadline_s, case.schema))
             assert type(caught.value) is case.error
             assert case.says in str(caught.value)
-            assert KEY not in str(caught.value)
+            assert KEY not in "".join(traceback.format_exception(caught.value))
             assert "\n" not in str(caught.value)
             assert caught.value.attempts == case.sent
-            assert caught.value.__suppress_context__ or caught.value.__context__ is None
         assert time.monotonic() - began < case.deadline_s + SLACK_S
         assert len(server.requests) == case.sent
 
@@ -182,4 +184,4 @@ async def test_the_deadline_covers_the_repair(protocol: Protocol) -> None:
         with pytest.raises(ModelTimeout):
             await model.complete(ask(0.6, Shopping))
         assert time.monotonic() - began < 0.6 + SLACK_S
-    assert len(server.requests) == 3
+    assert len(server.requests) in (2, 3)

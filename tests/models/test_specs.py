@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.base import ModelUnavailable
+from models.specs import (
+    EmbeddedSpec,
+    GeminiSpec,
+    LocalSpec,
+    OpenAISpec,
+    ScriptedSpec,
+    Spec,
+    VllmSpec,
+    make_model,
+    parse_spec,
+    statuses,
+)
+
+VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("embedded", EmbeddedSpec()),
+        (" embedded ", EmbeddedSpec()),
+        ("openai:gpt-4o", OpenAISpec("gpt-4o")),
+        ("openai:llama3.2:3b", OpenAISpec("llama3.2:3b")),
+        ("gemini:gemini-2.5-pro", GeminiSpec("gemini-2.5-pro")),
+        ("vllm:http://127.0.0.1:8000#Qwen/Qwen3-4B", VLLM),
+        ("vllm:http://127.0.0.1:8000/v1/#Qwen/Qwen3-4B", VLLM),
+        ("vllm:https://host/prefix/v1#m", VllmSpec("https://host/prefix/v1", "m")),
+        ("local:/no/such/model", LocalSpec(Path("/no/such/model"))),
+        ("local:/no/such/model+/my/adapter", LocalSpec(Path("/no/such/model"), Path("/my/adapter"))),
+        ("scripted:answers.jsonl", ScriptedSpec(Path("answers.jsonl"))),
+    ],
+)
+def test_specs_parse_and_print(text: str, spec: Spec) -> None:
+    assert parse_spec(text) == spec
+    assert parse_spec(str(spec)) == spec
+
+
+def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "c++"
+    folder.mkdir()
+    assert parse_spec(f"local:{folder}") == LocalSpec(folder)
+    assert parse_spec(f"local:{folder}+lora") == LocalSpec(folder, Path("lora"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "unknown model ''"),
+        ("gpt-4o", "unknown model 'gpt-4o'"),
+        ("anthropic:x", "use one of embedded, openai:MODEL"),
+        ("embedded:small", "unknown model"),
+        ("openai:", "names nothing after 'openai:'"),
+        ("vllm:localhost#m", "base URL 'localhost'"),
+        ("vllm:http://host:8000", "vllm:URL#MODEL"),
+        ("vllm:http://host:99999#m", "base URL"),
+        ("vllm:http://#m", "base URL"),
+    ],
+)
+def test_wrong_specs_say_what_is_right(text: str, says: str) -> None:
+    with pytest.raises(ModelUnavailable) as caught:
+        parse_spec(text)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(
+    st.text(max_size=60) | st.sampled_from(["vllm:", "local:", "openai:"]).flatmap(lambda k: st.text().map(k.__add__))
+)
+def test_any_text_is_a_spec_or_one_line(text: str) -> None:
+    try:
+        parse_spec(text)
+    except ModelUnavailable as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("spec", "base_url", "says"),
+    [
+        ("openai:gpt-4o", None, "set OPENAI_API_KEY"),
+        ("gemini:gemini-2.5-pro", None, "set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("gemini:gemini-2.5-pro", "http://127.0.0.1:1", "set GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("openai:m", "127.0.0.1:8000", "base URL '127.0.0.1:8000'"),
+        ("local:/no/such/model", None, "no folder '/no/such/model'"),
+        ("scripted:/no/such/file.json", None, "'/no/such/file.json' cannot be read"),
+    ],
+)
+def test_what_is_missing_is_named(spec: str, base_url: str | None, says: str) -> None:
+    with pytest.raises(ModelUnavailable) as caught:
+        make_model(spec, base_url=base_url, environ={})
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match=r"no config\.json"):
+        make_model(f"local:{tmp_path}", environ={})
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailable, match="no folder 'nowhere'"):
+        make_model(f"local:{tmp_path}+nowhere", environ={})
+
+
+async def test_made_models_know_their_spec(tmp_path: Path) -> None:
+    script = tmp_path / "answers.json"
+    script.write_text(json.dumps(["hello"]))
+    cases: list[tuple[str, dict[str, str]]] = [
+        ("openai:gpt-4o", {"OPENAI_API_KEY": "sk-1234"}),
+        ("openai:llama", {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}),
+        ("gemini:gemini-2.5-pro", {"GOOGLE_API_KEY": "AIza1234"}),
+        ("vllm:http://127.0.0.1:1/v1#m", {}),
+        (f"scripted:{script}", {}),
+    ]
+    for text, environ in cases:
+        model = make_model(text, environ=environ)
+        assert model.spec == text
+        await model.aclose()
+
+
+def test_statuses_name_what_is_missing() -> None:
+    bare = {row.spec: row for row in statuses({})}
+    assert not bare["openai:MODEL"].usable
+    assert "OPENAI_API_KEY" in bare["openai:MODEL"].detail
+    assert not bare["gemini:MODEL"].usable
+    assert "GEMINI_API_KEY" in bare["gemini:MODEL"].detail
+    keyed = {row.spec: row for row in statuses({"OPENAI_API_KEY": "secret-1", "GEMINI_API_KEY": "secret-2"})}
+    assert keyed["openai:MODEL"].usable
+    assert keyed["gemini:MODEL"].usable
+    assert "secret" not in repr(keyed)
+    assert set(bare) == set(keyed)
+
+
+def test_parsing_a_spec_loads_no_heavy_package() -> None:
+    program = """
+import sys
+import models.specs
+models.specs.statuses({})
+print(*{"openai", "google.genai", "torch", "transformers", "httpx2"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
