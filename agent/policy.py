@@ -64,6 +64,13 @@ class Proposal:
     """For the model's next turn: why the answer was no action."""
 
 
+def storable_action(action: Action) -> Action:
+    """*action* with its texts made storable: what is done to the page is what the trace says."""
+    texts = {name: value for name, value in action if isinstance(value, str)}
+    clean = {name: storable(value) for name, value in texts.items()}
+    return action if clean == texts else action.model_copy(update=clean)
+
+
 class Policy(Protocol):
     """Stateless between turns: whatever it needs is in the turn, so a resumed episode goes on alike."""
 
@@ -143,7 +150,7 @@ class ScriptedPolicy:
         self._language = language
 
     async def propose(self, turn: Turn) -> Proposal:
-        action = self._next(turn)
+        action = storable_action(self._next(turn))
         return Proposal(action, self._language.show(action))
 
     def _next(self, turn: Turn) -> Action:

@@ -1,0 +1,17 @@
+"""Fixtures of the loop's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.agent.shop import Shop
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    """A real web server whose orders are counted."""
+    served = Shop()
+    yield served
+    served.close()

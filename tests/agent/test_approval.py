@@ -1,0 +1,77 @@
+"""Which actions a person is asked about, from typed facts of the element."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.approval import ActionClass, classes_of, needs_approval
+from envs.actions import (
+    Action,
+    AnswerDialog,
+    Back,
+    Click,
+    ClickAt,
+    Find,
+    Goto,
+    Hover,
+    Press,
+    Scroll,
+    Stop,
+    Type,
+    Upload,
+    Wait,
+)
+from envs.observation import Element, ElementKey, Observation
+
+
+def page(role: str = "button", name: str = "Send", tag: str = "button") -> Observation:
+    key = ElementKey("", role, name, 0, "0" * 8)
+    element = Element(1, key, tag, (), None, (), None, True)
+    return Observation("http://a.example/", "", "", (element,), (), "0" * 16, (800, 600), (0, 0), 1)
+
+
+CASES = [
+    pytest.param(Click(ref=1), page(), {"submit"}, id="button"),
+    pytest.param(Click(ref=1), page(name="Cancel"), set(), id="cancel-button"),
+    pytest.param(Click(ref=1), page("button", "Save", "input"), {"submit"}, id="input-submit"),
+    pytest.param(Click(ref=1), page("link", "Next", "a"), {"navigation"}, id="next-link"),
+    pytest.param(Click(ref=1), page("link", "Pay now", "a"), {"navigation", "submit"}, id="link-may-post"),
+    pytest.param(Click(ref=1), page("", "Order", "div"), {"submit"}, id="clickable-div"),
+    pytest.param(Click(ref=1), page("checkbox", "Agree", "input"), set(), id="checkbox"),
+    pytest.param(Click(ref=1), page("textbox", "Name", "input"), set(), id="textbox"),
+    pytest.param(Click(ref=1), page("button", "Download report"), {"submit", "download"}, id="download-button"),
+    pytest.param(Click(ref=9), page(), set(), id="no-such-ref"),
+    pytest.param(Type(ref=1, text="x"), page(), set(), id="type"),
+    pytest.param(Type(ref=1, text="x", enter=True), page(), {"submit"}, id="type-enter"),
+    pytest.param(Press(keys="Enter"), page(), {"submit"}, id="press-enter"),
+    pytest.param(Press(keys="Control+Enter"), page(), {"submit"}, id="press-chord"),
+    pytest.param(Press(keys="Control+A"), page(), set(), id="press-other"),
+    pytest.param(ClickAt(x=1, y=1), page(), {"submit", "navigation", "download"}, id="click-at-point"),
+    pytest.param(AnswerDialog(accept=True), page(), {"submit"}, id="accept-dialog"),
+    pytest.param(AnswerDialog(accept=False), page(), set(), id="dismiss-dialog"),
+    pytest.param(Goto(url="http://a.example/"), page(), {"navigation"}, id="goto"),
+    pytest.param(Back(), page(), {"navigation"}, id="back"),
+    pytest.param(Upload(ref=1, path="a"), page(), {"upload"}, id="upload"),
+    pytest.param(Scroll(direction="down"), page(), set(), id="scroll"),
+    pytest.param(Hover(ref=1), page(), set(), id="hover"),
+]
+
+
+@pytest.mark.parametrize(("action", "look", "expected"), CASES)
+def test_classes(action: Action, look: Observation, expected: set[ActionClass]) -> None:
+    assert classes_of(action, look) == expected
+
+
+def test_only_the_configured_classes_are_asked_about() -> None:
+    assert needs_approval(Click(ref=1), page(), ("upload",)) == ()
+    assert needs_approval(Click(ref=1), page(), ("submit", "upload")) == ("submit",)
+    assert needs_approval(Click(ref=1), page(), ()) == ()
+
+
+@pytest.mark.parametrize("action", [Stop(), Wait(), Find(text="x")])
+def test_all_leaves_out_what_does_not_touch_the_page(action: Action) -> None:
+    assert needs_approval(action, page(), ("all",)) == ()
+
+
+def test_all_asks_about_everything_else() -> None:
+    assert needs_approval(Hover(ref=1), page(), ("all",)) == ("all",)
