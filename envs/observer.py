@@ -18,7 +18,8 @@ from playwright.async_api import Page
 from envs.actions import ActionResult, Status
 from envs.errors import PageCrashed, PageHung
 from envs.observation import Element, ElementKey, Observation, Tab
-from envs.observing.frames import FrameWorlds, look
+from envs.observing.frames import FrameWorlds
+from envs.observing.looking import look
 from envs.observing.merge import Numbering, Part, add_elements, joined, merged_text
 from envs.observing.target import Holder, Target
 from envs.observing.world import World, WorldGone, bounded
@@ -29,6 +30,9 @@ FIND_CHARS = 4_000
 """Longest answer of `find` and `expand`, in characters."""
 LISTED = 500
 """Controls that an observation lists though its text does not show them; `find` reaches the others."""
+
+WALK_SHARE = 0.4
+"""Part of the time bound after which the walk of a huge page stops and counts the rest, rather than be cut off."""
 
 
 class Observer:
@@ -58,6 +62,9 @@ class Observer:
         total = sum(one.answer["full"] for one in _parts(part))
         if part.remotes and total > budget:
             await self._share(part, budget, deadline)
+        unexamined = sum(len(one.world.unexamined) for one in _parts(part))
+        if unexamined:
+            notes.append(f"{unexamined} elements that may be clickable were not examined yet")
         return await self._observation(part, notes, screenshot, tabs)
 
     async def _look(self, main: World, deadline: float, boxes: bool, notes: list[str]) -> Part:
@@ -76,7 +83,7 @@ class Observer:
                 answer = await look(world, args, lambda: _left(deadline))
                 self._paths[world] = path
                 if answer["left"]:
-                    answer["text"] += f"\n(and {answer['left']} more parts of the page, too large to show: use find)"
+                    answer["text"] += f"\n… {answer['left']} more parts of this page were not read (find text)"
                 return Part(world, path, answer)
             except WorldGone as gone:
                 world.leave()
@@ -119,6 +126,7 @@ class Observer:
             "nameChars": settings.name_chars,
             "maxOptions": settings.max_options,
             "boxes": boxes or settings.boxes,
+            "walkMs": settings.timeout_s * 1000 * WALK_SHARE,
         }
 
     async def _share(self, part: Part, budget: int, deadline: float) -> None:
@@ -202,6 +210,8 @@ class Observer:
         holders: list[Holder] = []
         while world in self._holders:
             world, index = self._holders[world]
+            if world.is_fresh:
+                raise WorldGone("the page around the frame was replaced")
             found = await world.call_for_object("frameHolder", index, timeout_s=self._settings.timeout_s)
             holders.append(Holder(world, found["objectId"]))
         return tuple(holders)
@@ -209,21 +219,25 @@ class Observer:
     async def find(self, text: str) -> str:
         """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS."""
         parts: list[str] = []
-        shown = of = 0
+        shown = of = left = 0
         room = FIND_CHARS
         for world, path in list(self._paths.items()):
             answer = await self._ask(world, "find", storable(text), room)
-            if answer is None or not answer["of"]:
+            if answer is None:
+                continue
+            left += answer["left"]
+            if not answer["of"]:
                 continue
             shown, of = shown + answer["count"], of + answer["of"]
             found = self._told(Part(world, path, answer))
             parts.append(found)
             room = max(0, room - len(found))
+        unread = f" ({left} parts of the page were not searched)" if left else ""
         if not of:
-            return f"no line holds {text!r}"
+            return f"no line holds {text!r}{unread}"
         head = f"{of} lines hold {text!r}" if of > 1 else f"1 line holds {text!r}"
         rest = f", the first {shown} follow; a longer text narrows it" if shown < of else ""
-        return "\n".join([f"{head}{rest}:", *parts])
+        return "\n".join([f"{head}{rest}{unread}:", *parts])
 
     async def expand(self, group: str, start: int) -> str:
         """Rows of group `g1`, `g2` … of the last observation from row *start* on, within FIND_CHARS."""
@@ -242,6 +256,8 @@ class Observer:
         return f"{group}: {answer['kind']} {start}-{end} of {answer['rows']}{more}\n{text}"
 
     async def _ask(self, world: World, name: str, *args: object) -> dict[str, Any] | None:
+        if world.is_fresh:
+            return None
         try:
             return await world.call(name, *args, timeout_s=self._settings.timeout_s)
         except WorldGone:

@@ -3,17 +3,17 @@
 let latest = null; // the look that refs refer to
 let latestLines = [];
 
-const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, ...given });
+const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, walkMs: 2000, ...given });
 
 /** Looks at the page: its text within `budget` characters, and its controls as parallel arrays. */
 function observe(settings, budget, listed) {
-  latest = new PageLook(configured(settings), MAX_NODES).run();
+  latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
-  const main = document.scrollingElement ?? rootElement(document);
+  const main = scroller(document) ?? rootElement(document);
   return JSON.stringify({
     ...laidOut(budget, listed),
     url: location.href,
-    title: clean(document.title ?? ''),
+    title: clean(titleOf(document)),
     viewport: [innerWidth, innerHeight],
     scroll: [Math.round(scrollY), Math.max(0, Math.round(main.scrollHeight - innerHeight - scrollY))],
     nodes: latest.nodes,
@@ -58,29 +58,34 @@ function columns(controls, shown) {
   };
 }
 
-/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them. */
+/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them; walks on where the look stopped. */
 function find(text, limit) {
   const wanted = clean(text).toLowerCase();
   const plain = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/\\(.)/g, '$1').toLowerCase();
-  const hits = wanted ? latestLines.filter((line) => !line.fixed && plain(line).includes(wanted)) : [];
-  return told(hits.map((line) => line.text), limit);
+  const search = () => (wanted ? latestLines.filter((line) => !line.fixed && plain(line).includes(wanted)) : []);
+  let hits = search();
+  for (const end = performance.now() + latest.settings.walkMs; latest.left && performance.now() < end; hits = search()) {
+    latest.run(MAX_NODES, end - performance.now());
+    latestLines = renderLines(latest);
+  }
+  return told(hits.map((line) => line.text), limit, latest.left);
 }
 
 /** Rows of group `id` from row `start` (1-based), at most `limit` characters of them. */
 function expand(id, start, limit) {
   const group = latest && latest.markers[id];
   if (!group) return null;
-  const texts = group.rows.slice(start - 1).map((row) => latestLines.slice(row.from, row.to).map((line) => line.text).join('\n'));
+  const texts = group.rows.slice(start - 1).map((row) => group.lines.slice(row.from, row.to).map((line) => line.text).join('\n'));
   return JSON.stringify({ ...JSON.parse(told(texts, limit)), kind: group.kind, rows: group.rows.length });
 }
 
-function told(texts, limit) {
+function told(texts, limit, left = 0) {
   let count = 0;
   let chars = 0;
   while (count < texts.length && (count === 0 || chars + texts[count].length + 1 <= limit)) chars += texts[count++].length + 1;
   const text = texts.slice(0, count).join('\n');
   const ids = new Set(idsIn(text));
-  return JSON.stringify({ text, count, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
+  return JSON.stringify({ text, count, left, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
 }
 
 /** Elements of the last look for which the observer has to ask the browser something. */

@@ -9,7 +9,8 @@ class PageLook extends Look {
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
-      if (inner.visible && this.hasPlace(element, role, inner.placed)) this.addWidget(element, tag, role, inner);
+      if (!this.hasPlace(element, role, inner.placed)) inner.text = false;
+      else if (inner.visible) this.addWidget(element, tag, role, inner);
       return !LEAVES.has(tag) && !isEditingHost(element);
     }
     if (isEditingHost(element)) {
@@ -21,11 +22,14 @@ class PageLook extends Look {
     return true;
   }
 
-  /** A box that scrolling can bring into view. An inline link may have an empty box around a visible picture. */
+  /** A box that scrolling can bring into view. A link may have an empty box around a visible picture. */
   hasPlace(element, role, placed) {
     if (!placed && element.offsetWidth && element.offsetHeight) return true;
     const box = boxOf(element);
-    if (box.width < 1 || box.height < 1) return FROM_CONTENT.has(role) && firstElement(element) !== null && box.width + box.height > 0;
+    if (box.width < 1 || box.height < 1) {
+      const child = FROM_CONTENT.has(role) ? firstElement(element) : null;
+      return child !== null && isDrawn(child);
+    }
     const view = ownerDocument(element).defaultView;
     return !view || (box.right + view.scrollX > 0 && box.bottom + view.scrollY > 0);
   }
@@ -34,6 +38,7 @@ class PageLook extends Look {
   addWidget(element, tag, role, inner) {
     const control = this.emit(element, tag, role, inner);
     inner.control = control;
+    if (role === 'combobox' && tag !== 'input' && tag !== 'select') inner.text = false; // its content is its value
     if (!FROM_CONTENT.has(role) || LEAVES.has(tag)) return;
     const unnamed = control.cut || (control.labelled && contentText(element, 60).length > 40);
     if (!unnamed) inner.text = false;
@@ -72,9 +77,11 @@ class PageLook extends Look {
     const control = this.emit(element, tag, tag === 'canvas' ? 'canvas' : 'clickable', inner);
     inner.control = control;
     this.stack.push(() => {
-      const nested = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped).length;
-      if (nested) control.name = cut(control.name, CONTAINER_NAME);
-      if (this.isNoise(control, source, nested)) {
+      const held = this.controls.slice(mark.controls + 1).filter((other) => !other.dropped);
+      const nested = held.length;
+      const name = control.name;
+      if (nested) control.name = cut(name, CONTAINER_NAME);
+      if (this.isNoise(control, source, nested) || (nested && !ownText(name, held))) {
         control.dropped = true;
       } else if (!nested && !control.cut && this.frames.length === mark.frames) {
         this.lines.length = mark.lines;
@@ -96,8 +103,9 @@ class PageLook extends Look {
     const full = nameOf(element, tag, role, this.settings.nameChars);
     const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
-      moreOptions: 0, frame: inner.frame, hash: inner.hash, dropped: false, id: -1, ordinal: 0, shown: false };
+      moreOptions: 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
     readState(control, this.settings);
+    if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');
     this.emitted.add(element);
     this.controls.push(control);
     this.parts.push({ control, at: element });
@@ -113,16 +121,17 @@ function isDrawn(element) {
   return box.width >= 1 && box.height >= 1 && getComputedStyle(element).visibility === 'visible';
 }
 
-/** Numbers controls in document order, and ranks each among those of its frame with the same role and name. */
-function numberControls(controls) {
+/** What a clickable area says beyond the controls in it; nothing means that it only delegates to them. */
+const ownText = (name, held) => held.reduce((text, control) => text.replace(control.name, ''), name).trim();
+
+/** Ranks each control among those of its frame with the same role and name, in document order. */
+function rankControls(controls) {
   const ranks = new Map();
-  let id = 0;
   for (const control of controls) {
     if (control.dropped) continue;
-    control.id = id++;
-    control.rankKey = `${control.frame}\n${control.role}\n${control.name}`;
-    control.ordinal = ranks.get(control.rankKey) ?? 0;
-    ranks.set(control.rankKey, control.ordinal + 1);
+    const key = `${control.frame}\n${control.role}\n${control.name}`;
+    control.ordinal = ranks.get(key) ?? 0;
+    ranks.set(key, control.ordinal + 1);
   }
 }
 

@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
 
 from playwright.async_api import CDPSession, Frame, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs.errors import PageHung
 from envs.observing.world import World, WorldGone, bounded
-
-POINTER_EVENTS = frozenset(
-    {"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "touchstart", "touchend", "dragstart"}
-)
-"""A node that listens to one of these is clickable even if nothing else says so."""
-LOOKS = 3
-"""A closed root may hold a closed root: so often the page is looked at again."""
-MAX_SCANNED_NODES = 30_000
-"""On larger pages the listener scan is left out: its answer would be megabytes."""
-MAX_LISTENERS = 2_000
-"""New listening nodes taken in by one look."""
 
 
 class FrameWorlds:
@@ -93,53 +80,3 @@ class FrameWorlds:
 async def _root_frame(session: CDPSession, timeout_s: float) -> str:
     tree = await bounded(session.send("Page.getFrameTree"), timeout_s, "Page.getFrameTree")
     return str(tree["frameTree"]["frame"]["id"])
-
-
-async def look(world: World, args: tuple[Any, ...], left_s: Callable[[], float]) -> dict[str, Any]:
-    """One process's answer to `observe`, repeated (at most LOOKS times) until it meets nothing hidden that is new."""
-    for _ in range(LOOKS - 1):
-        if world.is_fresh or world.is_large:
-            answer = await world.call("observe", *args, timeout_s=left_s())
-            world.is_large = answer["nodes"] > MAX_SCANNED_NODES
-            news = [] if world.is_large else await world.listening_nodes(POINTER_EVENTS, left_s())
-        else:
-            answer, news = await asyncio.gather(
-                world.call("observe", *args, timeout_s=left_s()), world.listening_nodes(POINTER_EVENTS, left_s())
-            )
-        roots = await _adopt_roots(world, left_s()) if answer["hosts"] else False
-        listeners = await _adopt_listeners(world, news[:MAX_LISTENERS], left_s()) if news else False
-        if not roots and not listeners:
-            return answer
-    return await world.call("observe", *args, timeout_s=left_s())
-
-
-async def _adopt_listeners(world: World, news: list[int], timeout_s: float) -> bool:
-    """Marks nodes as listening; true if the last look did not show one of them as a control."""
-    found = await asyncio.gather(*(world.adopt_node(one, timeout_s) for one in news))
-    objects = [one for one in found if one is not None]
-    return bool(await world.call_with_objects("adoptListeners", objects, timeout_s)) if objects else False
-
-
-async def _adopt_roots(world: World, timeout_s: float) -> bool:
-    """Asks the browser for the closed shadow roots of the hosts that the last look suspects to have one."""
-    array = await world.call_for_object("hosts", timeout_s=timeout_s)
-    listed = await world.send(
-        "Runtime.getProperties", {"objectId": array["objectId"], "ownProperties": True}, timeout_s
-    )
-    hosts = [str(one["value"]["objectId"]) for one in listed["result"] if one["name"].isdigit()]
-    found = await asyncio.gather(*(_closed_root(world, host, timeout_s) for host in hosts))
-    pairs = [one for host, root in zip(hosts, found, strict=True) if root is not None for one in (host, root)]
-    if pairs:
-        await world.call_with_objects("adoptRoots", pairs, timeout_s)
-    return bool(pairs)
-
-
-async def _closed_root(world: World, host: str, timeout_s: float) -> str | None:
-    try:
-        described = await world.send("DOM.describeNode", {"objectId": host, "depth": 0, "pierce": True}, timeout_s)
-    except WorldGone:
-        return None  # the host left the page meanwhile
-    for root in described["node"].get("shadowRoots", []):
-        if root["shadowRootType"] == "closed":
-            return await world.adopt_node(root["backendNodeId"], timeout_s)
-    return None

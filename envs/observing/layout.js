@@ -121,7 +121,7 @@ function showRun(look, lines, from, to, out) {
   const shown = first < 0 ? 'shown none' : `shown ${first + 1}-${last + 1}`;
   if (first === 0 && last === rows.length - 1) return;
   const id = look.markers.length;
-  look.markers.push({ rows, kind: lines[from].marker.kind });
+  look.markers.push({ rows, lines, kind: lines[from].marker.kind });
   const mark = `${GROUP}${id}${END}`;
   out.push(`… ${mark}: ${lines[from].marker.kind} ×${rows.length}, ${shown} (expand ${mark} or find text)`);
 }
@@ -139,13 +139,11 @@ function choose(look, lines, budget) {
   const ranked = units.slice().sort((a, b) => a.order - b.order || a.away - b.away || a.from - b.from);
   let left = budget - 80;
   for (const unit of ranked) {
-    unit.shown = unit.line.fixed || (left > 0 && unit.chars <= left);
+    unit.shown = unit.line.fixed || unit.chars <= left;
     if (unit.shown) left -= unit.chars;
-    else if (!unit.line.fixed) left -= unit.grouped ? 0 : 1; // what comes later is not preferred by being short
-    if (!unit.shown && unit.order === 2) unit.group.closed = true;
   }
   keepContiguous(units);
-  markHidden(lines, units, budget);
+  markHidden(lines, units);
 }
 
 function unitsOf(lines) {
@@ -193,7 +191,7 @@ function markHidden(lines, units) {
   }
 }
 
-const ruler = document.createRange();
+const ruler = new Range();
 /** The box of the element a line starts with, or of its text where that is a small part of a large element. */
 function placeOf(node) {
   if (nodeType(node) === 1) return boxOf(node);

@@ -208,7 +208,7 @@ function readValue(control, settings) {
     if (tag === 'input' && element.list) {
       setOptions(control, Array.prototype.map.call(element.list.options, (option) => option.label || option.value), settings);
     }
-  } else if (isEditingHost(element)) {
+  } else if (isEditingHost(element) || role === 'combobox') {
     control.value = cut(contentText(element, settings.nameChars), settings.nameChars);
   } else if (hasAttr(element, 'aria-valuetext') || hasAttr(element, 'aria-valuenow')) {
     control.value = cut(clean(attr(element, 'aria-valuetext') || attr(element, 'aria-valuenow')), settings.nameChars);

@@ -27,7 +27,7 @@ function contextOf(element, look, control) {
 
 /** Looks at the page as it is now. One match is it; of several, the one in the same line; else no guess is made. */
 function search(key, context, count) {
-  const look = new PageLook(latest ? latest.settings : configured({}), MAX_NODES).run();
+  const look = new PageLook(latest ? latest.settings : configured({})).run(2 * MAX_NODES, 2000);
   const same = look.controls.filter((control) => fits(look, control, key) && digestOf(control) === key.digest);
   if (same.length === 1) return same[0].element;
   if (!same.length) return 'stale';

@@ -8,7 +8,7 @@ const PLACED = new Set(['absolute', 'fixed']); // may lie where no scrolling rea
 const PLAIN = new Set(('inline contents ruby table-row table-cell table-row-group table-header-group table-footer-group ' +
   'table-caption').split(' ')); // displays that neither clip, nor can be placed, nor hide their content
 const OWN_HOSTS = new Set('article aside blockquote body div footer h1 h2 h3 h4 h5 h6 header main nav p section span'.split(' '));
-const MAX_NODES = 60000; // nodes visited in one look; what lies beyond is counted, and `find` goes further
+const MAX_NODES = 40000; // nodes visited in one look; what lies beyond is counted, and `find` goes further
 const MAX_HOSTS = 64; // closed-root candidates asked for in one look
 const LINE_CHARS = 400; // page text is broken into lines of about this length
 const SHAPES_SHOWN = 40; // shapes of one drawing that are listed
@@ -18,9 +18,8 @@ const isShut = (element, tag, style) => style.contentVisibility === 'hidden' ||
   (!element.clientHeight && style.overflowY !== 'visible' && tag !== 'html' && tag !== 'body' && element.namespaceURI !== SVG);
 
 class Look {
-  constructor(settings, maxNodes) {
+  constructor(settings) {
     this.settings = settings;
-    this.maxNodes = maxNodes;
     this.lines = [];
     this.parts = [];
     this.controls = [];
@@ -31,27 +30,34 @@ class Look {
     this.documents = []; // per walked document: the frame path and the iframe that holds it
     this.hosts = [];
     this.nodes = 0;
-    this.left = 0;
     this.stack = [];
+    this.pushDocument(document, '', null);
   }
 
-  run() {
-    this.pushDocument(document, '', null);
-    while (this.stack.length) {
+  /** Walks on until the page ends, `nodes` more nodes are visited or `milliseconds` have passed. */
+  run(nodes, milliseconds) {
+    const end = performance.now() + milliseconds;
+    const last = this.nodes + nodes;
+    while (this.stack.length && this.nodes < last && (this.nodes % 64 || performance.now() < end)) {
       const item = this.stack.pop();
       if (typeof item === 'function') item();
-      else if (this.nodes >= this.maxNodes) this.left++;
       else this.visit(item.node, item.context);
     }
     this.flush();
-    numberControls(this.controls);
+    rankControls(this.controls);
     return this;
+  }
+
+  /** Subtrees not walked: 0 where the whole page was. */
+  get left() {
+    return this.stack.reduce((count, item) => count + (typeof item === 'function' ? 0 : 1), 0);
   }
 
   pushDocument(page, path, holder) {
     this.documents.push({ path, holder, inner: 0 });
     const top = rootElement(page);
-    const context = { frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false, control: null, row: null,
+    const modal = modalOf(page);
+    const context = { modal, inert: modal !== null, frame: this.documents.length - 1, text: true, visible: true, pointer: false, placed: false, control: null, row: null,
       group: null, label: false, hash: fnv('') };
     if (top) this.stack.push({ node: top, context });
   }
@@ -76,7 +82,11 @@ class Look {
     const inner = { ...context, visible: style.visibility === 'visible', pointer: style.cursor === 'pointer' };
     const plain = PLAIN.has(style.display);
     if (!plain && !inner.placed) inner.placed = PLACED.has(style.position);
-    if (hasAttributes(element) && attr(element, 'aria-hidden') === 'true') inner.text = false;
+    if (hasAttributes(element)) {
+      if (attr(element, 'aria-hidden') === 'true') inner.text = false;
+      if (hasAttr(element, 'inert')) inner.inert = true;
+      else if (element === inner.modal) inner.inert = false;
+    }
     if (LANDMARKS[tag] || (role && !isControl(role, tag))) inner.hash = fnv('/' + role, context.hash);
     const block = this.openBlock(element, tag, role, style, inner);
     if (block) {
@@ -146,12 +156,13 @@ class Look {
 
   /** A host that draws something but none of its own children may hold a closed shadow root: the observer is asked. */
   considerHost(element, tag, children) {
-    if (shadowOf(element) || !(OWN_HOSTS.has(tag) || tag.includes('-')) || this.hosts.length >= MAX_HOSTS) return;
-    if (!tag.includes('-') && firstElement(element)) {
-      if (boxOf(firstElement(element)).width) return;
-    } else if (!tag.includes('-') && children.some((child) => nodeType(child) === 3 && clean(child.data))) return;
+    const custom = tag.includes('-');
+    if (this.hosts.length >= MAX_HOSTS || !(custom || OWN_HOSTS.has(tag)) || shadowOf(element)) return;
+    const child = firstElement(element);
+    const filled = child ? boxOf(child).width > 0 : children.some((one) => nodeType(one) === 3 && clean(one.data));
+    if (filled && !custom) return;
     const asked = askedHosts.get(element) ?? 0;
-    if (asked >= 3) return;
+    if (asked >= (filled ? 1 : 3)) return; // a custom element may get its root after it was first seen
     const box = boxOf(element);
     if (box.width < 1 || box.height < 1) return;
     askedHosts.set(element, asked + 1);
@@ -190,7 +201,7 @@ class Look {
     if (box.width < 2 || box.height < 2) return;
     const page = documentOf(element);
     const title = clean(attr(element, 'title') || attr(element, 'aria-label') || attr(element, 'name'));
-    const frame = { element, path, remote: !page, title, url: page ? page.URL : element.src, index: this.frames.length };
+    const frame = { element, path, remote: !page, title, url: page ? addressOf(page) : element.src, index: this.frames.length };
     this.frames.push(frame);
     this.flush();
     this.current = { frame: inner.frame, group: inner.group };

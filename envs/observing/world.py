@@ -27,6 +27,7 @@ _CALLS = (
     "resolve, facts, pointOf, showHolder, throughHolder"
 )
 _WORLD = "mira"
+_OBJECTS = "mira-objects"
 _GONE = ("Cannot find context", "context was destroyed", "uniqueContextId not found", "Cannot find object")
 _CRASH = ("crashed", "Target crashed")
 
@@ -55,7 +56,10 @@ class World:
         self.is_large = False
         """The last look met more nodes than the listener scan is worth."""
         self.listeners: set[int] = set()
-        """Backend ids of the nodes whose listeners are already known."""
+        """Backend ids of the nodes that are known to listen."""
+        self.unexamined: list[int] = []
+        """Those of them that the page program has not been told of."""
+        self._holds_objects = False
 
     @property
     def is_fresh(self) -> bool:
@@ -71,6 +75,7 @@ class World:
         )
         self._context = made["executionContextId"]
         self.listeners.clear()
+        self.unexamined.clear()
         self.is_large = False
         answer = await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s)
         self._document = str(_result(answer)["objectId"])
@@ -113,17 +118,26 @@ class World:
             "arguments": arguments,
             "executionContextId": self._context,
             "returnByValue": by_value,
+            "objectGroup": _OBJECTS,
         }
+        self._holds_objects = self._holds_objects or not by_value
         return _result(await self.send("Runtime.callFunctionOn", params, timeout_s))
 
     async def adopt_node(self, backend_id: int, timeout_s: float) -> str | None:
         """The remote object of a node in this world, None where it is gone."""
         try:
-            params = {"backendNodeId": backend_id, "executionContextId": self._context}
+            params = {"backendNodeId": backend_id, "executionContextId": self._context, "objectGroup": _OBJECTS}
+            self._holds_objects = True
             found = await self.send("DOM.resolveNode", params, timeout_s)
         except WorldGone:
             return None
         return found["object"].get("objectId")
+
+    async def release(self, timeout_s: float) -> None:
+        """Lets go of the elements held for earlier looks and actions, so that the page can free them."""
+        if self._holds_objects:
+            self._holds_objects = False
+            await self.send("Runtime.releaseObjectGroup", {"objectGroup": _OBJECTS}, timeout_s)
 
     async def listening_nodes(self, types: frozenset[str], timeout_s: float) -> list[int]:
         """Backend ids of nodes with listeners of these types that were not known before."""
