@@ -29,6 +29,7 @@ CASES = {
     "a_value_of_a_milestone_changed": (BEFORE.replace('"Username"', '"Username" = "ann"'), ONE_STEP, True),
     "a_line_of_a_milestone_vanished": (BEFORE.replace('[2] button "Submit"\n', ""), ONE_STEP, True),
     "the_action_names_a_milestone": (BEFORE, ('click [2] button "Submit" → ok',), True),
+    "much_of_the_page_changed": (BEFORE.replace("News", "Fare"), ONE_STEP, True),
     "another_view": ("# Fares\nLisbon 40\nParis 60", ONE_STEP, True),
 }
 
