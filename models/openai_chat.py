@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 NO_KEY = "none"
 """What is sent to servers that want no key; the protocol's client insists on one."""
 
+OPENAI_HOST = "api.openai.com"
+
+_WHOLE = frozenset({None, "stop", "eos", "eos_token", "stop_sequence"})
+"""Reasons after which the text is all there is. Others (`abort`, `error`) come with half an answer."""
 _SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """429s that waiting does not cure."""
 
@@ -70,12 +74,13 @@ class OpenAIChat:
         self.spec = spec or f"openai:{model}"
         self._model = model
         self._key = usable_key(api_key or NO_KEY)
-        self._dialect = dialect or Dialect.of_model(model, hosted=base_url is None)
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
         self._client = openai.AsyncOpenAI(
             api_key=self._key, base_url=base_url, max_retries=0, timeout=None, http_client=http_client()
         )
+        # Asked of the client: the address may also have come from the environment.
+        self._dialect = dialect or Dialect.of_model(model, hosted=self._client.base_url.host == OPENAI_HOST)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
@@ -153,7 +158,7 @@ class OpenAIChat:
             return failure
         tokens = choice.logprobs.content if choice.logprobs else None
         return Draft(
-            text=well_formed(choice.message.content or ""),
+            text=cut_at(well_formed(choice.message.content or ""), request.stop),
             prompt_token_ids=reply.prompt_token_ids,
             completion_token_ids=choice.token_ids,
             logprobs=None if tokens is None else tuple(token.logprob for token in tokens),
@@ -178,9 +183,16 @@ def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
         return Failure(ModelRejected, f"the model refused: {quoted(choice.message.refusal)}")
     if choice.finish_reason == "content_filter":
         return Failure(ModelRejected, "the server's content filter withheld the answer")
+    if choice.finish_reason not in _WHOLE:
+        return Failure(ModelTruncated, f"the answer broke off (finish_reason {choice.finish_reason!r})", retry=True)
     if not (choice.message.content or "").strip():
         return Failure(ModelInvalidAnswer, f"the answer is empty (finish_reason {choice.finish_reason!r})")
     return None
+
+
+def cut_at(text: str, stops: tuple[str, ...]) -> str:
+    """*text* before the first of *stops*, for servers that were not told them."""
+    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
 
 
 def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:

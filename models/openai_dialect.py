@@ -12,6 +12,8 @@ as well, so it gets room on top of `ChatRequest.max_tokens`:
 | above           | `high`                                              | twice the budget, at least 32,768 |
 
 The budget is a wish there: OpenAI's models have no exact one. The room is what bounds them.
+
+On vLLM, models that can switch thinking on and off (Qwen3) are told by `chat_template_kwargs`, and the budget is room.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ DEFAULT_ROOM = 16_384
 
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
 """How servers say that they do not know a parameter, or that this model takes no value but the default."""
-_OPTIONAL = ("temperature", "reasoning_effort", "seed", "logprobs", "return_token_ids")
-"""Parameters that are left out once a server has refused them; the answer is then less controlled, but whole."""
+_OPTIONAL = ("temperature", "reasoning_effort", "seed", "stop", "logprobs", "return_token_ids", "chat_template_kwargs")
+"""Parameters that are left out once a server has refused them; the answer is then less controlled, but whole.
+`stop` is applied to the answer in any case."""
+_NO_STOP = frozenset({"stop"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,9 @@ class Dialect:
     def of_model(cls, model: str, *, hosted: bool) -> Dialect:
         """*hosted*: the server is OpenAI's own, not one given by a base URL."""
         limit = "max_completion_tokens" if hosted else "max_tokens"
-        return cls(model, limit, reasoning=_REASONING.match(model) is not None, priced=hosted)
+        reasoning = _REASONING.match(model) is not None
+        dropped: frozenset[str] = _NO_STOP if reasoning and hosted else frozenset()
+        return cls(model, limit, reasoning=reasoning, priced=hosted, dropped=dropped)
 
     @classmethod
     def of_vllm(cls, model: str) -> Dialect:
@@ -103,13 +109,15 @@ class Dialect:
             body["logprobs"] = True
         if self.token_ids:
             body["return_token_ids"] = True
+            if request.thinking_tokens is not None and not self.reasoning:
+                body["chat_template_kwargs"] = {"enable_thinking": request.thinking_tokens > 0}
         return {name: value for name, value in body.items() if name not in self.dropped}
 
     def without(self, parameter: str | None, message: str) -> Dialect | None:
         """The dialect after the server refused *parameter*; None where there is no other way to ask.
 
-        Servers that do not fill `error.param` name it in the message. `stop` and `messages` have no substitute, and
-        a parameter whose *value* is wrong (a limit too large) is the caller's mistake, not the server's dialect.
+        Servers that do not fill `error.param` name it in the message. A parameter whose *value* is wrong (a limit
+        too large) is the caller's mistake, not the server's dialect.
         """
         if not self.schema_in_prompt and _names(parameter, message, "response_format", "json_schema"):
             return replace(self, schema_in_prompt=True)
@@ -135,7 +143,8 @@ class Dialect:
 
     def _limits(self, request: ChatRequest) -> dict[str, Any]:
         if not self.reasoning:
-            return {self.limit: request.max_tokens}
+            room = (request.thinking_tokens or 0) if self.token_ids else 0
+            return {self.limit: request.max_tokens + room}
         effort = effort_for(self.model, request.thinking_tokens)
         limits: dict[str, Any] = {self.limit: request.max_tokens + effort.room}
         if effort.word is not None:

@@ -21,6 +21,7 @@ from typing import assert_never
 from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.embedded import embedded_dir
 from models.transport import RetryPolicy
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -259,6 +260,9 @@ def _local_status(spec: str, detail: str, examples: tuple[str, ...]) -> ModelSta
         return ModelStatus(
             spec, usable=False, detail=f"package missing: pip install {' '.join(missing)}", examples=examples
         )
+    if spec == "embedded" and not (embedded_dir() / "config.json").is_file():
+        detail = f"no checkpoint in {str(embedded_dir())!r}: make it with python -m training.embedded"
+        return ModelStatus(spec, usable=False, detail=detail, examples=examples)
     return ModelStatus(spec, usable=True, detail=detail, examples=examples)
 
 

@@ -29,7 +29,8 @@ class Reply:
     """A whole answer of the protocol that was asked."""
 
     text: str = "ok"
-    finish: Literal["stop", "length", "content_filter"] = "stop"
+    finish: Literal["stop", "length", "content_filter", "abort"] = "stop"
+    """`abort`: the server gave up half way."""
     refusal: str | None = None
     """OpenAI's `refusal`; a blocked prompt in Gemini's protocol."""
     tokens_in: int = 100
@@ -225,7 +226,7 @@ def _openai_body(reply: Reply) -> dict[str, Any]:
 def _gemini_body(reply: Reply) -> dict[str, Any]:
     if reply.refusal is not None:
         return {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": reply.tokens_in}}
-    finish = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}[reply.finish]
+    finish = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "abort": "OTHER"}[reply.finish]
     parts: list[dict[str, Any]] = [{"text": reply.text}]
     if reply.tokens_thinking:
         parts.insert(0, {"text": "let me think", "thought": True})

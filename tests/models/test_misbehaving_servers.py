@@ -115,6 +115,7 @@ CASES = [
     Case("length", (Reply('{"item": "la', finish="length"),), 1, ModelTruncated, "max_tokens", Shopping),
     Case("refusal", (Reply("", refusal="I will not"),), 1, ModelRejected),
     Case("content-filter", (Reply("", finish="content_filter"),), 1, ModelRejected),
+    Case("aborted-then-ok", (Reply("half an ans", finish="abort"), Reply("ok")), 2),
     Case("empty", (Reply(""),), 1, ModelInvalidAnswer, "empty"),
     Case("401", (Status(401, f"wrong key {KEY}"),), 1, ModelRejected, "check the API key"),
     Case("404", (Status(404, "no such model"),), 1, ModelRejected, "no such model"),

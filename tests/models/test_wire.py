@@ -159,6 +159,39 @@ async def test_gemini_sampling_and_schema() -> None:
     assert generation["responseJsonSchema"]["required"] == ["success", "reason"]
 
 
+def test_openais_own_api_is_spoken_to_in_its_own_way() -> None:
+    asked = request(stop=("END",), max_tokens=10, thinking_tokens=0)
+    own = Dialect.of_model("gpt-4o", hosted=True).parameters(asked)
+    assert own == {"max_completion_tokens": 10, "temperature": 0.0, "stop": ["END"]}
+    thinking = Dialect.of_model("gpt-5", hosted=True).parameters(asked)
+    assert thinking == {"max_completion_tokens": 10 + 1024, "reasoning_effort": "minimal"}
+
+
+async def test_the_address_decides_whose_api_it_is() -> None:
+    for url, name in [(None, "max_completion_tokens"), ("http://127.0.0.1:1/v1", "max_tokens")]:
+        chat = OpenAIChat("gpt-4o", api_key="sk-test", base_url=url)
+        assert chat._dialect.limit == name
+        await chat.aclose()
+
+
+async def test_stop_holds_also_where_the_server_does_not_know_it() -> None:
+    def act(received: Received) -> Act:
+        return Status(400, "Unsupported", param="stop") if "stop" in received.body else Reply("click END more END")
+
+    async with misbehaving_server(act) as server:
+        chat = client("openai", server)
+        assert (await chat.complete(request(stop=("END", "never")))).text == "click "
+        await chat.aclose()
+
+
+@pytest.mark.parametrize(("tokens", "thinks", "limit"), [(None, None, 100), (0, False, 100), (1024, True, 1124)])
+async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, limit: int) -> None:
+    asked = request(thinking_tokens=tokens, max_tokens=100)
+    body = await sent("openai", asked, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
+    assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
+    assert body["max_tokens"] == limit
+
+
 @both
 async def test_key_and_path(protocol: Protocol) -> None:
     async with misbehaving_server([Reply()]) as server:
