@@ -61,6 +61,9 @@ class LocalModel:
         """Prompts that were too long for the context, so far."""
         self._generator = generator
         self._context = context
+        declared = getattr(generator.model.generation_config, "max_new_tokens", None)
+        self._longest_answer: int = declared or context
+        """What the checkpoint itself declares: a small policy that runs on is stopped early."""
         self._special = tuple(token for token in generator.tokenizer.all_special_tokens if token)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
         self._queue: list[_Waiting] = []
@@ -96,11 +99,9 @@ class LocalModel:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
-        """The prompt as token ids, cut in the middle where prompt and answer would not fit the context."""
+        """The prompt as token ids; one that leaves the answer too little of the context loses its middle."""
         ids = self._encode(messages)
-        room = self._context - max_tokens
-        if room < 32:
-            raise ModelRejected(f"{self.spec}: max_tokens {max_tokens} leaves no room in a context of {self._context}")
+        room = self._context - min(max_tokens, self._context // 4)
         if len(ids) <= room:
             return ids
         self.prompts_cut += 1
@@ -131,9 +132,10 @@ class LocalModel:
 
         call.attempts += 1
         asked = _with_schema(request)
+        prompt = self.prompt_tokens(asked, request.max_tokens)
         job = Job(
-            prompt=self.prompt_tokens(asked, request.max_tokens),
-            max_tokens=request.max_tokens,
+            prompt=prompt,
+            max_tokens=min(request.max_tokens, self._longest_answer, self._context - len(prompt)),
             temperature=request.temperature,
             seed=request.seed,
             stop=request.stop,
@@ -144,7 +146,7 @@ class LocalModel:
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "length":
-            raise ModelTruncated(f"{self.spec}: the answer was cut at {request.max_tokens} tokens")
+            raise ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
 
     async def _answered(self, job: Job) -> Row:
