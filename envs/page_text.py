@@ -1,11 +1,19 @@
-"""An observation as one text: address, title, tabs, dialog and note, then what the page shows. All of it is data."""
+"""What was seen and done, as text: an observation with its address, title, tabs, dialog and note, and a log of actions.
+
+All of it is data: whoever puts it into a prompt fences it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from envs.observation import Observation
 
 LINE_CHARS = 300
 """Longest line of the head; a cut is marked with `…`."""
+LOG_LINES = 30
+"""Latest actions shown; older ones are counted."""
+LOG_LINE_CHARS = 600
 
 
 def page_text(observation: Observation) -> str:
@@ -18,6 +26,15 @@ def page_text(observation: Observation) -> str:
     if observation.note:
         lines.append(f"Note: {one_line(observation.note)}")
     return "\n".join([*lines, "", observation.text])
+
+
+def log_text(history: Sequence[str]) -> str:
+    """The latest actions, one line each, oldest first, and how many came before them."""
+    if not history:
+        return "(no action yet)"
+    shown = [one_line(line, LOG_LINE_CHARS) for line in history[-LOG_LINES:]]
+    left_out = len(history) - len(shown)
+    return "\n".join([f"({left_out} earlier)"] * bool(left_out) + shown)
 
 
 def one_line(text: str, limit: int = LINE_CHARS) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from pydantic import Field, field_validator
@@ -11,7 +13,7 @@ from envs.record import Record, storable
 from envs.trace import Flip
 from judges.base import Progress, Rated
 from judges.evidence import Rejection, Witness, normalised
-from judges.rater_prompt import Reflection, key, reflection_schema, render
+from judges.rater_prompt import Opinion, Reflection, key, reflection_schema, render
 from judges.ratings import Source, make_rating
 from judges.relevance import may_have_progressed
 from models.asking import ask
@@ -36,32 +38,44 @@ class RaterSettings(Record):
         return validate_budget(budget)
 
 
-class Weighed(NamedTuple):
-    """A reflection after its quotes were looked up. Indices are 0-based."""
+class Finding(NamedTuple):
+    """What is known of one milestone after its quote was looked up."""
 
-    flips: dict[int, Flip]
-    rejected: dict[int, Rejection]
+    place: int
+    """0-based, in the plan."""
+    flip: Flip | None = None
+    """Achieved, with evidence."""
+    rejected: Rejection | None = None
     """Claimed without evidence, and why it is none."""
-    unsure: tuple[int, ...]
-    """What deserves a closer look: unsure by its own word, or rejected."""
+    unsure: bool = False
+    """It deserves a closer look: unsure by its own word, or rejected."""
 
 
-def weigh(progress: Progress, asked: Sequence[int], reflection: Reflection) -> Weighed:
+class Answered(NamedTuple):
+    """One call of a rating."""
+
+    reflection: Reflection
+    findings: tuple[Finding, ...]
+    reply: ChatReply
+
+    @property
+    def unsure(self) -> tuple[int, ...]:
+        return tuple(finding.place for finding in self.findings if finding.unsure)
+
+
+def weigh(progress: Progress, asked: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
     """Lets a yes pass only with a quote that stands in the page or the log. Pure; asks nobody."""
     witness = Witness(progress)
-    flips: dict[int, Flip] = {}
-    rejected: dict[int, Rejection] = {}
-    for index in asked:
-        opinion = reflection.opinion(index)
-        if opinion.answer != "yes":
-            continue
-        if (why := witness.rejects(opinion.quote)) is not None:
-            rejected[index] = why
-        else:
-            milestone, evidence = progress.milestones[index].id, storable(normalised(opinion.quote))
-            flips[index] = Flip(milestone=milestone, achieved=True, evidence=evidence)
-    unsure = tuple(i for i in asked if i in rejected or reflection.opinion(i).answer == "unsure")
-    return Weighed(flips, rejected, unsure)
+    return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in asked)
+
+
+def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion) -> Finding:
+    if opinion.answer != "yes":
+        return Finding(index, unsure=opinion.answer == "unsure")
+    if (why := witness.rejects(opinion.quote)) is not None:
+        return Finding(index, rejected=why, unsure=True)
+    evidence = storable(normalised(opinion.quote))
+    return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
 
 
 class ModelRater:
@@ -96,9 +110,10 @@ class ModelRater:
             reason = "nothing that bears on an open milestone has changed"
             return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
         quick = await self._ask(progress, asked, thinking_tokens("auto", ambiguous=False))
-        if not quick.weighed.unsure:
+        if not quick.unsure:
             return rated(progress, (quick,), source="cheap")
-        thought = await self._ask(progress, quick.weighed.unsure, thinking_tokens("auto", ambiguous=True))
+        known = replace(progress, z=rated(progress, (quick,), source="cheap").rating.z)
+        thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
         return rated(progress, (quick, thought), source="model")
 
     async def _ask(self, progress: Progress, asked: tuple[int, ...], thinking: int) -> Answered:
@@ -109,31 +124,24 @@ class ModelRater:
             deadline_s=self.settings.deadline_s,
         )
         result = await ask(self._model, request, reflection_schema(asked))
-        weighed = weigh(progress, asked, result.answer)
-        self.rejected += len(weighed.rejected)
-        return Answered(result.answer, weighed, result.reply)
-
-
-class Answered(NamedTuple):
-    """One call of a rating."""
-
-    reflection: Reflection
-    weighed: Weighed
-    reply: ChatReply
+        findings = weigh(progress, asked, result.answer)
+        self.rejected += sum(finding.rejected is not None for finding in findings)
+        return Answered(result.answer, findings, result.reply)
 
 
 def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> Rated:
     """The rating that *calls* (at least one) add up to: the flips of all, the other answers from the last."""
-    flips = {index: flip for call in calls for index, flip in call.weighed.flips.items()}
-    last = calls[-1]
+    flips = [(finding.place, finding.flip) for call in calls for finding in call.findings if finding.flip is not None]
+    achieved = {index for index, _ in flips}
     places = range(len(progress.milestones))
+    chosen = next((index for index in places if key(index) == calls[-1].reflection.next_milestone), None)
     rating = make_rating(
         progress.z,
-        tuple(index in flips for index in places),
-        tuple(flips[index] for index in sorted(flips)),
-        reason=_reason(last),
+        tuple(index in achieved for index in places),
+        tuple(flip for _, flip in sorted(flips, key=itemgetter(0))),
+        reason=_reason(calls[-1]),
         source=source,
-        preferred_next={key(index): index for index in places}.get(last.reflection.next_milestone),
+        preferred_next=chosen,
     )
     return Rated(rating, tuple(call.reply for call in calls))
 
@@ -141,5 +149,5 @@ def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> R
 def _reason(call: Answered) -> str:
     """What the model said, and which of its claims were refused."""
     said = normalised(storable(call.reflection.reason))
-    refused = "; ".join(f"{key(index)}: {why}" for index, why in call.weighed.rejected.items())
+    refused = "; ".join(f"{key(f.place)}: {f.rejected}" for f in call.findings if f.rejected is not None)
     return f"{said} [refused: {refused}]".strip() if refused else said

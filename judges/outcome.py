@@ -7,14 +7,12 @@ from typing import Final
 
 from pydantic import Field, field_validator
 
-from envs.page_text import one_line, page_text
+from envs.page_text import log_text, one_line, page_text
 from envs.record import Record, storable
 from judges.base import Ending, Verdict
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.fence import FENCE_RULE, escape, fence
 from models.thinking import thinking_tokens, validate_budget
-
-HISTORY_CHARS: Final = 600
 
 SYSTEM: Final = f"""\
 You are an expert who judges whether an agent that works in a web browser has done what a person asked for. You are \
@@ -80,11 +78,10 @@ def parse_verdict(text: str) -> tuple[bool, str]:
 
 def render(ending: Ending) -> tuple[Message, ...]:
     """The judge's messages; rules first, the page last."""
-    history = "\n".join(one_line(line, HISTORY_CHARS) for line in ending.history) or "(no action)"
     answer = "(the agent gave no answer)" if ending.answer is None else ending.answer
     parts = [
         f"The person's intent:\n{escape(ending.instruction)}",
-        f"The log of the agent's actions:\n{fence('log', history)}",
+        f"The log of the agent's actions:\n{fence('log', log_text(ending.history))}",
         f"The agent's answer:\n{fence('answer', answer)}",
         f"The last page:\n{fence('page', page_text(ending.observation))}",
     ]

@@ -8,13 +8,10 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from envs.page_text import one_line, page_text
+from envs.page_text import log_text, one_line, page_text
 from judges.base import Progress
 from models.base import Image, Message
 from models.fence import FENCE_RULE, escape, fence
-
-HISTORY_LINES: Final = 30
-HISTORY_CHARS: Final = 600
 
 SYSTEM: Final = f"""\
 You check the progress of an agent that does a task in a web browser. You are given the task, the plan with its \
@@ -83,14 +80,15 @@ def reflection_schema(asked: tuple[int, ...]) -> type[Reflection]:
 
 
 def render(progress: Progress, asked: Sequence[int]) -> tuple[Message, ...]:
-    """The question about the milestones *asked* (0-based). Rules first, then what changes least."""
+    """The question about the milestones *asked*, which are open (0-based). Rules first, then what changes least."""
     observation = progress.observation
+    current = next(index for index, achieved in enumerate(progress.z) if not achieved)
     parts = [
         f"Task: {escape(progress.instruction)}",
         _plan(progress, asked),
-        fence("log", _history(progress.history)),
+        fence("log", log_text(progress.history)),
         fence("page", page_text(observation)),
-        f"Milestones to judge: {', '.join(map(key, asked))}. The current milestone is {key(asked[0])}.",
+        f"Milestones to judge: {', '.join(map(key, asked))}. The current milestone is {key(current)}.",
     ]
     images = () if observation.screenshot is None else (Image(observation.screenshot),)
     return Message("system", SYSTEM), Message("user", "\n\n".join(parts), images)
@@ -102,11 +100,3 @@ def _plan(progress: Progress, asked: Sequence[int]) -> str:
         mark = "achieved" if progress.z[index] else "open" if index in asked else "open, not asked about now"
         lines.append(f"{key(index)} ({mark}): {escape(one_line(milestone.text))}")
     return "\n".join(lines)
-
-
-def _history(history: Sequence[str]) -> str:
-    if not history:
-        return "(no action yet)"
-    shown = [one_line(line, HISTORY_CHARS) for line in history[-HISTORY_LINES:]]
-    left_out = len(history) - len(shown)
-    return "\n".join([f"({left_out} earlier)"] * bool(left_out) + shown)

@@ -12,18 +12,13 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from envs.page_text import one_line, page_text
+from envs.page_text import LOG_LINE_CHARS, log_text, one_line, page_text
 from envs.tasks import Milestone
 from envs.trace import Cause
 from models.base import Image, Message
 from models.fence import FENCE_RULE, escape, fence
 from planners.base import Situation
 from planners.examples import Example
-
-HISTORY_LINES: Final = 30
-"""Latest actions shown; older ones are counted."""
-HISTORY_CHARS: Final = 600
-"""Longest line of the history shown."""
 
 SYSTEM: Final = f"""\
 You plan for an agent that does tasks in a web browser by clicking, typing and navigating. You are given a task and a \
@@ -102,19 +97,13 @@ def _ask(situation: Situation, count: int) -> str:
         return f"{wanted}."
     lines = ["The agent has worked on this task already, and its plan must be changed."]
     if situation.history:
-        lines.append(fence("actions so far", _history(situation.history)))
+        lines.append(fence("actions so far", log_text(situation.history)))
     lines.append(f"Cause: {CAUSE_TEXT[situation.cause]}")
     if situation.detail:
-        lines.append(fence("what happened", one_line(situation.detail, HISTORY_CHARS)))
+        lines.append(fence("what happened", one_line(situation.detail, LOG_LINE_CHARS)))
     lines += _listed(_ANCHORS_LOST if situation.cause == "milestone_lost" else _ANCHORS, situation.anchors)
     lines += _listed("The rest of the old plan, not achieved; replace it:", situation.open)
     return "\n".join([*lines, f"Plan only what is left to do from the page as it is now. {wanted}."])
-
-
-def _history(history: Sequence[str]) -> str:
-    shown = [one_line(line, HISTORY_CHARS) for line in history[-HISTORY_LINES:]]
-    left_out = len(history) - len(shown)
-    return "\n".join([f"({left_out} earlier)"] * bool(left_out) + shown)
 
 
 def _listed(title: str, milestones: Sequence[Milestone]) -> list[str]:

@@ -164,8 +164,16 @@ async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
     made, model = rater(quick, reflection("m3", m2=("yes", "(filled)")), budget="auto")
     rated = await made.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0, AMBIGUOUS_TOKENS]
-    assert "Milestones to judge: m2." in prompt(model, 1)
+    assert "m1 (achieved)" in prompt(model, 1)
+    assert "Milestones to judge: m2. The current milestone is m2." in prompt(model, 1)
     assert rated.rating.z == (True, True, False) and rated.rating.source == "model" and len(rated.replies) == 2
+
+
+async def test_the_closer_look_knows_the_current_milestone_although_it_is_not_asked_about(progress: Make):
+    quick = reflection(m1="no", m2="unsure", m3="no")
+    made, model = rater(quick, reflection("m1", m2="no"), budget="auto")
+    await made.rate(progress(PAGE))
+    assert "Milestones to judge: m2. The current milestone is m1." in prompt(model, 1)
 
 
 async def test_auto_looks_again_at_a_claim_without_evidence(progress: Make):
