@@ -1,0 +1,99 @@
+"""Demonstrations on real pages, as the prompts and answers that the policy will see: made once, kept as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from agent.prompts import PolicyView, compact_text, history_line
+from envs.chromium import Chromium
+from envs.languages import PROGRAM
+from envs.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
+from envs.miniwob.suite import MiniwobSuite
+from envs.tasks import TaskRef
+from training.embedded.synthetic import Example
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One demonstrated step."""
+
+    task: str
+    seed: int
+    step: int
+    prompt: str
+    """With the `Next:` line where the task ships milestones."""
+    answer: str
+
+
+async def record(
+    names: Sequence[str], seeds: Sequence[int], path: Path, *, pages: int = 2, recoveries: float = 0.0
+) -> dict[str, tuple[int, int]]:
+    """Plays every task on every training seed and appends the solved ones' steps; returns (solved, played) by task.
+
+    Episodes that were not solved are left out and counted. Seeds are numbered from `FIRST_TRAINING_SEED`.
+    """
+    tasks = [TaskRef(suite="miniwob", name=n, seed=FIRST_TRAINING_SEED + s) for s in seeds for n in names]
+    counts = {name: (0, 0) for name in names}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        async for demonstration in _played(tasks, pages, recoveries):
+            name = demonstration.task.name
+            solved, played = counts[name]
+            counts[name] = (solved + demonstration.solved, played + 1)
+            for row in rows_of(demonstration) if demonstration.solved else ():
+                file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+            file.flush()
+    return counts
+
+
+async def _played(tasks: Sequence[TaskRef], pages: int, recoveries: float) -> AsyncIterator[Demonstration]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mira-demos-")))
+        chromium = await stack.enter_async_context(Chromium())
+        suite = await stack.enter_async_context(MiniwobSuite(chromium, folder))
+        environments = [await suite.environment() for _ in range(pages)]
+        for environment in environments:
+            stack.push_async_callback(environment.close)
+        async for demonstration in demonstrate(environments, tasks, recoveries=recoveries):
+            yield demonstration
+
+
+def rows_of(demonstration: Demonstration) -> list[Recorded]:
+    """The steps as the agent would have prompted for them, one row each."""
+    rows: list[Recorded] = []
+    for number, step in enumerate(demonstration.steps, 1):
+        history = [history_line(p.action, p.target, r) for p, r in zip(step.past, step.results, strict=True)]
+        open_ones = [i for i, check in enumerate(step.checks) if not check.achieved]
+        view = PolicyView(
+            instruction=demonstration.start.instruction,
+            observation=step.observation,
+            language=PROGRAM,
+            milestones=demonstration.start.milestones,
+            next_milestone=open_ones[0] if open_ones else None,
+            history=tuple(history),
+        )
+        task = demonstration.task
+        rows.append(Recorded(task.name, task.seed, number, compact_text(view), PROGRAM.show(step.action)))
+    return rows
+
+
+def load(path: Path) -> list[Recorded]:
+    return [Recorded(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def as_example(row: Recorded) -> Example:
+    return Example(row.task, row.prompt, row.answer)
+
+
+_NEXT_LINE = re.compile(r"\nNext: [^\n]*")
+
+
+def without_milestone(prompt: str) -> str:
+    """The prompt as it is under planner `none`."""
+    return _NEXT_LINE.sub("", prompt, count=1)

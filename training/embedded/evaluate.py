@@ -1,0 +1,143 @@
+"""Success of a policy on MiniWoB++ by task, through the whole agent in real Chromium, with 95 % intervals.
+
+    python -m training.embedded.evaluate --tasks named --seeds 0-24 --planner none
+
+Nothing here is special to the embedded model: `--policy local:DIR` measures a checkpoint in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import math
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from agent.config import Limits, RunConfig
+from agent.results import EpisodeResult
+from agent.runner import run_suite
+from envs.tasks import TaskSelection
+from training.embedded.tasks import NAMED_TASKS
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Episodes of one task, or of all."""
+
+    name: str
+    solved: int
+    played: int
+    """Broken episodes (the world or a model failed) are not counted as played."""
+    broken: int
+    seconds: float
+    """Wall seconds an episode."""
+    steps: float
+    """Steps an episode."""
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.solved, self.played)
+
+
+def wilson(solved: int, played: int, z: float = 1.959964) -> Interval:
+    """The Wilson score interval of a proportion at 95 %; (0, 1) where nothing was played."""
+    if played == 0:
+        return Interval(0.0, 1.0)
+    share, square = solved / played, z * z
+    middle = (share + square / (2 * played)) / (1 + square / played)
+    half = z * math.sqrt(share * (1 - share) / played + square / (4 * played * played)) / (1 + square / played)
+    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+
+
+def score(name: str, episodes: Sequence[EpisodeResult]) -> Score:
+    known = [episode for episode in episodes if episode.outcome in ("success", "failure")]
+    return Score(
+        name=name,
+        solved=sum(episode.outcome == "success" for episode in known),
+        played=len(known),
+        broken=len(episodes) - len(known),
+        seconds=sum(e.totals.seconds for e in known) / max(1, len(known)),
+        steps=sum(e.totals.steps for e in known) / max(1, len(known)),
+    )
+
+
+async def evaluate(
+    names: Sequence[str], seeds: Sequence[int], *, policy: str, planner: str, workers: int, out: Path
+) -> list[Score]:
+    """Scores by task in the order of *names*, the total last. The run's traces lie below *out*."""
+    config = RunConfig(
+        policy=policy,
+        planner=planner,
+        judge="state" if planner != "none" else "none",
+        prompt_style="compact",
+        workers=workers,
+        limits=Limits(max_steps=15, max_seconds=120, max_parse_errors=2),
+    )
+    selection = TaskSelection("miniwob", tuple(names), tuple(seeds))
+    result = await run_suite(config, selection, out)
+    by_task = [score(name, [e for e in result.episodes if e.task.name == name]) for name in names]
+    return [*by_task, score("all", result.episodes)]
+
+
+def table(scores: Sequence[Score]) -> str:
+    """A Markdown table, one row a task."""
+    lines = ["| task | solved | 95 % interval | steps | seconds |", "|---|---|---|---|---|"]
+    for row in scores:
+        low, high = row.interval
+        broken = f" ({row.broken} broken)" if row.broken else ""
+        solved = f"{row.solved}/{row.played}{broken}"
+        lines.append(f"| {row.name} | {solved} | {low:.0%}-{high:.0%} | {row.steps:.1f} | {row.seconds:.1f} |")
+    return "\n".join(lines)
+
+
+def seeds_of(text: str) -> list[int]:
+    """`0-4,7` → [0, 1, 2, 3, 4, 7]."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        seeds += range(int(first), int(last or first) + 1)
+    return seeds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", default="named", help="`named` (the 30 of training.embedded.tasks) or a,b,c")
+    parser.add_argument("--seeds", default="0-24", help="evaluation seeds, e.g. 0-24")
+    parser.add_argument("--policy", default="embedded", help="any model spec")
+    parser.add_argument("--planner", default="reference", help="`reference` or `none`")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=None, help="keep the run's traces here")
+    parser.add_argument("--json", type=Path, default=None, help="write the scores here, too")
+    args = parser.parse_args()
+    names = NAMED_TASKS if args.tasks == "named" else tuple(args.tasks.split(","))
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mira-evaluate-") as scratch:
+        scores = asyncio.run(
+            evaluate(
+                names,
+                seeds_of(args.seeds),
+                policy=args.policy,
+                planner=args.planner,
+                workers=args.workers,
+                out=args.out or Path(scratch),
+            )
+        )
+    print(table(scores))  # noqa: T201 - the result
+    print(f"\n{time.monotonic() - begun:.0f} s, planner {args.planner}, seeds {args.seeds}")  # noqa: T201
+    if args.json is not None:
+        rows = [{"task": s.name, "solved": s.solved, "played": s.played, "broken": s.broken} for s in scores]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The tasks of the embedded model: the 30 it is measured on, by name, and the seeds that are never trained on."""
+
+from __future__ import annotations
+
+NAMED_TASKS: tuple[str, ...] = (
+    "choose-list",
+    "click-button",
+    "click-button-sequence",
+    "click-checkboxes",
+    "click-checkboxes-transfer",
+    "click-collapsible",
+    "click-collapsible-nodelay",
+    "click-collapsible-2",
+    "click-collapsible-2-nodelay",
+    "click-dialog",
+    "click-dialog-2",
+    "click-link",
+    "click-option",
+    "click-scroll-list",
+    "click-tab",
+    "click-tab-2",
+    "click-tab-2-easy",
+    "click-tab-2-medium",
+    "click-test",
+    "click-test-2",
+    "click-test-transfer",
+    "enter-password",
+    "enter-text",
+    "enter-text-dynamic",
+    "focus-text",
+    "focus-text-2",
+    "form-sequence-2",
+    "login-user",
+    "login-user-popup",
+    "read-table",
+)
+"""Reading, copying and choosing; what needs arithmetic, drawing or a long search is left to larger models."""
+
+EVALUATION_SEEDS = range(25)
+"""Of the seeds 0 … 9999, on which nothing is ever trained."""
