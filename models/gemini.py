@@ -1,17 +1,20 @@
 """Google Gemini through `google-genai`.
 
-Thinking budgets are sent as they are (`ThinkingConfig.thinking_budget`), clamped to what the model takes:
+Thinking budgets are sent as they are (`ThinkingConfig.thinking_budget`), clamped to what the model takes; from Gemini 3
+on there are levels instead, and a budget becomes the level that is meant for it:
 
 | model                  | range, tokens          | 0 means                          |
 |------------------------|------------------------|----------------------------------|
 | gemini-2.5-pro         | 128 … 32,768           | 128: it cannot stop thinking     |
 | gemini-2.5-flash       | 0 … 24,576             | no thinking                      |
 | gemini-2.5-flash-lite  | 512 … 24,576, or 0     | no thinking                      |
-| gemini-3 and later     | 128 … 32,768           | 128                              |
+| gemini-3 and later     | level `low` to 1,024, `medium` to 8,192, above `high`; 0 is `minimal` |
+| the same, Pro          | level `low` to 8,192, above `high`: it knows no others    ||
 | before gemini-2.5      | never sent             | (they do not think)              |
 
-The server counts thinking against `max_output_tokens`, so the budget is added to `ChatRequest.max_tokens`.
-Log-probabilities and token ids are not served. Vertex AI is not used, whatever the environment says.
+The server counts thinking against `max_output_tokens`, so the budget, or room for the level, is added to
+`ChatRequest.max_tokens`. Log-probabilities and token ids are not served. Vertex AI is not used, whatever the
+environment says.
 """
 
 from __future__ import annotations
@@ -173,13 +176,31 @@ class GeminiChat:
 
 def thinking_budget(model: str, thinking_tokens: int | None) -> int | None:
     """The table above; None where no budget is sent."""
-    if thinking_tokens is None or not thinks(model):
+    if thinking_tokens is None or not thinks(model) or has_levels(model):
         return None
     if "flash-lite" in model:
         return 0 if thinking_tokens <= 0 else min(max(thinking_tokens, 512), 24_576)
     if "2.5-flash" in model:
         return min(max(thinking_tokens, 0), 24_576)
     return min(max(thinking_tokens, 128), 32_768)
+
+
+def thinking_level(model: str, thinking_tokens: int | None) -> types.ThinkingLevel | None:
+    """The table above; None where no level is sent."""
+    if thinking_tokens is None or not has_levels(model):
+        return None
+    if thinking_tokens > 8_192:
+        return types.ThinkingLevel.HIGH
+    if "pro" in model:
+        return types.ThinkingLevel.LOW
+    if thinking_tokens > 1_024:
+        return types.ThinkingLevel.MEDIUM
+    return types.ThinkingLevel.LOW if thinking_tokens > 0 else types.ThinkingLevel.MINIMAL
+
+
+def has_levels(model: str) -> bool:
+    """Gemini 3 and later."""
+    return re.search(r"gemini-(?:[3-9]|\d\d)", model) is not None
 
 
 def thinks(model: str) -> bool:
@@ -191,14 +212,18 @@ def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig
     """Everything of a request but its turns."""
     system = "\n\n".join(well_formed(message.text) for message in request.messages if message.role == "system")
     budget = thinking_budget(model, request.thinking_tokens)
-    room = (DEFAULT_ROOM if budget is None else budget) if thinks(model) else 0
+    level = thinking_level(model, request.thinking_tokens)
+    thinking = None
+    if budget is not None or level is not None:
+        thinking = types.ThinkingConfig(thinking_budget=budget, thinking_level=level)
+    room = (max(DEFAULT_ROOM, request.thinking_tokens or 0) if budget is None else budget) if thinks(model) else 0
     config = types.GenerateContentConfig(
         system_instruction=system or None,
         temperature=request.temperature,
         seed=request.seed,
         stop_sequences=list(request.stop) or None,
         max_output_tokens=request.max_tokens + room,
-        thinking_config=None if budget is None else types.ThinkingConfig(thinking_budget=budget),
+        thinking_config=thinking,
         automatic_continuation=False,
     )
     if request.schema is not None:

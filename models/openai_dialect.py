@@ -25,9 +25,9 @@ from typing import Any
 from models.base import ChatRequest
 from models.schema_export import exported
 
-_REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-5(?!.*-chat)|gpt-oss)")
+_REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-[5-9](?!.*-chat)|gpt-oss)")
 """Models that take `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
-_NONE_EFFORT = re.compile(r"(?:.*/)?gpt-5\.\d")
+_NONE_EFFORT = re.compile(r"(?:.*/)?gpt-(?:5\.\d|[6-9])")
 _MINIMAL_EFFORT = re.compile(r"(?:.*/)?gpt-5")
 
 DEFAULT_ROOM = 16_384

@@ -18,7 +18,7 @@ from models.base import ModelUnavailable, Usage
 
 PRICES_VARIABLE = "MIRA_PRICES"
 _SHIPPED = Path(__file__).with_name("prices.json")
-_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{3}|latest|preview)$")
 """`gpt-4o-2024-08-06`, `gemini-2.5-flash-001`: a dated name costs what its family costs."""
 
 

@@ -27,6 +27,7 @@ from models.transport import RetryPolicy
 OPENAI_KEY = "OPENAI_API_KEY"
 OPENAI_URL = "OPENAI_BASE_URL"
 VLLM_KEY = "VLLM_API_KEY"
+GEMINI_URL = "GOOGLE_GEMINI_BASE_URL"
 GEMINI_KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 
 FORMS = "embedded, openai:MODEL, gemini:MODEL, vllm:URL#MODEL, local:DIR[+ADAPTER], scripted:FILE"
@@ -119,9 +120,9 @@ def make_model(
 ) -> ChatModel:
     """The model of *spec*, ready to be asked; `aclose` it when done.
 
-    *base_url* is for `openai:` and `gemini:` and goes before OPENAI_BASE_URL; *max_concurrent* limits the requests in
-    flight. Raises :class:`ModelUnavailable`, in one line, when a key, file or package is missing; the network is not
-    tried.
+    *base_url* is for `openai:` alone and goes before OPENAI_BASE_URL, so that one run can ask a local server and
+    Gemini (whose address is GOOGLE_GEMINI_BASE_URL). *max_concurrent* limits the requests in flight. Raises
+    :class:`ModelUnavailable`, in one line, when a key, file or package is missing; the network is not tried.
     """
     parsed = parse_spec(spec) if isinstance(spec, str) else spec
     match parsed:
@@ -141,7 +142,7 @@ def make_model(
                 max_concurrent=max_concurrent,
             )
         case GeminiSpec(model):
-            return _make_gemini(model, base_url, policy, max_concurrent, environ)
+            return _make_gemini(model, policy, max_concurrent, environ)
         case LocalSpec(folder, adapter):
             return _make_local(folder, adapter, str(parsed))
         case EmbeddedSpec():
@@ -225,18 +226,15 @@ def _make_openai(
 
 
 def _make_gemini(
-    model: str,
-    base_url: str | None,
-    policy: RetryPolicy | None,
-    max_concurrent: int | None,
-    environ: Mapping[str, str],
+    model: str, policy: RetryPolicy | None, max_concurrent: int | None, environ: Mapping[str, str]
 ) -> ChatModel:
     key = _gemini_key(environ)
     if key is None:
         raise ModelUnavailable(f"gemini:{model} needs a key: set {' or '.join(GEMINI_KEYS)}")
+    url = _checked_url(environ.get(GEMINI_URL) or None)
     from models.gemini import GeminiChat
 
-    return GeminiChat(model, api_key=key, base_url=_checked_url(base_url), policy=policy, max_concurrent=max_concurrent)
+    return GeminiChat(model, api_key=key, base_url=url, policy=policy, max_concurrent=max_concurrent)
 
 
 def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:

@@ -23,7 +23,9 @@ def test_a_long_prompt_is_billed_at_the_long_rates() -> None:
     assert price_table().cost_usd("gemini-2.5-pro", short) == pytest.approx(0.2 * 1.25)
 
 
-@pytest.mark.parametrize("model", ["gpt-4o-2024-08-06", "gemini-2.5-flash-001", "gpt-4.1-mini-latest"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o-2024-08-06", "gemini-2.5-flash-001", "gpt-4.1-mini-latest", "gemini-3.1-pro-preview"]
+)
 def test_a_dated_name_costs_what_its_family_costs(model: str) -> None:
     assert price_table().cost_usd(model, USAGE) is not None
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.base import ModelUnavailable
+from models.base import ChatRequest, Message, ModelUnavailable
 from models.specs import (
     EmbeddedSpec,
     GeminiSpec,
@@ -22,6 +22,7 @@ from models.specs import (
     parse_spec,
     statuses,
 )
+from tests.models.servers import Reply, misbehaving_server
 
 VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
 
@@ -90,7 +91,6 @@ def test_any_text_is_a_spec_or_one_line(text: str) -> None:
     [
         ("openai:gpt-4o", None, "set OPENAI_API_KEY"),
         ("gemini:gemini-2.5-pro", None, "set GEMINI_API_KEY or GOOGLE_API_KEY"),
-        ("gemini:gemini-2.5-pro", "http://127.0.0.1:1", "set GEMINI_API_KEY or GOOGLE_API_KEY"),
         ("openai:m", "127.0.0.1:8000", "base URL '127.0.0.1:8000'"),
         ("local:/no/such/model", None, "no folder '/no/such/model'"),
         ("scripted:/no/such/file.json", None, "'/no/such/file.json' cannot be read"),
@@ -109,6 +109,17 @@ def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelUnavailable, match="no folder 'nowhere'"):
         make_model(f"local:{tmp_path}+nowhere", environ={})
+
+
+async def test_each_provider_has_its_own_address() -> None:
+    """A base URL for a local `openai:` server must not swallow the planner's Gemini calls."""
+    async with misbehaving_server(lambda received: Reply(received.protocol)) as server:
+        environ = {"GEMINI_API_KEY": "key-of-a-test", "GOOGLE_GEMINI_BASE_URL": server.gemini_url}
+        local = make_model("openai:llama", base_url=server.openai_url, environ=environ)
+        gemini = make_model("gemini:gemini-2.5-flash", base_url="http://127.0.0.1:1/v1", environ=environ)
+        for model, protocol in ((local, "openai"), (gemini, "gemini")):
+            assert (await model.complete(ChatRequest((Message("user", "hi"),), deadline_s=10))).text == protocol
+            await model.aclose()
 
 
 async def test_made_models_know_their_spec(tmp_path: Path) -> None:

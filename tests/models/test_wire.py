@@ -19,7 +19,7 @@ from models.specs import make_model
 from models.transport import RetryPolicy
 from tests.models.servers import Act, Hang, MisbehavingServer, Protocol, Received, Reply, Status, misbehaving_server
 
-GEMINI_NAMES = {"thinking_budget": "thinkingBudget", "mime_type": "mimeType"}
+GEMINI_NAMES = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel", "mime_type": "mimeType"}
 FAST = RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.01)
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -98,6 +98,7 @@ async def test_roles_and_system_instruction() -> None:
         ("gpt-5", None, None),
         ("gpt-5", 0, "minimal"),
         ("gpt-5.1", 0, "none"),
+        ("gpt-6.1-sol", 0, "none"),
         ("o4-mini", 0, "low"),
         ("gpt-5-mini", 256, "low"),
         ("gpt-5", 4096, "medium"),
@@ -110,7 +111,7 @@ async def test_roles_and_system_instruction() -> None:
 async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None, word: str | None) -> None:
     body = await sent("openai", request(thinking_tokens=tokens, max_tokens=100), model)
     assert body.get("reasoning_effort") == word
-    thinks = model.startswith(("gpt-5", "o", "openai/")) and "chat" not in model
+    thinks = model.startswith(("gpt-5", "gpt-6", "o", "openai/")) and "chat" not in model
     assert ("temperature" in body) is not thinks
     assert body["max_tokens"] == 100 + (effort_for(model, tokens).room if thinks else 0)
 
@@ -126,7 +127,6 @@ async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None,
         ("gemini-2.5-flash-lite", 0, 0),
         ("gemini-2.5-pro", 0, 128),
         ("gemini-2.5-pro", 16384, 16384),
-        ("gemini-3-pro-preview", 1024, 1024),
         ("gemini-2.0-flash", 8192, None),
     ],
 )
@@ -190,6 +190,28 @@ async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, l
     body = await sent("openai", asked, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
     assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
     assert body["max_tokens"] == limit
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "level"),
+    [
+        ("gemini-3-flash-preview", None, None),
+        ("gemini-3-flash-preview", 0, "MINIMAL"),
+        ("gemini-3.5-flash", 256, "LOW"),
+        ("gemini-3.5-flash", 8192, "MEDIUM"),
+        ("gemini-3.5-flash", 16384, "HIGH"),
+        ("gemini-3.1-pro-preview", 0, "LOW"),
+        ("gemini-3.1-pro-preview", 4096, "LOW"),
+        ("gemini-3.1-pro-preview", 16384, "HIGH"),
+        ("gemini-2.5-pro", 16384, None),
+    ],
+)
+async def test_thinking_becomes_gemini_3s_level(model: str, tokens: int | None, level: str | None) -> None:
+    generation = (await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model))["generationConfig"]
+    thinking = generation.get("thinkingConfig", {})
+    assert thinking.get("thinkingLevel") == level
+    assert ("thinkingBudget" in thinking) is ("2.5" in model)
+    assert generation["maxOutputTokens"] == 100 + 16_384
 
 
 @both
