@@ -7,6 +7,8 @@ address was checked in the same step.
 
 from __future__ import annotations
 
+import re
+
 from playwright.async_api import Page
 
 from envs.actions import ActionResult, Status, Type
@@ -151,7 +153,7 @@ async def _edit(page: Page, target: Target, kind: str, text: str, action: Type) 
     elif await target.call(SELECT_ALL):
         await page.keyboard.press("Delete")
     if text == action.text:
-        await _keys(page, text if kind == "lines" else " ".join(text.splitlines()))
+        await _keys(page, text if kind == "lines" else re.sub(r"\r?\n|\r", " ", text))
         return None
     if not await target.call(INSERT, text):
         return ActionResult(status=Status.NOT_ACTIONABLE, message="the field does not keep the focus")

@@ -29,7 +29,7 @@ from envs import acting
 from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
 from envs.dialogs import Dialogs
 from envs.downloads import Downloads
-from envs.errors import BadInput, PageCrashed, PageHung
+from envs.errors import BadInput, EnvError, PageCrashed, PageHung
 from envs.masking import masked_observation, masked_result
 from envs.observation import Observation
 from envs.observing.world import WorldGone
@@ -93,7 +93,7 @@ class BrowserSession:
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
     ) -> Self:
-        """A new context with one blank tab. Raises BadInput for a bad storage state, PlaywrightError if the browser died."""
+        """A new context with one blank tab. Raises BadInput (storage state), PlaywrightError (dead browser)."""
         place, stored = settings.geolocation, _stored(settings.storage_state)
         context = await browser.new_context(
             viewport={"width": settings.viewport.width, "height": settings.viewport.height},
@@ -140,8 +140,10 @@ class BrowserSession:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
             await self._replace(HUNG)
-        except (PageCrashed, WorldGone, PlaywrightError):
+        except (PageCrashed, PlaywrightError):
             await self._replace(CRASHED)
+        except EnvError as error:  # the document was replaced at this moment, or is one that cannot be read
+            self._notes.append(storable(str(error))[:300])
         if self.dialogs.open is not None:
             return self._blocked_view()
         return await self._look_or_blank()
@@ -161,6 +163,8 @@ class BrowserSession:
             result = ActionResult(status=Status.CRASHED, message=CRASHED)
         except WorldGone:
             result = ActionResult(status=Status.STALE, message="the page was replaced meanwhile: look at it again")
+        except EnvError as error:
+            result = ActionResult(status=Status.FAILED, message=str(error).splitlines()[0][:300])
         except Interrupted as interrupted:
             result = await self._after(interrupted)
         except PlaywrightError as error:
@@ -313,7 +317,8 @@ class BrowserSession:
     async def _look_or_blank(self) -> Observation:
         try:
             return await self._look(False)
-        except (PageHung, PageCrashed, WorldGone, PlaywrightError, TimeoutError, Interrupted):
+        except (EnvError, PlaywrightError, TimeoutError, Interrupted) as error:
+            self._notes.append(f"the page cannot be shown ({type(error).__name__})")
             return self._blocked_view()
 
     def _blocked_view(self) -> Observation:

@@ -28,8 +28,12 @@ def belonging(home: str) -> list[psutil.Process]:
 async def all_gone(home: str, *others: Path) -> bool:
     """True once no process and no folder is left; False after SOON_S."""
     stop = time.monotonic() + SOON_S
-    while belonging(home) or Path(home).exists() or any(other.exists() for other in others):
+    while belonging(home) or _any_exists(Path(home), *others):
         if time.monotonic() > stop:
             return False
         await asyncio.sleep(0.05)
     return True
+
+
+def _any_exists(*folders: Path) -> bool:
+    return any(folder.exists() for folder in folders)

@@ -13,7 +13,7 @@ import pytest
 
 from envs.chromium import Chromium, find_chromium
 from envs.errors import BrowserMissing
-from tests.envs.processes import all_gone, belonging
+from tests.envs.sessions.processes import all_gone, belonging
 
 pytestmark = pytest.mark.browser
 

@@ -1,0 +1,45 @@
+"""Fixtures for tests of sessions: Mira's own Chromium, a web server, and sessions behind a real boundary."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from envs.chromium import Chromium
+from envs.origins import Origins
+from envs.proxy import Boundary
+from envs.secrets import NO_SECRETS, SecretVault
+from envs.session import BrowserSession
+from tests.envs.sessions.browsing import QUICK, Opener
+from tests.envs.sessions.web import Web
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with Web() as served:
+        yield served
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def guarded() -> AsyncIterator[Chromium]:
+    async with Chromium.launch() as chromium:
+        yield chromium
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def opener(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncIterator[Opener]:
+    """`await opener(dialogs="accept")`: a session that may speak to the test's web server."""
+    async with AsyncExitStack() as stack:
+
+        async def make(*, vault: SecretVault = NO_SECRETS, **settings: Any) -> BrowserSession:
+            boundary = await stack.enter_async_context(Boundary(Origins.parse([f"http://127.0.0.1:{web.port}"])))
+            session = await guarded.session(QUICK.model_copy(update=settings), boundary, tmp_path / "run", vault)
+            stack.push_async_callback(session.close)
+            return session
+
+        yield make
