@@ -1,0 +1,108 @@
+"""The first promise: whatever a page does, nothing leaves but to allowed origins. An attacker counts arrivals.
+
+The page belongs to the attacker and is served by the allowed origin. The same page is driven three ways: in a bare
+Chromium (to know which ways work at all, UDP included), behind a boundary that allows everything it asks for (to know
+that the proxy lets each way through), and behind one that allows the page's own origin only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, BrowserContext
+from playwright.async_api import Error as PlaywrightError
+
+from envs.chromium import Chromium
+from envs.origins import Origins
+from envs.proxy import Boundary
+from envs.settings import SessionSettings
+from tests.envs.leaks import MARKUP, SCRIPTS, TOP, Seen, attacker, hostile_site, ways_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+ROOM = SessionSettings(max_tabs=30)
+
+ALL = {*MARKUP, *SCRIPTS, *TOP}
+UNUSED = {"icon", "manifest", "preconnect", "turn-tcp"}
+"""Headless Chromium asks for none of these on its own here; what it does ask for must still not arrive."""
+SWITCHED_OFF = {"click-ping", "speculation", "service-worker"}
+"""Our Chromium does not even try: `--no-pings`, no speculation, service workers blocked in every session."""
+
+
+class WatchedBoundary(Boundary):
+    """Tells by which way a refused request came."""
+
+    def __init__(self, origins: Origins) -> None:
+        super().__init__(origins)
+        self.seen = Seen()
+
+    def record(self, origin: str, reason: str) -> None:
+        super().record(origin, reason)
+        self.seen.add(ways_in(origin.encode()))
+
+
+async def try_everything(context: BrowserContext, site: str, seen: Seen, expected: set[str]) -> set[str]:
+    """Lets the page do its worst; returns the *expected* ways that *seen* did not see in time."""
+    async with asyncio.timeout(90):
+        page = await context.new_page()
+        await page.goto(site, wait_until="commit", timeout=30_000)
+        await page.wait_for_function("document.title == 'tried'", timeout=30_000)
+        gate = asyncio.Semaphore(3)
+
+        async def one(way: str) -> None:
+            async with gate:
+                await _try_top(context, f"{site}/top/{way}", way)
+
+        await asyncio.gather(*(one(way) for way in TOP))
+        return await seen.all_of(expected, 20)
+
+
+async def _try_top(context: BrowserContext, url: str, way: str) -> None:
+    page = await context.new_page()
+    try:
+        await page.goto(url, wait_until="commit", timeout=15_000)
+        if way.startswith("click"):
+            await page.click("#go", timeout=10_000, no_wait_after=True)
+    except PlaywrightError as error:
+        # The page may leave before `goto` has seen it arrive: that is the way under test.
+        assert "interrupted" in str(error) or "ERR_" in str(error), error
+
+
+async def test_without_the_boundary_most_ways_lead_out(chromium: Browser) -> None:
+    async with attacker() as them, hostile_site(them) as site:
+        context = await chromium.new_context()
+        missing = await try_everything(context, site, them.arrived, ALL - UNUSED)
+        await context.close()
+    assert len(them.arrived.ways) >= 65
+    assert not missing
+    assert them.datagrams > 0, "no UDP was tried, so the test below would prove nothing about it"
+
+
+async def test_what_is_allowed_passes_the_boundary(tmp_path: Path) -> None:
+    async with (
+        attacker() as them,
+        hostile_site(them) as site,
+        Boundary(Origins.parse([site, "*.localhost"])) as boundary,
+        Chromium.launch() as chromium,
+    ):
+        session = await chromium.session(ROOM, boundary, tmp_path)
+        missing = await try_everything(session.context, site, them.arrived, ALL - UNUSED - SWITCHED_OFF)
+        await session.close()
+    assert not missing
+    assert them.datagrams == 0, "allowing a site allows no UDP: it cannot be judged"
+
+
+async def test_nothing_leaves_but_to_allowed_origins(tmp_path: Path) -> None:
+    async with (
+        attacker() as them,
+        hostile_site(them) as site,
+        WatchedBoundary(Origins.parse([site])) as boundary,
+        Chromium.launch() as chromium,
+    ):
+        session = await chromium.session(ROOM, boundary, tmp_path)
+        missing = await try_everything(session.context, site, boundary.seen, ALL - UNUSED - SWITCHED_OFF)
+        await session.close()
+    assert not missing, "these ways were not refused by the boundary: were they tried at all?"
+    assert them.connections == 0, f"arrived: {sorted(them.arrived.ways)}"
+    assert them.datagrams == 0
