@@ -41,7 +41,7 @@ def program() -> str:
     """The in-page program: one function expression that leaves its calls in the world's global `mira`."""
     folder = Path(__file__).parent
     parts = "\n".join((folder / name).read_text(encoding="utf-8") for name in _PARTS)
-    return f"(() => {{ 'use strict';\n{parts}\nglobalThis.mira = {{ {_CALLS} }};\nreturn document; }})()"
+    return f"(() => {{ 'use strict';\n{parts}\nglobalThis.mira = {{ {_CALLS} }};\n}})()"
 
 
 class World:
@@ -77,7 +77,10 @@ class World:
         self.listeners.clear()
         self.unexamined.clear()
         self.is_large = False
-        answer = await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s)
+        _result(await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s))
+        # Listeners are asked of the document as the page's own world knows it: Chromium 156 hands out broken nodes,
+        # and may crash, after they were asked of an isolated world's document. `document` cannot be overridden.
+        answer = await self.send("Runtime.evaluate", {"expression": "document"}, timeout_s)
         self._document = str(_result(answer)["objectId"])
 
     def leave(self) -> None:
