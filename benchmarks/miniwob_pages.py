@@ -1,6 +1,6 @@
 """Which of the MiniWoB++ pages start, step and score: one line a page, then a summary.
 
-    python benchmarks/miniwob_pages.py [--json]
+python benchmarks/miniwob_pages.py [--json]
 """
 
 from __future__ import annotations
@@ -55,7 +55,13 @@ async def try_page(environment: MiniwobEnvironment, name: str) -> Page:
         return Page(name, error=str(error))
     status = "ok" if result.status in (Status.OK, Status.COVERED, Status.NOT_ACTIONABLE) else result.status.value
     return Page(
-        name, start.instruction, seen.controls_total, len(seen.text), status, score.status if score else "none", result.message
+        name,
+        start.instruction,
+        seen.controls_total,
+        len(seen.text),
+        status,
+        score.status if score else "none",
+        result.message,
     )
 
 
@@ -66,10 +72,14 @@ async def main(as_json: bool) -> None:
             pages = [await try_page(environment, task.name) for task in suite.tasks()]
             await environment.close()
     for page in pages:
-        line = json.dumps(asdict(page)) if as_json else f"{page.name:30} {page.controls:4} {page.step:8} {page.score:8} {page.error}"
-        print(line)  # noqa: T201
+        line = (
+            json.dumps(asdict(page))
+            if as_json
+            else f"{page.name:30} {page.controls:4} {page.step:8} {page.score:8} {page.error}"
+        )
+        print(line)
     working = sum(page.works for page in pages)
-    print(f"{working} of {len(pages)} pages start, step and score")  # noqa: T201
+    print(f"{working} of {len(pages)} pages start, step and score")
 
 
 if __name__ == "__main__":

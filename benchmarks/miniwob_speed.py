@@ -2,7 +2,7 @@
 
     python benchmarks/miniwob_speed.py [--rounds 60]
 
-Both play the same seeds of the same tasks in the same browser, turn by turn, so that the machine's noise meets both.
+Both play the same seeds of the same tasks in two like browsers, turn by turn, so that the machine's noise meets both.
 The hand-written loop clicks a known selector and reads the reward. The environment's step looks at the page, clicks
 the control it found there, waits until the page is quiet and reads the reward.
 """
@@ -18,20 +18,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from playwright.async_api import Page
+from playwright.async_api import Page, async_playwright
 
 from envs.actions import Click
-from envs.chromium import Chromium
+from envs.chromium import Chromium, find_chromium
 from envs.miniwob import MiniwobSuite
 from envs.miniwob.environment import MiniwobEnvironment
 from envs.miniwob.pages import PageServer, html_root
-from envs.settings import SessionSettings
 from envs.tasks import TaskRef
 
 TASKS = {"click-test": "#subbtn", "click-test-2": "#subbtn", "click-button-sequence": "#subbtn"}
 """Tasks whose first solution step is one click, and the selector of what is clicked."""
 
-START = "seed => { Math.seedrandom(seed); core.EPISODE_MAX_TIME = 1e6; core.startEpisodeReal(); return core.getUtterance() }"
+START = """seed => {
+  Math.seedrandom(seed); core.EPISODE_MAX_TIME = 1e6; core.startEpisodeReal(); return core.getUtterance();
+}"""
+FLAGS = ["--no-sandbox", "--headless=new", "--disable-gpu"]
 REWARD = "() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL]"
 
 
@@ -81,18 +83,23 @@ async def by_environment(environment: MiniwobEnvironment, name: str, seed: int, 
 async def main(rounds: int) -> None:
     hand, ours = Times(), Times()
     with tempfile.TemporaryDirectory() as folder, PageServer(html_root()) as server:
-        async with Chromium.launch() as chromium, MiniwobSuite(chromium, Path(folder)) as suite:
+        async with (
+            Chromium.launch() as chromium,
+            MiniwobSuite(chromium, Path(folder)) as suite,
+            async_playwright() as playwright,
+        ):
             environment = await suite.environment()
-            session = await chromium.session(SessionSettings(), server, Path(folder) / "hand")
+            browser = await playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+            page = await browser.new_page(viewport={"width": 500, "height": 500})
             for name, selector in TASKS.items():
                 for seed in range(rounds + 3):
                     warming = seed < 3
-                    await by_hand(session.page, server.task_url(name), selector, seed, Times() if warming else hand)
+                    await by_hand(page, server.task_url(name), selector, seed, Times() if warming else hand)
                     await by_environment(environment, name, seed, Times() if warming else ours)
-    print(json.dumps({"rounds": rounds * len(TASKS), "hand_ms": hand.row(), "environment_ms": ours.row()}))  # noqa: T201
+    print(json.dumps({"rounds": rounds * len(TASKS), "hand_ms": hand.row(), "environment_ms": ours.row()}))
     ratio = (median(ours.reset) + median(ours.step)) / (median(hand.reset) + median(hand.step))
     whole = (median(ours.reset) + median(ours.observe) + median(ours.step)) / (median(hand.reset) + median(hand.step))
-    print(f"reset + step: {ratio:.2f}× by hand; with the observation, which by hand has not: {whole:.2f}×")  # noqa: T201
+    print(f"reset + step: {ratio:.2f}× by hand; with the observation, which by hand has not: {whole:.2f}×")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Promised: every task page that ships starts by seed, steps by the typed action set and is scored by the benchmark's own
 rule, of which only the full reward is a success; a restart of the same task takes milliseconds; a killed episode is
-rebuilt from its seed and its committed actions. Not promised: that each task can be solved from text (some are drawings).
+rebuilt from its seed and its committed actions. Not promised: that each task can be solved from text (some are drawn).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from envs.actions import Action, ActionResult, Click, Select, Type
-from envs.errors import BadInput
+from envs.errors import BadInput, EnvError
 from envs.miniwob.environment import MiniwobEnvironment
 from envs.miniwob.solvers import SOLVERS, Past, Screen, Solver, Unsolvable
 from envs.observation import ElementKey, Observation
@@ -101,7 +101,21 @@ async def play(
     recoveries: float = 0.0,
     max_steps: int = MAX_STEPS,
 ) -> Demonstration:
-    """Plays one episode with *solver* until the benchmark ends it, the solver gives up or *max_steps* are done."""
+    """Plays one episode with *solver* until the benchmark ends it, the solver gives up or *max_steps* are done.
+
+    Never raises for what the page or the browser does: such a demonstration is `broken`.
+    """
+    try:
+        return await _played(environment, task, solver, recoveries, max_steps)
+    except EnvError as error:
+        nothing = EpisodeStart(instruction="", category="")
+        broken = Score(status="broken", reward=0.0, evidence=str(error))
+        return Demonstration(task, nothing, (), broken, type(error).__name__)
+
+
+async def _played(
+    environment: MiniwobEnvironment, task: TaskRef, solver: Solver, recoveries: float, max_steps: int
+) -> Demonstration:
     random = Random(f"{task.id} {recoveries}")
     start = await environment.reset(task)
     steps: list[DemoStep] = []
@@ -128,7 +142,7 @@ async def play(
 
 
 def slipped(action: Action, screen: Screen, random: Random) -> Action | None:
-    """A harmless mistake in place of *action*: another box, another option, a wrong text; None where none is harmless."""
+    """A harmless mistake in place of *action*: another box, option or text; None where no mistake is harmless."""
     target = screen.observation.element(action.ref) if isinstance(action, Click | Type | Select) else None
     if target is None or "password" in target.states:
         return None

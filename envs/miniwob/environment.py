@@ -88,7 +88,7 @@ class MiniwobEnvironment:
         """Nothing is kept: the seed and the committed actions are the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        """Starts the same seed again and re-executes *committed*, each after an observation as it was the first time."""
+        """Starts the same seed again and re-executes *committed*, each after an observation as at first."""
         start = await self.reset(task)
         for number, action in enumerate(committed, 1):
             await self.observe()

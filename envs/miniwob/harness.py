@@ -83,7 +83,7 @@ class Harness:
         return storable(" ".join(said.split()))
 
     async def state(self) -> PageState | None:
-        """What milestone checkers and the verdict judge; None when the page of this episode is gone or does not answer."""
+        """What milestone checkers and the verdict judge; None when the page of this episode is gone or hangs."""
         try:
             raw = await self._call(SNAPSHOT_JS, [self._episode, *LIMITS])
         except (PlaywrightError, TimeoutError):

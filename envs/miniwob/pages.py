@@ -41,15 +41,9 @@ def task_names(root: Path) -> tuple[str, ...]:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     root: Path
-    host: str
-    blocked: list[str]
 
     def do_GET(self) -> None:
-        target = urlsplit(self.path)
-        if target.netloc not in ("", self.host):
-            self._refuse(f"{target.scheme}://{target.netloc}")
-            return
-        file = (self.root / unquote(target.path).lstrip("/")).resolve()
+        file = (self.root / unquote(urlsplit(self.path).path).lstrip("/")).resolve()
         if not file.is_relative_to(self.root) or not file.is_file():
             self.send_error(HTTPStatus.NOT_FOUND)
             return
@@ -61,52 +55,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def do_POST(self) -> None:
-        self._refuse(urlsplit(self.path).netloc or self.host)
-
-    def do_CONNECT(self) -> None:
-        self._refuse(self.path)
-
-    def _refuse(self, origin: str) -> None:
-        self.blocked.append(origin)
-        self.close_connection = True
-        self.send_error(HTTPStatus.FORBIDDEN)
-
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing: the benchmark's own requests are of no interest."""
 
 
 class PageServer:
-    """Serves a folder on a free loopback port from a daemon thread, from `start` until `close`.
-
-    It is also the boundary of the sessions that show its pages (:class:`envs.session.Boundary`): their context sends
-    every request here as to a proxy, and what is meant for another origin is refused and counted, never forwarded.
-    """
+    """Serves a folder on a free loopback port from a daemon thread, from `start` until `close`."""
 
     def __init__(self, root: Path) -> None:
-        self.blocked: list[str] = []
-        """Origins refused so far, oldest first."""
-        values: dict[str, object] = {"root": root.resolve(), "blocked": self.blocked}
-        handler = type("Handler", (_Handler,), values)
+        handler = type("Handler", (_Handler,), {"root": root.resolve()})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self.host = f"127.0.0.1:{self._server.server_address[1]}"
-        handler.host = self.host
         self._thread = threading.Thread(target=self._server.serve_forever, name="miniwob-pages", daemon=True)
         self._started = False
-
-    @property
-    def server(self) -> str:
-        """The URL of this server as a proxy."""
-        return f"http://{self.host}"
-
-    def allows(self, url: str) -> bool:
-        """Is this URL one of this server's?"""
-        parts = urlsplit(url)
-        return (parts.scheme, parts.netloc) == ("http", self.host)
+        self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def task_url(self, name: str) -> str:
-        return f"{self.server}/{TASK_FOLDER}/{name}.html"
+        return f"{self.origin}/{TASK_FOLDER}/{name}.html"
 
     def start(self) -> Self:
         if not self._started:

@@ -20,7 +20,7 @@ FULL_REWARD = 0.999
 
 LIMITS = (MAX_FIELDS, MAX_ITEMS, MAX_VALUE, MAX_TEXT)
 SNAPSHOT_JS = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
-"""A function of the episode's mark and `LIMITS`; null if the page shows another episode, else see :meth:`PageState.parse`."""
+"""A function of the episode's mark and `LIMITS`; null where the page shows another episode."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from envs.miniwob.environment import MiniwobEnvironment
 from envs.miniwob.harness import HIDDEN
 from envs.miniwob.milestones import MILESTONES
 from envs.miniwob.pages import PageServer, html_root, task_names
+from envs.origins import Origins
+from envs.proxy import Boundary
 from envs.settings import SessionSettings, Viewport
 from envs.tasks import TaskInfo
 
@@ -23,7 +25,8 @@ VIEWPORT = Viewport(width=500, height=500)
 class MiniwobSuite:
     """Task names are the page names without `.html`, seeds are whatever `Math.seedrandom` takes: any integer.
 
-    One loopback page server serves all workers. *settings* is the run's; its viewport and hidden parts are set here.
+    One loopback page server serves all workers, and nothing else can be reached from them.
+    *settings* is the run's; its viewport and hidden parts are set here.
     Raises BadInput if the `miniwob` package is not installed.
     """
 
@@ -35,6 +38,7 @@ class MiniwobSuite:
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
+        self._boundary = Boundary(Origins.parse([self._server.origin]))
         self._numbers = count(1)
 
     def tasks(self) -> Sequence[TaskInfo]:
@@ -42,10 +46,12 @@ class MiniwobSuite:
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
-        session = await self._chromium.session(self._settings, self._server, folder)
+        await self._boundary.start()
+        session = await self._chromium.session(self._settings, self._boundary, folder)
         return MiniwobEnvironment(session, self._server)
 
     async def close(self) -> None:
+        await self._boundary.close()
         self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -55,17 +61,14 @@ class MiniwobSuite:
         await self.close()
 
 
-def task_infos() -> list[TaskInfo]:
-    """Every task of the installed package; needs no browser. Raises BadInput if it is not installed."""
-    return [
-        TaskInfo(
-            name=name,
-            category=category(name),
-            has_checker=True,
-            milestones=max((len(form.specs) for form in MILESTONES.get(name, ())), default=0),
-        )
-        for name in task_names(html_root())
-    ]
+def task_infos() -> tuple[TaskInfo, ...]:
+    """Every task of the installed package, by name; needs no browser. Raises BadInput without the package."""
+    return tuple(_info(name) for name in task_names(html_root()))
+
+
+def _info(name: str) -> TaskInfo:
+    milestones = max((len(form.specs) for form in MILESTONES.get(name, ())), default=0)
+    return TaskInfo(name=name, category=category(name), has_checker=True, milestones=milestones)
 
 
 def episode_settings(settings: SessionSettings) -> SessionSettings:

@@ -8,21 +8,9 @@ from envs.miniwob.milestones.checks import computed, finished, holds, view
 from envs.miniwob.milestones.spec import Goal, MilestoneSpec, TaskMilestones, Verdict
 from envs.miniwob.state import PageState
 
-MONTHS = tuple(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 
 _OPENED = MilestoneSpec("opened", "The e-mail by {name} is open", view("email", "reply", "forward"), lasting=True)

@@ -10,21 +10,9 @@ from envs.miniwob.solvers.forms import FIELD_ROLES
 from envs.miniwob.solvers.screen import Screen, Unsolvable, click, fill
 from envs.observation import Element
 
-MONTHS = tuple(
-    [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 ICONS = ("reply", "retweet", "like", "share")
 """Order of the nameless icons under a post, left to right."""
@@ -84,15 +72,16 @@ def _posts(screen: Screen) -> list[tuple[str, list[Element]]]:
 
 
 def social_media_some(screen: Screen) -> Action:
-    """Presses the icon on as many posts of the user as asked (or all), then submits."""
+    """Presses the icon on as many posts of the user as asked (or all), from the top, then submits."""
     icon, user = screen.wanted(r'the "(\w+)" button .*by (@\w+)')
     count = re.search(r"on (\d+) posts?", screen.instruction)
-    at = ICONS.index(icon.lower())
-    done = {past.target for past in screen.past}
-    targets = [controls[at] for name, controls in _posts(screen) if name == user]
-    for target in targets[: int(count[1]) if count else None]:
-        if target.key not in done:
-            return click(target)
+    posts = [controls for name, controls in _posts(screen) if name == user]
+    pressed = len(screen.past)
+    if pressed < (int(count[1]) if count else len(posts)):
+        at = ICONS.index(icon.lower())
+        if len(posts) <= pressed or len(posts[pressed]) <= at:
+            raise Unsolvable(f"no icon {icon!r} on post {pressed + 1} by {user}")
+        return click(posts[pressed][at])
     return click(screen.one("button", name="Submit"))
 
 
@@ -125,25 +114,34 @@ def phone_book(screen: Screen) -> Action:
 
 
 def order_food(screen: Screen) -> Action:
-    """Adds each item once, in the order of the instruction, then submits."""
-    (listed,) = screen.wanted(r"^Order one of each item: (.*)$")
-    done = {past.target for past in screen.past}
-    for item in listed.split(", "):
-        plus = _after_text(screen, item, "+")
-        if plus.key not in done:
-            return click(plus)
-    return click(screen.one("button", name="Order!"))
+    """Adds each named item once, or the first item of a kind as often as asked, then orders."""
+    listed = re.search(r"^Order one of each item: (.*)$", screen.instruction)
+    added = screen.did("click", "+")
+    if listed:
+        names = listed[1].split(", ")
+        wanted = [plus for name in names for item, _, plus in _menu(screen) if item == name]
+        count = len(names)
+    else:
+        number, kind = screen.wanted(r"^Order (\d+) items that are (.*)$")
+        count = int(number)
+        wanted = [plus for _, kinds, plus in _menu(screen) if f'"{kind}"' in kinds][:1] * count
+    if len(wanted) < count:
+        raise Unsolvable("the menu lacks what is asked for")
+    return click(wanted[added] if added < count else screen.one("button", name="Order!"))
 
 
-def _after_text(screen: Screen, text: str, name: str) -> Element:
-    """The first control called *name* after the line *text*."""
-    seen = False
+def _menu(screen: Screen) -> list[tuple[str, str, Element]]:
+    """Each dish of the menu: its name, the line of pictures that says its kinds, its plus."""
+    dishes: list[tuple[str, str, Element]] = []
+    item = kinds = ""
     for piece in screen.flow:
-        if isinstance(piece, str):
-            seen = seen or piece == text
-        elif seen and piece.key.name == name:
-            return piece
-    raise Unsolvable(f"no {name!r} after {text!r}")
+        if not isinstance(piece, str):
+            dishes += [(item, kinds, piece)] if piece.key.name == "+" else []
+        elif piece.startswith("image "):
+            kinds = piece
+        elif not piece.isdigit():
+            item, kinds = piece, ""
+    return dishes
 
 
 def choose_date(screen: Screen) -> Action:

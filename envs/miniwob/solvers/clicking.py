@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-from envs.actions import Action, Hover
-from envs.miniwob.solvers.screen import Screen, Unsolvable, click
+from envs.actions import Action, Hover, Scroll
+from envs.miniwob.solvers.screen import Screen, Unsolvable, click, fill
 from envs.observation import Element
 
 WIDGET_ROLES = {
@@ -113,21 +114,18 @@ def click_menu_2(screen: Screen) -> Action:
 
 
 def navigate_tree(screen: Screen) -> Action:
-    """Clicks the item if it is shown, else unfolds the first folder not tried yet."""
+    """Clicks the item if it is shown, else unfolds the first folder not tried yet (a handle stands before its name)."""
     (name,) = screen.wanted(r'named "(.*)"\.$')
     if screen.has(name=name):
         return click(screen.one(name=name))
-    tried = {past.target for past in screen.past}
-    for element in screen.elements:
-        if element.key not in tried and "collapsed" in element.states:
-            return click(element)
+    tried = {past.target.name for past in screen.past if past.target}
+    for handle, item in pairwise(screen.elements):
+        if not handle.key.name and item.key.name and item.key.name not in tried:
+            return click(item)
     raise Unsolvable("every folder was opened")
 
 
 def sign_agreement(screen: Screen) -> Action:
-    from envs.actions import Scroll
-    from envs.miniwob.solvers.screen import fill
-
     if "Click the cancel" in screen.instruction:
         return click(screen.one("button", name="Cancel"))
     name, button = screen.wanted(r'name "(.*)" then press "(\w+)"')
@@ -137,6 +135,34 @@ def sign_agreement(screen: Screen) -> Action:
     if field.value != name:
         return fill(field, name)
     return click(screen.one("button", name=button))
+
+
+def click_color(screen: Screen) -> Action:
+    (color,) = screen.wanted(r"^Click on the (\w+) colored box")
+    return click(screen.one(name=color))
+
+
+def click_shades(screen: Screen) -> Action:
+    """Clicks each box whose strongest channel is the wanted colour, once, then submits."""
+    (color,) = screen.wanted(r"^Select all the shades of (red|green|blue)")
+    done = {past.target for past in screen.past}
+    for element in screen.elements:
+        channels = [int(number) for number in re.findall(r"\d+", element.key.name)]
+        if len(channels) == 3 and element.key not in done and ("red", "green", "blue")[_strongest(channels)] == color:
+            return click(element)
+    return click(screen.one("button", name="Submit"))
+
+
+def _strongest(channels: list[int]) -> int:
+    return channels.index(max(channels))
+
+
+def find_greatest(screen: Screen) -> Action:
+    """Picks the card with the greatest number, then submits."""
+    cards = [element for element in screen.elements if element.key.name.isdigit()]
+    if screen.past or not cards:
+        return click(screen.one("button", name="Submit"))
+    return click(max(cards, key=lambda card: int(card.key.name)))
 
 
 def generate_number(screen: Screen) -> Action:
@@ -165,8 +191,8 @@ def odd_or_even(screen: Screen) -> Action:
 
 
 def buy_ticket(screen: Screen) -> Action:
-    """Books the cheapest or the shortest of the tickets."""
-    (wish,) = screen.wanted(r"ticket with the (cheapest cost|shortest duration)\.$")
+    """Books the cheapest, dearest, shortest or longest of the tickets."""
+    extreme, what = screen.wanted(r"ticket with the (\w+|most expensive) (cost|duration)\.$")
     offers: list[tuple[int, Element]] = []
     minutes = 0
     for piece in screen.flow:
@@ -174,10 +200,11 @@ def buy_ticket(screen: Screen) -> Action:
             found = re.search(r"(?:(\d+)h)? ?(?:(\d+)m)?$", piece)
             minutes = int(found[1] or 0) * 60 + int(found[2] or 0) if found and found[0] else minutes
         elif price := re.search(r"\$(\d+)", piece.key.name):
-            offers.append((int(price[1]) if wish == "cheapest cost" else minutes, piece))
+            offers.append((int(price[1]) if what == "cost" else minutes, piece))
     if not offers:
         raise Unsolvable("no tickets on the page")
-    return click(min(offers, key=lambda offer: offer[0])[1])
+    pick = min if extreme in ("cheapest", "shortest") else max
+    return click(pick(offers, key=lambda offer: offer[0])[1])
 
 
 def _after(row: list[Element], state: str) -> Element:

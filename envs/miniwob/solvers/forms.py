@@ -117,15 +117,12 @@ def click_checkboxes(screen: Screen) -> Action:
 
 
 def labelled(screen: Screen) -> list[tuple[str, Element]]:
-    """Every text field with the nearest text before it, or its own name where it has one."""
-    pairs: list[tuple[str, Element]] = []
-    label = ""
-    for piece in screen.flow:
-        if isinstance(piece, str):
-            label = piece
-        elif piece.key.role in FIELD_ROLES:
-            pairs.append((piece.key.name or label, piece))
-    return pairs
+    """Every text field with its own name, else the text before it; after it where the page begins with a field."""
+    pieces = [p for p in screen.flow if isinstance(p, str) or p.key.role in FIELD_ROLES]
+    below = bool(pieces) and not isinstance(pieces[0], str)
+    texts = [pieces[i + 1 if below else i - 1] for i in range(len(pieces) - below) if not isinstance(pieces[i], str)]
+    fields = [piece for piece in pieces if not isinstance(piece, str)]
+    return [(field.key.name or str(text), field) for field, text in zip(fields, texts, strict=False)]
 
 
 def search_movies(screen: Screen) -> Action:
@@ -136,8 +133,10 @@ def search_movies(screen: Screen) -> Action:
         for key, text in keys.items():
             if key in label.lower() and field.value != text:
                 return fill(field, text)
-    fields = screen.all(*FIELD_ROLES)
-    return click(next(e for e in reversed(screen.elements) if e not in fields))
+    buttons = [element for element in screen.elements if element.key.role not in FIELD_ROLES]
+    if not buttons:
+        raise Unsolvable("nothing to submit with")
+    return click(buttons[-1])
 
 
 def form_sequence_2(screen: Screen) -> Action:
@@ -182,7 +181,9 @@ def text_transform(screen: Screen) -> Action:
 def copy_paste(screen: Screen) -> Action:
     """Copies by the keyboard, since an observation squeezes the spaces that the benchmark counts."""
     areas = [element for element in screen.all(*FIELD_ROLES) if element.tag == "textarea"]
-    field = next(element for element in screen.all(*FIELD_ROLES) if element.tag != "textarea")
+    field = next((element for element in screen.all(*FIELD_ROLES) if element.tag != "textarea"), None)
+    if field is None:
+        raise Unsolvable("no field to paste into")
     at = ordinal(screen.wanted(r"from the (\d\w\w) text area")[0]) if "text area below" in screen.instruction else 0
     if len(screen.past) < len(COPYING):
         return COPYING[len(screen.past)] or click(areas[at])
@@ -213,7 +214,9 @@ def use_autocomplete(screen: Screen) -> Action:
     value = field.value or ""
     if len(value) > len(start) and value.startswith(start) and value.endswith(end):
         return _submit(screen)
-    offers = [element for element in screen.all("clickable", "menuitem", "option") if _fits(element.key.name, start, end)]
+    offers = [
+        element for element in screen.all("clickable", "menuitem", "option") if _fits(element.key.name, start, end)
+    ]
     if offers:
         return click(min(offers, key=lambda offer: len(offer.key.name)))
     return fill(field, start) if value != start else Wait()

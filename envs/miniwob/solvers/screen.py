@@ -109,7 +109,8 @@ def fill_all(pairs: Sequence[tuple[Element, str]]) -> Action | None:
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _STATES = "checked|unchecked-mixed|disabled|expanded|collapsed|selected|focused|readonly|required|password"
 _CONTROL = re.compile(
-    rf"(?<!\\)\[(\d+)\] [\w-]+(?: {_QUOTED})?(?: = {_QUOTED})?(?: (?:{_STATES}))*(?: options:(?: {_QUOTED})*(?: … \d+ more)?)?"
+    rf"(?<!\\)\[(\d+)\] [\w-]+(?: {_QUOTED})?(?: = {_QUOTED})?(?: (?:{_STATES}))*"
+    rf"(?: options:(?: {_QUOTED})*(?: … \d+ more)?)?"
 )
 """One control in a line of the observation, see the grammar in :mod:`envs.observation`."""
 
