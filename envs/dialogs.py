@@ -16,7 +16,7 @@ from playwright.async_api import Error as PlaywrightError
 from envs.actions import DialogReport
 from envs.record import storable
 
-MAX_ALERTS = 20
+MAX_ALERTS = 10
 """Dialogs that one step may answer by itself; a page that opens more is closed."""
 MAX_MESSAGE = 2000
 ANSWER_S = 3.0

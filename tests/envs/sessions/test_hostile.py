@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from envs.actions import Click, Goto, NewTab, Status, Wait
+from envs.actions import Click, CloseTab, Goto, NewTab, Status, Wait
 from envs.session import BrowserSession
 from tests.envs.sessions.browsing import QUICK, Opener, click, ref_of, visit
 from tests.envs.sessions.web import Answer, Web
@@ -68,6 +68,7 @@ async def test_a_page_that_never_rests_after_loading(web: Web, opener: Opener, a
         started = time.monotonic()
         await step
         assert time.monotonic() - started < 2.0 + A_FEW_S
+    assert (await session.execute(CloseTab())).status is Status.OK
     await assert_usable(session, web)
 
 
