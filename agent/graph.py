@@ -49,15 +49,18 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
     return graph.compile(checkpointer=checkpointer)
 
 
-def after_observe(state: State) -> Literal["judge", "reflect"]:
+# The choices are coroutines because LangGraph sends plain functions to a thread, which costs more than all of them.
+
+
+async def after_observe(state: State) -> Literal["judge", "reflect"]:
     return "judge" if state.ended_by else "reflect"
 
 
-def after_reflect(state: State) -> Literal["replan", "act"]:
+async def after_reflect(state: State) -> Literal["replan", "act"]:
     return "replan" if state.cause else "act"
 
 
-def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
+async def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
     """A turn without an action is asked again (with a new plan where one is due), until its limit ends the episode."""
     if state.ended_by:
         return "judge"
@@ -66,5 +69,5 @@ def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "exe
     return "approve" if state.approval == "ask" else "execute"
 
 
-def after_execute(state: State) -> Literal["judge", "observe"]:
+async def after_execute(state: State) -> Literal["judge", "observe"]:
     return "judge" if state.ended_by else "observe"

@@ -21,7 +21,7 @@ from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
 from agent.resume import Recovered, has_header, read_unfinished, rebuilt_state
 from agent.run_store import Job, Manifest, RunFolder
-from envs.errors import BadInput, EnvError
+from envs.errors import BadInput, EnvError, ResetFailed, TraceError
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
 from envs.trace import Footer, Header
@@ -81,7 +81,6 @@ class Sitting:
             for job in jobs:
                 if self.stopping.is_set():
                     return
-                environment = environment or await self.suite.environment()
                 environment = await self._episode(job, worker, environment)
         except Interrupted:
             return
@@ -89,26 +88,45 @@ class Sitting:
             if environment is not None:
                 await environment.close()
 
-    async def _episode(self, job: Job, worker: int, environment: Environment) -> Environment | None:
-        """Plays one episode; a world that is lost is replaced once, and the episode goes on from its trace."""
-        try:
-            result = await self._attempt(job, worker, environment, may_retry=True)
-        except EnvError as error:
-            if isinstance(error, BadInput):
-                raise
-            if self.manifest.open_task is not None and not has_header(self.folder.trace(job.episode_id)):
-                raise BadInput(str(error)) from error
-            await environment.close()
-            environment = await self.suite.environment()
+    async def _episode(self, job: Job, worker: int, environment: Environment | None) -> Environment | None:
+        """Plays one episode; a world that is lost is replaced once, and the episode goes on from its trace.
+
+        Returns the environment for the next episode, None where it is not known to be sound.
+        """
+        lost = EnvError()
+        for may_retry in (True, False):
             try:
-                result = await self._attempt(job, worker, environment, may_retry=False)
-            except EnvError as again:
-                result = self._never_started(job, again)
+                environment = environment or await self._environment()
+                result = await self._attempt(job, worker, environment, may_retry=may_retry)
+                break
+            except EnvError as error:
+                if environment is not None:
+                    await environment.close()
+                environment = None
+                self._raise_if_the_runs(error, job)
+                lost = error
+        else:
+            result = self._never_started(job, lost)
         await self._keep(job, worker, result)
-        if result.outcome != "broken":
-            return environment
-        await environment.close()
-        return None
+        if result.outcome == "broken" and environment is not None:
+            await environment.close()
+            return None
+        return environment
+
+    async def _environment(self) -> Environment:
+        """A fresh environment; a browser too slow to open one is an error of the episode, not of the run."""
+        try:
+            return await self.suite.environment()
+        except TimeoutError as error:
+            raise ResetFailed("no browser session could be opened in time") from error
+
+    def _raise_if_the_runs(self, error: EnvError, job: Job) -> None:
+        """Passes on what no other episode would survive: wrong input, no browser, the one address that does not open,
+        a trace that cannot be written."""
+        if isinstance(error, BadInput | TraceError):
+            raise error
+        if self.manifest.open_task is not None and not has_header(self.folder.trace(job.episode_id)):
+            raise BadInput(str(error)) from error
 
     async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
         path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)

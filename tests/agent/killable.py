@@ -1,0 +1,29 @@
+"""A run in a process of its own, to be killed: `python -m tests.agent.killable start|resume FOLDER RUN_ID [URL]`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from agent.runner import resume, run_open, run_suite
+from envs.actions import Click, Stop, Type
+from envs.tasks import TaskSelection
+from tests.agent.shop import config, scripted
+
+SELECTION = TaskSelection("miniwob", ("login-user", "enter-text", "click-checkboxes"), (0, 1, 2))
+ORDER = (Type(ref=1, text="bob"), Click(ref=2), Stop(answer="ordered"))
+
+
+async def main(what: str, folder: Path, run_id: str, url: str = "") -> int:
+    if what == "resume":
+        result = await resume(folder / run_id)
+    elif url:
+        result = await run_open(config(), "Order", url, folder, run_id=run_id, policy=scripted(ORDER))
+    else:
+        result = await run_suite(config(workers=2), SELECTION, folder, run_id=run_id)
+    return 0 if result.complete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])))

@@ -1,0 +1,201 @@
+"""Runs that are killed with SIGKILL go on to the same end; nothing committed is done again, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent.policy import Turn
+from agent.runner import resume, run_suite
+from envs.actions import Action, Click, Stop
+from envs.tasks import TaskSelection
+from envs.trace import Intent
+from envs.trace_store import Trace, iter_lines, read_trace
+from tests.agent.killable import SELECTION
+from tests.agent.shop import Shop, config, scripted
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+KILLS = 10
+PATIENCE_S = 90.0
+SOON_S = 15.0
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """TMPDIR of a child: all its browser's processes name it. Short, as paths of sockets must be."""
+    with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def start(what: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.agent.killable", what, str(folder), "r", *rest]
+    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
+
+
+def browsers_of(home: Path) -> list[int]:
+    """Living processes whose command line names a file below *home*."""
+    found: list[int] = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            alive = process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if alive and any(str(home) in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def wait_until(holds: object, seconds: float) -> bool:
+    stop = time.monotonic() + seconds
+    while not holds():  # type: ignore[operator]
+        if time.monotonic() > stop:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def lines_in(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (folder / "r" / "episodes").glob("*.jsonl"))
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    child.send_signal(signal.SIGKILL)
+    child.wait(10)
+
+
+def traces(run: Path) -> Iterator[Trace]:
+    for path in sorted((run / "episodes").glob("*.jsonl")):
+        yield read_trace(path)
+
+
+def committed(trace: Trace) -> list[Action]:
+    return [step.intent.action for step in trace.steps if step.commit is not None]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path) -> None:
+    chance = random.Random(7)
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    kills = 0
+    while True:
+        fresh = not (killed / "r" / "run.json").exists()
+        before = lines_in(killed)
+        child = start("start" if fresh else "resume", killed, home)
+        if kills == KILLS:
+            assert child.wait(PATIENCE_S) == 0
+            break
+        target = before + chance.randint(0, 5)
+        assert wait_until(lambda: child.poll() is not None or lines_in(killed) >= target, PATIENCE_S)  # noqa: B023
+        time.sleep(chance.random() * 0.05)
+        assert child.poll() is None, "the run ended before it could be killed: give it more episodes"
+        kill(child)
+        kills += 1
+        assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
+    whole = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
+    outcomes = {trace.header.episode_id: trace.footer and trace.footer.outcome for trace in traces(killed / "r")}
+    assert outcomes == {episode.episode_id: episode.outcome for episode in whole.episodes}
+    for trace, reference in zip(traces(killed / "r"), traces(whole.folder), strict=True):
+        assert committed(trace) == committed(reference)
+        assert max(Counter(step.intent.step for step in trace.steps if step.commit).values()) == 1
+    assert wait_until(lambda: not browsers_of(home), SOON_S)
+
+
+async def test_an_order_cut_off_in_flight_is_never_sent_again_blindly(shop: Shop, tmp_path: Path, home: Path) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    try:
+        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
+    finally:
+        kill(child)
+    shop.slow_order.set()
+    turns: list[Turn] = []
+
+    def look_first(turn: Turn) -> Action:
+        turns.append(turn)
+        return Stop(answer="checked")
+
+    result = await resume(tmp_path / "r", policy=scripted(look_first))
+    assert shop.orders == ["who=bob"]
+    (problem,) = turns[0].view.problems
+    assert "may or may not have happened" in problem and 'button "Buy"' in problem
+    assert turns[0].step == 3, "the uncertain action counts as a step"
+    trace = read_trace(tmp_path / "r" / result.episodes[0].trace)
+    assert [event.name for event in trace.events] == ["uncertain", "resumed"]
+    assert trace.steps[1].commit is None
+    assert result.episodes[0].answer == "checked"
+
+
+async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path: Path) -> None:
+    """The page died with the browser: the step is free, and the trace still reads."""
+
+    def cut_off(turn: Turn) -> Action:
+        if turn.step == 2:
+            running.cancel()
+        return Click(ref=1)
+
+    selection = TaskSelection("miniwob", ("click-checkboxes",), (0,))
+    running = asyncio.ensure_future(run_suite(config(), selection, tmp_path, run_id="r", policy=scripted(cut_off)))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    path = tmp_path / "r" / "episodes" / "click-checkboxes-0-a1.jsonl"
+    forged = next(line for line in iter_lines(path) if isinstance(line, Intent)).model_copy(update={"step": 2})
+    with path.open("a", encoding="utf-8") as file:
+        file.write(forged.model_dump_json() + "\n")  # as if killed while step 2 was sent
+    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop()))
+    trace = read_trace(path)
+    assert [event.name for event in trace.events] == ["void", "resumed"]
+    assert [(step.intent.step, step.commit is not None) for step in trace.steps] == [(1, True), (2, False), (2, True)]
+    assert result.complete
+
+
+async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, home: Path) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    try:
+        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
+    finally:
+        kill(child)
+    shop.slow_order.set()
+    for path in list((tmp_path / "r").glob("checkpoints.sqlite*")):
+        path.unlink()
+    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=str(turn.step))))
+    assert result.episodes[0].answer == "3"
+
+
+async def test_a_finished_run_is_only_reported(tmp_path: Path) -> None:
+    selection = TaskSelection("miniwob", ("click-test",), (0,))
+    run = await run_suite(config(), selection, tmp_path, run_id="r")
+    before = (run.folder / run.episodes[0].trace).read_bytes()
+    again = await resume(run.folder)
+    assert again.complete
+    assert again.episodes == run.episodes
+    assert (run.folder / run.episodes[0].trace).read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(tmp_path: Path, home: Path) -> None:
+    child = start("start", tmp_path, home)
+    assert wait_until(lambda: lines_in(tmp_path) >= 4, PATIENCE_S)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(30) == 1, "an interrupted run says that it is not complete"
+    open_steps = [step for trace in traces(tmp_path / "r") for step in trace.steps if step.commit is None]
+    assert open_steps == []
+    assert wait_until(lambda: not browsers_of(home), SOON_S)
+    assert asyncio.run(resume(tmp_path / "r")).complete
