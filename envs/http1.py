@@ -24,6 +24,13 @@ _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
 _FIELD = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t -~\x80-\xff]*)")
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[\t -~\x80-\xff]*)?\r\n")
 
+_HOP_BY_HOP = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate", b"te", b"host")
+)
+
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+"""Never dropped, whatever `Connection` names: the server would read the body as a second request."""
+
 
 class BadMessage(Exception):
     """The peer does not speak HTTP/1.1, or ambiguously; the message says what was wrong."""
@@ -102,6 +109,26 @@ def response_framing(response: Response, method: bytes) -> Framing:
         return 0
     framing = _framing(response)
     return "until_close" if framing is None else framing
+
+
+def request_head(request: Request, host: bytes, path: bytes) -> bytes:
+    """The head to send to the server: origin form, *host* and no other, nothing meant for the proxy alone."""
+    upgrade = b"upgrade" in request.values(b"connection") and request.values(b"upgrade") == [b"websocket"]
+    named = set(request.values(b"connection")) - _FRAMING - ({b"upgrade"} if upgrade else set())
+    dropped = _HOP_BY_HOP | named
+    lines = [
+        b"%s %s HTTP/1.1" % (request.method, path),
+        b"Host: " + host,
+        b"Connection: " + (b"Upgrade" if upgrade else b"keep-alive"),
+        *(b"%s: %s" % field for field in request.fields if field[0] not in dropped),
+    ]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def response_head(response: Response, connection: bytes) -> bytes:
+    """The head to send to the browser, *connection* saying what becomes of the connection."""
+    fields = (b"%s: %s" % field for field in response.fields if field[0] not in _HOP_BY_HOP)
+    return b"\r\n".join((response.line, b"Connection: " + connection, *fields)) + b"\r\n\r\n"
 
 
 async def copy_body(framing: Framing, reader: asyncio.StreamReader, write: Write, limit: int) -> None:

@@ -17,14 +17,13 @@ reach without), and inspection of what goes through a tunnel.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
-import socket
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from envs.addresses import Resolve, is_localhost, leads_inward, look_up, parse_address
 from envs.http1 import (
     BLOCK,
     BadMessage,
@@ -36,14 +35,13 @@ from envs.http1 import (
     read_request,
     read_response,
     request_framing,
+    request_head,
     response_framing,
+    response_head,
 )
 from envs.origins import Origin, Origins, canonical_host, origin_of
 
 T = TypeVar("T")
-
-Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""Turns a host name into its addresses, best first; raises OSError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,6 @@ MAX_RECORDED: Final = 100_000
 
 _ABSOLUTE = re.compile(rb"(?:http|ws)://[^/?#@\\]+([^#]*)", re.IGNORECASE)
 _TUNNEL = re.compile(rb"(\[[^\]]+\]|[^:@/]+):([0-9]{1,5})")
-_HOP_BY_HOP = frozenset(
-    (b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"proxy-authenticate", b"te", b"host")
-)
 _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 _PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Gateway", 503: "Busy", 504: "Timeout"}
 
@@ -189,7 +184,7 @@ class Boundary:
             raise _Denied(502, f"cannot reach {origin}: {error.strerror or error}") from None
 
     async def _connect(self, origin: Origin) -> _Link:
-        addresses = [origin.host] if _address(origin.host) else await self._resolve(origin.host)
+        addresses = [origin.host] if parse_address(origin.host) else await self._resolve(origin.host)
         failure = OSError("the name has no address")
         for address in addresses:
             self._judge_address(origin, address)
@@ -200,13 +195,13 @@ class Boundary:
         raise failure
 
     def _judge_address(self, origin: Origin, address: str) -> None:
-        parsed = _address(address)
+        parsed = parse_address(address)
         if parsed is None:
             raise _Denied(403, f"{address!r} is no address", origin=str(origin))
         if parsed.is_loopback and origin.port in _listening:
             raise _Denied(403, "this is a run's own boundary", origin=str(origin))
-        inward = parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast
-        if inward and not _is_localhost(origin.host) and not self.origins.allows_tunnel(str(parsed), origin.port):
+        covered = is_localhost(origin.host) or self.origins.allows_tunnel(str(parsed), origin.port)
+        if leads_inward(parsed) and not covered:
             reason = f"{origin.host} leads to {parsed} on this machine or its link; allow {parsed} too if that is meant"
             raise _Denied(403, reason, origin=str(origin))
 
@@ -292,7 +287,7 @@ class _Client:
         if not self._boundary.origins.allows_origin(origin):
             raise _Denied(403, "no rule allows this origin", origin=str(origin))
         framing = request_framing(request)
-        head = _request_head(request, origin, path)
+        head = request_head(request, str(origin).partition("://")[2].encode(), path)
         server, response = await self._exchange(request, origin, head, framing)
         if response.status == 101:
             return await self._switch(response, server)
@@ -301,7 +296,7 @@ class _Client:
     async def _switch(self, response: Response, server: _Link) -> bool:
         """The server has agreed to leave HTTP (a WebSocket asked for without a tunnel)."""
         try:
-            await self._link.write(_response_head(response, b"Upgrade"))
+            await self._link.write(response_head(response, b"Upgrade"))
             if self._early:
                 await server.write(self._early)
             await self._join(server)
@@ -350,7 +345,7 @@ class _Client:
         except BadMessage as error:
             raise _Denied(502, f"the server's answer cannot be read: {error}") from None
         keep = framing != "until_close" and request.keep_alive
-        await self._link.write(_response_head(response, b"keep-alive" if keep else b"close"))
+        await self._link.write(response_head(response, b"keep-alive" if keep else b"close"))
         copying = copy_body(framing, server.reader, self._link.write, self._limits.body_bytes)
         try:
             await (copying if isinstance(framing, int) and framing <= BLOCK else self._unless_gone(copying))
@@ -409,53 +404,12 @@ def _target(request: Request) -> tuple[Origin, bytes]:
     return origin, path if path.startswith(b"/") else b"/" + path
 
 
-def _request_head(request: Request, origin: Origin, path: bytes) -> bytes:
-    """The request in origin form, its Host taken from the judged origin and from nothing else."""
-    upgrade = b"upgrade" in request.values(b"connection") and request.values(b"upgrade") == [b"websocket"]
-    dropped = _HOP_BY_HOP | set(request.values(b"connection")) - ({b"upgrade"} if upgrade else set())
-    lines = [
-        b"%s %s HTTP/1.1" % (request.method, path),
-        b"Host: " + str(origin).partition("://")[2].encode(),
-        b"Connection: " + (b"Upgrade" if upgrade else b"keep-alive"),
-        *(b"%s: %s" % field for field in request.fields if field[0] not in dropped),
-    ]
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
-def _response_head(response: Response, connection: bytes) -> bytes:
-    fields = (b"%s: %s" % field for field in response.fields if field[0] not in _HOP_BY_HOP)
-    return b"\r\n".join((response.line, b"Connection: " + connection, *fields)) + b"\r\n\r\n"
-
-
 async def _pump(reader: asyncio.StreamReader, link: _Link, limit: int) -> None:
     """Passes bytes on until their end, which is passed on too."""
     while limit > 0 and (block := await reader.read(BLOCK)):
         limit -= len(block)
         await link.write(block)
     link.writer.write_eof()
-
-
-async def look_up(host: str) -> Sequence[str]:
-    """The system's resolver, except that `localhost` and names below it are this machine (RFC 6761). Raises OSError."""
-    if _is_localhost(host):
-        return ("127.0.0.1", "::1")
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _is_localhost(host: str) -> bool:
-    return host == "localhost" or host.endswith(".localhost")
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """*text* as an address; an IPv4 address in IPv6 clothes is the IPv4 address."""
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
 
 
 def _shown(target: bytes) -> str:

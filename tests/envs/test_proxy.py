@@ -155,6 +155,24 @@ async def test_what_is_not_allowed_never_arrives(request_: bytes, status: int) -
         assert bound.refusals == len(bound.blocked) == len(bound.refused) == (status == 403)
 
 
+async def test_a_body_cannot_be_made_a_request_of_its_own() -> None:
+    heard: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        heard.append(head)
+        assert b"content-length: 5" in head
+        heard.append(await reader.readexactly(5))
+        writer.write(ANSWER)
+
+    async with raw(serve) as server, boundary("127.0.0.1") as bound:
+        url = f"http://127.0.0.1:{server.port}/"
+        fields = "Content-Length: 5\r\nConnection: close, content-length"
+        said = await say(bound, f"POST {url} HTTP/1.1\r\n{fields}\r\n\r\nGET /".encode())
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert heard[1] == b"GET /"
+
+
 async def test_a_second_request_does_not_hide_behind_the_first() -> None:
     heard: list[bytes] = []
     async with raw(answering(heard)) as server, boundary(f"127.0.0.1:{server.port}") as bound:
