@@ -85,6 +85,7 @@ class GeminiChat:
         self._key = usable_key(api_key)
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
+        self._prices = price_table()
         self._http = http_client()
         options = types.HttpOptions(
             base_url=base_url,
@@ -170,7 +171,7 @@ class GeminiChat:
             tokens_thinking=wire.thoughts_token_count or 0,
             tokens_out=wire.candidates_token_count or 0,
         )
-        cost_usd = price_table().cost_usd(self._model, counts)
+        cost_usd = self._prices.cost_usd(self._model, counts)
         return Usage(counts.tokens_in, counts.tokens_cached, counts.tokens_thinking, counts.tokens_out, cost_usd)
 
 

@@ -74,6 +74,7 @@ class OpenAIChat:
         self.spec = spec or f"openai:{model}"
         self._model = model
         self._key = usable_key(api_key or NO_KEY)
+        self._prices = price_table()
         self._policy = policy or RetryPolicy()
         self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
         self._client = openai.AsyncOpenAI(
@@ -172,7 +173,7 @@ class OpenAIChat:
             tokens_thinking=thinking,
             tokens_out=max(0, wire.completion_tokens - thinking),
         )
-        cost_usd = price_table().cost_usd(self._model, usage) if self._dialect.priced else None
+        cost_usd = self._prices.cost_usd(self._model, usage) if self._dialect.priced else None
         return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from models.base import ModelUnavailable, Usage
 from models.prices import price_table
+from models.specs import make_model
 
 USAGE = Usage(tokens_in=1_000_000, tokens_cached=400_000, tokens_thinking=100_000, tokens_out=200_000)
 
@@ -58,4 +59,4 @@ def test_a_broken_file_is_named(text: str, tmp_path: Path, monkeypatch: pytest.M
     file.write_text(text)
     monkeypatch.setenv("MIRA_PRICES", str(file))
     with pytest.raises(ModelUnavailable, match="MIRA_PRICES"):
-        price_table()
+        make_model("openai:gpt-4o", environ={"OPENAI_API_KEY": "sk-test"})
