@@ -50,11 +50,12 @@ class Observer:
     async def observe(
         self, *, screenshot: bool = False, tabs: tuple[Tab, ...] = (), boxes: bool = False
     ) -> Observation:
-        """Reads the page within `settings.timeout_s`.
+        """Reads the page within `settings.timeout_s`; `screenshot` implies `boxes`, which fill `Element.box`.
 
         Raises PageHung when the main frame does not answer in that time (the caller closes the page) and
         PageCrashed when its renderer died. An iframe that is late is left out and named in the note.
         """
+        boxes = boxes or screenshot
         notes: list[str] = []
         budget = self._settings.max_chars
         deadline = time.monotonic() + self._settings.timeout_s
@@ -109,6 +110,9 @@ class Observer:
             if world is None:
                 return None
             remote = await self._look_into(world, path, deadline, boxes)
+            if boxes or self._settings.boxes:
+                left, top = await part.world.call("frameOrigin", index, timeout_s=_left(deadline))
+                remote.origin = (part.origin[0] + left, part.origin[1] + top)
         except (PageHung, PageCrashed, WorldGone) as error:
             notes.append(f"frame {path} was left out: {error}")
             if world is not None:

@@ -92,6 +92,14 @@ function told(texts, limit, left = 0) {
 const hosts = () => latest.hosts;
 const frameHolder = (index) => latest.frames[index].element;
 
+/** Where the content of a cross-process iframe begins, in CSS pixels of this process's top viewport. */
+function frameOrigin(index) {
+  const frame = frameHolder(index);
+  const [left, top] = offsetOf(frame);
+  const box = boxOf(frame);
+  return JSON.stringify([left + box.left + frame.clientLeft, top + box.top + frame.clientTop]);
+}
+
 function adoptRoots(...pairs) {
   for (let i = 0; i < pairs.length; i += 2) closedRoots.set(pairs[i], pairs[i + 1]);
 }

@@ -32,6 +32,8 @@ class Part:
     answer: dict[str, Any]
     remotes: dict[int, Part] = field(default_factory=dict)
     """Parts of the cross-process iframes in it that were read, by their index."""
+    origin: tuple[float, float] = (0.0, 0.0)
+    """Where its viewport begins in the top viewport; only known where boxes were asked for."""
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ def add_elements(part: Part, numbering: Numbering) -> None:
     columns = part.answer["controls"]
     refs = [numbering.ref(Place(part.world, id_)) for id_ in columns["id"]]
     numbering.elements.extend([_PENDING] * (len(numbering.places) - len(numbering.elements)))
-    for ref, element in zip(refs, _typed(refs, part.path, columns), strict=True):
+    for ref, element in zip(refs, _typed(refs, part, columns), strict=True):
         numbering.elements[ref - 1] = element
     for remote in part.remotes.values():
         add_elements(remote, numbering)
@@ -98,12 +100,12 @@ def add_elements(part: Part, numbering: Numbering) -> None:
 _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, False)
 
 
-def _typed(refs: list[int], path: str, columns: dict[str, Any]) -> Iterator[Element]:
+def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
     names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
     boxes = columns["box"] or [None] * len(refs)
     rows = zip(refs, *(columns[name] for name in names), boxes, strict=True)
     for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box in rows:
-        key = ElementKey(joined(path, frame), storable(role), storable(name), ordinal, digest)
+        key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
         yield Element(
             ref,
             key,
@@ -111,9 +113,13 @@ def _typed(refs: list[int], path: str, columns: dict[str, Any]) -> Iterator[Elem
             tuple(states.split()) if states else (),
             None if value is None else storable(value),
             tuple(storable(option) for option in options) if options else (),
-            Box(*box) if box else None,
+            _moved(box, part.origin) if box else None,
             bool(shown),
         )
+
+
+def _moved(box: list[float], origin: tuple[float, float]) -> Box:
+    return Box(box[0] + origin[0], box[1] + origin[1], box[2], box[3])
 
 
 def joined(outer: str, inner: str) -> str:

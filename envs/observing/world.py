@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 _PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "api.js", "target.js")
 _CALLS = (
-    "observe, relayOut, find, expand, hosts, frameHolder, adoptRoots, adoptListeners, "
+    "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
     "resolve, facts, pointOf, showHolder, throughHolder"
 )
 _WORLD = "mira"
