@@ -89,6 +89,12 @@ def test_steps_before_the_plan_do_not_count_against_it():
     assert Watch().check(looped, planned_at=4) is None
 
 
+def test_a_loop_must_close_after_the_plan_to_count_against_it():
+    watch = Watch(WatchSettings(cooldown=0))
+    steps = ticks(A, B, A, B, A, B, A)
+    assert [watch.check(steps[:n], planned_at=3) is not None for n in range(4, 8)] == [False, False, False, True]
+
+
 def test_a_new_plan_is_given_its_cooldown():
     steps = ticks(OK, OK, BLOCKED, BLOCKED, BLOCKED)
     watch = Watch(WatchSettings(cooldown=2))
