@@ -44,6 +44,7 @@ async def rate(state: State, episode: Episode) -> tuple[Rating, tuple[str, ...]]
         previous=episode.previous,
         history=tuple(state.history),
         checks=await episode.environment.check_milestones() if is_reference else None,
+        step=state.step,
     )
     rated = await episode.team.rater.rate(progress)
     episode.account(call_record("rater", reply) for reply in rated.replies)
