@@ -88,15 +88,18 @@ def _split_port(authority: str) -> tuple[str, str]:
 
 def _ascii_name(name: str) -> str | None:
     """Lower-case ASCII by UTS 46 (full-width letters, ideographic dots, punycode), one trailing dot removed."""
+    if name.isascii():
+        return name.lower().removesuffix(".") or None
     try:
-        mapped = name.lower() if name.isascii() else idna.uts46_remap(name, std3_rules=False)
-        ascii_name = ".".join(_ascii_label(label) for label in mapped.lower().removesuffix(".").split("."))
+        mapped = idna.uts46_remap(name, std3_rules=False).lower().removesuffix(".")
+        return ".".join(_ascii_label(label) for label in mapped.split(".")) or None
     except (idna.IDNAError, UnicodeError):
         return None
-    return ascii_name or None
 
 
 def _ascii_label(label: str) -> str:
+    if label.startswith("xn--"):
+        idna.ulabel(label)  # raises where it stands for nothing: the browser refuses the whole name then
     return label if label.isascii() else idna.alabel(label).decode()
 
 

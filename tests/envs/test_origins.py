@@ -83,6 +83,7 @@ NO_HOSTS = [
     "a" * 64 + ".example",
     ".".join(["a" * 60] * 5),
     "xn--\u00fc",
+    "xn--１",
     "\ud800",
 ]
 

@@ -8,6 +8,11 @@ that the proxy lets each way through), and behind one that allows the page's own
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +25,7 @@ from envs.proxy import Boundary
 from envs.settings import SessionSettings
 from tests.envs.leaks import MARKUP, SCRIPTS, TOP, Seen, attacker, hostile_site, ways_in
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROOM = SessionSettings(max_tabs=30)
 
 ALL = {*MARKUP, *SCRIPTS, *TOP}
@@ -106,3 +111,28 @@ async def test_nothing_leaves_but_to_allowed_origins(tmp_path: Path) -> None:
     assert not missing, "these ways were not refused by the boundary: were they tried at all?"
     assert them.connections == 0, f"arrived: {sorted(them.arrived.ways)}"
     assert them.datagrams == 0
+
+
+def _own_mounts() -> bool:
+    """May this user have a resolver of their own?"""
+    if os.geteuid() != 0:
+        return False
+    tried = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+@pytest.mark.skipif(not _own_mounts(), reason="needs root and mount namespaces")
+def test_no_name_is_looked_up_for_a_page(tmp_path: Path) -> None:
+    """Names leak too: `SECRET.evil.example` reaches the attacker's name server without any connection."""
+    resolver = tmp_path / "resolv.conf"
+    resolver.write_text("nameserver 127.0.0.1\n")
+    script = shlex.join([sys.executable, "-m", "tests.envs.dns_leaks"])
+    command = f"mount --bind {shlex.quote(str(resolver))} /etc/resolv.conf && exec {script}"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, timeout=100, cwd=root, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["guarded"] == []
+    assert len(found["bare"]) >= 3, "the resolver is not asked: this would prove nothing"
