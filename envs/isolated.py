@@ -29,6 +29,8 @@ class Isolated:
         self._context: int | None = None
         self._loaded = asyncio.Event()
         self._loaded.set()
+        self.windows = 0
+        """Windows that the page has asked to open, so far."""
 
     @property
     def loading(self) -> bool:
@@ -50,9 +52,13 @@ class Isolated:
             self._context = None
             return await self._evaluate(expression)
 
-    async def title(self) -> str:
-        """The page's title as the browser knows it: answered even when the page itself hangs."""
-        return str((await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]["title"])
+    async def shown(self) -> tuple[str, str]:
+        """(title, address) as the browser would show them: answered even when the page itself hangs.
+
+        Of a new window that is still loading, the address is the one it goes to.
+        """
+        info = (await (await self._session()).send("Target.getTargetInfo"))["targetInfo"]
+        return str(info["title"]), str(info["url"])
 
     async def _evaluate(self, expression: str) -> Any:
         cdp = await self._session()
@@ -78,6 +84,7 @@ class Isolated:
                 cdp.on("Page.frameStartedLoading", self._begins)
                 cdp.on("Page.frameNavigated", self._navigated)
                 cdp.on("Page.frameStoppedLoading", self._ends)
+                cdp.on("Page.windowOpen", self._window)
                 await cdp.send("Page.enable")
                 self._cdp = cdp
             return self._cdp
@@ -89,6 +96,9 @@ class Isolated:
     def _ends(self, event: dict[str, Any]) -> None:
         if event["frameId"] == self._frame:
             self._loaded.set()
+
+    def _window(self, _: dict[str, Any]) -> None:
+        self.windows += 1
 
     def _navigated(self, event: dict[str, Any]) -> None:
         if event["frame"]["id"] == self._frame:

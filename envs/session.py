@@ -47,6 +47,7 @@ HUNG = "the page did not answer in time and was closed"
 CRASHED = "the page crashed and was closed"
 FLOOD = "the page opened dialogs without end and was closed"
 STORAGE_S = 2.0
+WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
 
@@ -212,12 +213,13 @@ class BrowserSession:
             return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
         await self.tabs.ensure()
         deadline = time.monotonic() + self.settings.step_deadline_s
+        before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened)
         if isinstance(action, AnswerDialog):
             result = await self._answer(action, deadline)
         else:
             result = await self._begin(action, deadline)
         if result.ok:
-            await self._settle(deadline)
+            await self._settle(deadline, *before)
         return result
 
     async def _begin(self, action: Action, deadline: float) -> ActionResult:
@@ -256,13 +258,23 @@ class BrowserSession:
         if held is not None:
             let_go(held)
 
-    async def _settle(self, deadline: float) -> None:
+    async def _settle(self, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
+        """Waits until the front tab is quiet; a window that the action opened is in front by then."""
         await self.tabs.ensure()
         front = self.tabs.front
+        await self._settle_tab(front, deadline)
+        asked = acted.world.windows - windows
+        if asked > 0:
+            await self.tabs.until_opened(opened + asked, WINDOW_S)
+        await self.tabs.ensure()
+        if self.tabs.front is not front:
+            await self._settle_tab(self.tabs.front, deadline)
+        await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
+
+    async def _settle_tab(self, tab: OpenTab, deadline: float) -> None:
         bound = min(self.settings.settle.max_s, max(0.0, deadline - time.monotonic()))
         limits = self.settings.settle.model_copy(update={"max_s": bound})
-        await self._races.call(settle(front.page, front.world, self.traffic, limits), bound + 1.0)
-        await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
+        await self._races.call(settle(tab.page, tab.world, self.traffic, limits), bound + 1.0)
 
     def _interrupt(self, kind: Interruption, page: Page) -> None:
         tab = self.tabs.of(page)

@@ -18,6 +18,7 @@ from envs.isolated import Isolated
 from envs.settings import SettleSettings
 
 COUNTED = frozenset({"document", "stylesheet", "script", "xhr", "fetch"})
+BLANK = ("", "about:blank")
 RETRY_S = 0.01
 GRACE_S = 0.3
 """How much later than its own timer a page may answer before it is taken to be busy."""
@@ -85,6 +86,7 @@ async def settle(page: Page, world: Isolated, traffic: Traffic, settings: Settle
     stop = time.monotonic() + settings.max_s
     try:
         async with asyncio.timeout(settings.max_s + GRACE_S):
+            await _new_window(page, world, settings.max_s)
             while not page.is_closed() and (left := stop - time.monotonic()) > 0:
                 if await _still(world, settings, left) and traffic.quiet and not world.loading:
                     return
@@ -92,6 +94,18 @@ async def settle(page: Page, world: Isolated, traffic: Traffic, settings: Settle
                 await traffic.none()
     except TimeoutError:
         return
+
+
+async def _new_window(page: Page, world: Isolated, seconds: float) -> None:
+    """A window that was just opened is blank until its document comes: waits for that."""
+    if page.url not in BLANK:
+        return
+    try:
+        _, address = await world.shown()
+        if address not in BLANK:
+            await page.wait_for_url(lambda url: url not in BLANK, wait_until="commit", timeout=seconds * 1000)
+    except PlaywrightError:
+        return  # it was closed, or its document never came
 
 
 async def _still(world: Isolated, settings: SettleSettings, left: float) -> bool:

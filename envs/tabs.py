@@ -45,6 +45,7 @@ class Tabs:
     """Tabs closed because there were too many, so far."""
     _front: OpenTab | None = None
     _expected: bool = False
+    _arrival: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property
@@ -59,11 +60,22 @@ class Tabs:
         """Handler of the context's `page` event: a page of ours, or a window that a page opened."""
         if not self._expected:
             self.opened += 1
+            self._arrival.set()
             if len(self.all) >= self.settings.max_tabs:
                 self.refused += 1
                 self._spawn(close_page(page))
                 return
         self._add(page)
+
+    async def until_opened(self, count: int, seconds: float) -> None:
+        """Returns when pages have opened *count* tabs in all, at most *seconds* later (one may be refused silently)."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.opened < count:
+                    self._arrival.clear()
+                    await self._arrival.wait()
+        except TimeoutError:
+            return
 
     async def open(self) -> OpenTab:
         """A fresh blank tab, in front."""
@@ -101,7 +113,7 @@ class Tabs:
         title = ""
         try:
             async with asyncio.timeout(ASK_S):
-                title = await tab.world.title()
+                title, _ = await tab.world.shown()
         except (PlaywrightError, TimeoutError):
             title = ""  # it is closing
         return Tab(index=index, title=storable(title), url=storable(tab.page.url), active=tab is self._front)
