@@ -180,8 +180,8 @@ class OpenEnvironment:
         try:
             await self._boundary.start()
             self._session = await self._chromium.session(settings, self._boundary, self._task.folder, self._task.vault)
-        except (PlaywrightError, OSError, TimeoutError) as error:
-            raise ResetFailed(f"no browser session could be opened: {type(error).__name__}") from error
+        except OSError as error:
+            raise ResetFailed(f"the boundary could not be started: {error.strerror}") from error
 
     async def _go(self, url: str) -> None:
         result = await self.session.execute(Goto(url=url))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
-import json
 import re
 import time
 from collections.abc import Sequence
@@ -27,9 +26,10 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs import acting
 from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
+from envs.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.dialogs import Dialogs
 from envs.downloads import Downloads
-from envs.errors import BadInput, EnvError, PageCrashed, PageHung
+from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed
 from envs.masking import masked_observation, masked_result
 from envs.observation import Observation
 from envs.observing.world import WorldGone
@@ -46,15 +46,11 @@ ERROR_PAGE = "chrome-error:"
 HUNG = "the page did not answer in time and was closed"
 CRASHED = "the page crashed and was closed"
 FLOOD = "the page opened dialogs without end and was closed"
+OPEN_S = 30.0
 STORAGE_S = 2.0
 WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
-
-# [origin, entries]; a document without an origin of its own may not look at its storage.
-LOCAL_STORAGE = """() => {
-  try { return [location.origin, Object.entries(localStorage)]; } catch { return ['null', []]; }
-}"""
 
 
 class BrowserSession:
@@ -94,22 +90,20 @@ class BrowserSession:
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
     ) -> Self:
-        """A new context with one blank tab. Raises BadInput (storage state), PlaywrightError (dead browser)."""
-        place, stored = settings.geolocation, _stored(settings.storage_state)
-        context = await browser.new_context(
-            viewport={"width": settings.viewport.width, "height": settings.viewport.height},
-            locale=settings.locale,
-            timezone_id=settings.timezone,
-            geolocation={"latitude": place.latitude, "longitude": place.longitude} if place else None,
-            permissions=["geolocation"] if place else [],
-            storage_state=settings.storage_state,
-            accept_downloads=True,
-            service_workers="block",
-            proxy={"server": boundary.server},
-        )
+        """A new context with one blank tab. Raises BadInput (storage state) and ResetFailed (no answer in time)."""
+        stored = stored_origins(settings.storage_state)
+        try:
+            async with asyncio.timeout(OPEN_S):
+                context = await new_context(browser, settings, boundary)
+        except (PlaywrightError, TimeoutError) as error:
+            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
         session = cls(context, settings, boundary, folder, secrets)
         session._storage = stored
-        await session.tabs.open()
+        try:
+            await session.tabs.open(OPEN_S)
+        except (PlaywrightError, TimeoutError) as error:
+            await session.close()
+            raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
         return session
 
     @property
@@ -400,22 +394,11 @@ class BrowserSession:
         tab.page.on("download", self.downloads.arrived)
 
 
-def _stored(path: Path | None) -> dict[str, list[dict[str, str]]]:
-    """The local storage of a storage state, by origin: kept for origins that this session never visits."""
-    if path is None:
-        return {}
-    try:
-        origins = json.loads(path.read_text(encoding="utf-8")).get("origins", [])
-        return {one["origin"]: one["localStorage"] for one in origins}
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is no storage state of a browser ({type(error).__name__})") from error
-
-
 def _refusal(urls: Sequence[str]) -> str:
     return f"not allowed, taken back: {', '.join(storable(u)[:200] for u in urls)}"
 
 
-def _reason(error: PlaywrightError) -> str:
+def _reason(error: PlaywrightError | TimeoutError) -> str:
     """The first line of Playwright's message, without the name of the call and without its log."""
     line = next(iter(str(error).splitlines()), type(error).__name__)
     return storable(re.sub(r"^\w+\.\w+: ", "", line)[:300])

@@ -17,7 +17,7 @@ from envs.record import storable
 from envs.settings import SessionSettings
 
 CLOSE_S = 2.0
-OPEN_S = 5.0
+OPEN_S = 10.0
 ASK_S = 1.0
 
 
@@ -77,11 +77,11 @@ class Tabs:
         except TimeoutError:
             return
 
-    async def open(self) -> OpenTab:
+    async def open(self, seconds: float = OPEN_S) -> OpenTab:
         """A fresh blank tab, in front."""
         self._expected = True
         try:
-            async with asyncio.timeout(OPEN_S):
+            async with asyncio.timeout(seconds):
                 page = await self.context.new_page()
         finally:
             self._expected = False

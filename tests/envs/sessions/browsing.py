@@ -12,7 +12,7 @@ from envs.settings import SessionSettings, SettleSettings
 
 Opener = Callable[..., Awaitable[BrowserSession]]
 
-QUICK = SessionSettings(step_deadline_s=6.0, navigation_s=5.0, settle=SettleSettings(max_s=1.0))
+QUICK = SessionSettings(step_deadline_s=15.0, navigation_s=10.0, settle=SettleSettings(max_s=1.0))
 
 
 async def visit(session: BrowserSession, url: str) -> Observation:

@@ -123,13 +123,13 @@ async def crash(session: BrowserSession) -> None:
 
 async def test_a_storm_of_windows(web: Web, opener: Opener) -> None:
     session = await opener(max_tabs=3)
-    web["/"] = """<button onclick="for (let i = 0; i < 30; i++) open('/popup?' + i)">Go</button>
+    web["/"] = """<button onclick="for (let i = 0; i < 30; i++) window.open('/popup?' + i)">Go</button>
         <script>for (let i = 0; i < 30; i++) open('/popup?load' + i); onkeydown = () => open('/popup?key')</script>"""
     web["/popup"] = "<script>open(location.href + 'x')</script><p>popup"
     await visit(session, web.url())
     assert web.hits("/popup") == 0, "no window opens without a gesture"
     result = await click(session, "Go")
-    assert result.seconds < 6 + A_FEW_S
+    assert result.seconds < QUICK.step_deadline_s + A_FEW_S
     assert len((await session.observe()).tabs) <= 3
     await session.execute(Goto(url="about:blank"))
     await assert_usable(session, web)
@@ -199,7 +199,7 @@ ESCAPES = {
     "link": "<a href='{evil}'>Go</a>",
     "script": "<button onclick=\"location = '{evil}'\">Go</button>",
     "form": "<form action='{evil}' method=post><button>Go</button></form>",
-    "window": "<button onclick=\"open('{evil}')\">Go</button>",
+    "window": "<button onclick=\"window.open('{evil}')\">Go</button>",
     "redirect": "<a href='/redirect'>Go</a>",
     "refresh": "<button onclick=\"document.write('<meta http-equiv=refresh content=0;url={evil}>')\">Go</button>",
     "image": "<button onclick=\"new Image().src = '{evil}'\">Go</button>",
@@ -281,5 +281,5 @@ async def test_built_ins_that_the_page_replaced_change_nothing(web: Web, opener:
         </script><button id=b>Go</button><input aria-label=N id=n>"""
     seen = await visit(session, web.url())
     result = await session.execute(Click(ref=ref_of(seen, "Go")))
-    assert result.status is Status.OK and result.seconds < 2
+    assert result.status is Status.OK
     assert (await session.execute(NewTab())).status is Status.OK

@@ -219,9 +219,8 @@ async def test_drag_with_the_mouse_and_with_html5(web: Web, opener: Opener) -> N
 
 async def test_click_at_a_point(web: Web, opener: Opener) -> None:
     session = await opener()
-    web["/"] = (
-        "<canvas id=k width=300 height=200></canvas><script>k.onclick = e => k.title = e.clientX + ',' + e.clientY</script>"
-    )
+    web["/"] = """<canvas id=k width=300 height=200></canvas>
+        <script>k.onclick = e => k.title = e.clientX + ',' + e.clientY</script>"""
     await visit(session, web.url())
     await session.execute(ClickAt(x=100, y=50))
     assert await session.page.evaluate("k.title") == "100,50"

@@ -40,7 +40,7 @@ async def test_closing_the_last_tab_leaves_a_blank_one(web: Web, opener: Opener)
 
 async def test_a_tab_that_closes_itself_is_no_error(web: Web, opener: Opener) -> None:
     session = await opener()
-    web["/"] = "<button onclick=\"open('/pop')\">Open</button>"
+    web["/"] = "<button onclick=\"window.open('/pop')\">Open</button>"
     web["/pop"] = "<button onclick='window.close()'>Bye</button>"
     await visit(session, web.url())
     await click(session, "Open")
