@@ -46,6 +46,11 @@ class Observer:
         self._holders: dict[World, tuple[World, int]] = {}
         """Of every remote world: the world that holds its iframe, and the iframe's index there."""
         self._paths: dict[World, str] = {}
+        self._crash = asyncio.Event()
+        page.on("crash", self._crashed)
+
+    def _crashed(self, _page: Page) -> None:
+        self._crash.set()
 
     async def observe(
         self, *, screenshot: bool = False, tabs: tuple[Tab, ...] = (), boxes: bool = False
@@ -55,7 +60,18 @@ class Observer:
         Raises PageHung when the main frame does not answer in that time (the caller closes the page) and
         PageCrashed when its renderer died. An iframe that is late is left out and named in the note.
         """
-        boxes = boxes or screenshot
+        look = asyncio.ensure_future(self._observe(boxes or screenshot, screenshot, tabs))
+        crash = asyncio.ensure_future(self._crash.wait())
+        try:
+            await asyncio.wait({look, crash}, return_when=asyncio.FIRST_COMPLETED)
+            if self._crash.is_set():
+                raise PageCrashed("the renderer of the page died")
+            return await look
+        finally:
+            look.cancel()
+            crash.cancel()
+
+    async def _observe(self, boxes: bool, screenshot: bool, tabs: tuple[Tab, ...]) -> Observation:
         notes: list[str] = []
         budget = self._settings.max_chars
         deadline = time.monotonic() + self._settings.timeout_s
@@ -280,6 +296,7 @@ class Observer:
 
     async def aclose(self) -> None:
         """Lets go of the page."""
+        self._page.remove_listener("crash", self._crashed)
         await self._frames.aclose()
 
 

@@ -88,16 +88,29 @@ function renderLines(look) {
   return lines;
 }
 
-/** Marks the lines to show within `budget` characters and returns them with markers for what is hidden. */
+/** The lines to show within `budget` characters, with markers for what is hidden. */
 function layOut(look, lines, budget) {
-  look.markers = [];
   const full = lines.reduce((sum, line) => sum + line.text.length + 1, 0);
   for (const line of lines) line.shown = true;
-  if (full > budget) choose(look, lines, budget);
+  look.markers = [];
+  if (full <= budget) return { text: lines.map((line) => line.text).join('\n'), full };
+  let text = '';
+  let limit = budget - 80;
+  for (let round = 0; round < 6; round++) { // the markers themselves take room: known only once they are set
+    choose(look, lines, limit);
+    text = withMarkers(look, lines);
+    if (text.length <= budget) break;
+    limit -= text.length - budget + 40;
+  }
+  return { text, full };
+}
+
+function withMarkers(look, lines) {
   const out = [];
+  look.markers = [];
   for (let i = 0; i < lines.length; ) {
     const group = lines[i].marker;
-    if (!group || full <= budget) {
+    if (!group) {
       out.push(lines[i++].text);
       continue;
     }
@@ -105,7 +118,7 @@ function layOut(look, lines, budget) {
     while (i < lines.length && lines[i].marker === group) i++;
     showRun(look, lines, from, i, out);
   }
-  return { text: out.join('\n'), full };
+  return out.join('\n');
 }
 
 function showRun(look, lines, from, to, out) {
@@ -127,7 +140,7 @@ function showRun(look, lines, from, to, out) {
 }
 
 /** Viewport first: what is on screen, then what belongs to no group, then the rows of groups, each by nearness. */
-function choose(look, lines, budget) {
+function choose(look, lines, limit) {
   const units = unitsOf(lines);
   const offsets = look.documents.map((entry) => frameOffset(look, entry));
   for (const unit of units) {
@@ -137,10 +150,12 @@ function choose(look, lines, budget) {
     unit.order = unit.away === 0 ? 0 : unit.grouped ? 2 : 1;
   }
   const ranked = units.slice().sort((a, b) => a.order - b.order || a.away - b.away || a.from - b.from);
-  let left = budget - 80;
+  const filled = [false, false, false];
+  let left = limit;
   for (const unit of ranked) {
-    unit.shown = unit.line.fixed || unit.chars <= left;
+    unit.shown = unit.line.fixed || (!filled[unit.order] && unit.chars <= left);
     if (unit.shown) left -= unit.chars;
+    else if (unit.order) filled[unit.order] = true; // what lies farther is not preferred for being short: no holes
   }
   keepContiguous(units);
   markHidden(lines, units);

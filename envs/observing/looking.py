@@ -34,10 +34,12 @@ async def look(world: World, args: tuple[Any, ...], left_s: Callable[[], float])
     await world.release(left_s())
     answer: dict[str, Any] = {}
     for _ in range(LOOKS):
+        before_s = left_s()
         answer = await _observe(world, args, left_s)
+        took_s = before_s - left_s()
         enough_s = left_s() * (1 - EXTRA_SHARE)
         try:
-            if not await _adopt(world, answer, lambda bound=enough_s: left_s() - bound):
+            if not await _adopt(world, answer, lambda bound=enough_s: left_s() - bound) or left_s() < 3 * took_s:
                 break
         except PageHung:
             break

@@ -122,7 +122,7 @@ function deepest(page, x, y) {
 
 /** A click on `hit` reaches the target: it is in it, or in the label that stands for it. */
 function reaches(hit, shown, target) {
-  for (let node = hit; node; node = flatUp(node)) {
+  for (let node = hit; node && nodeType(node) === 1; node = flatUp(node)) {
     if (node === shown || node === target) return true;
     if (localName(node) === 'label' && node.control === target) return true;
   }
