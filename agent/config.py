@@ -79,12 +79,11 @@ class RunConfig(Record):
     """LangGraph's: only `sync` repeats no more than the interrupted node after a kill."""
     checkpoint_url: str | None = None
     """`postgresql://…` (needs the extra `postgres`); None keeps SQLite inside the run's folder."""
-    merge_reflect_act: bool = False
-    """One structured call serves reflect and act; only for models that take a JSON schema."""
     overlap_reflect: bool = False
-    """Start reflecting on a page while the policy is already asked; flips count one step later."""
+    """Ask rater and policy about a page at the same time: faster with models, and flips count one step later."""
     fsync: bool = True
-    """Force each intent and commit to disk; off, a power cut (not a kill) may lose the last steps."""
+    """Force each intent and commit to disk where the world outlives this machine (open tasks); off, a power cut (not
+    a kill) may lose the last steps."""
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""

@@ -15,12 +15,15 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from agent.answers import AnswerSchema
 from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
 from agent.resume import Recovered
+from envs.errors import EnvError
 from envs.languages import Language
+from envs.marks import marked
 from envs.observation import ElementKey, Observation
 from envs.record import storable
 from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
@@ -36,6 +39,14 @@ class Interrupted(Exception):
     """The run was asked to end at the next step boundary; the episode can be resumed."""
 
 
+Reflection = tuple[Rating, tuple[str, ...]]
+"""A rating, and the texts of reached milestones that no longer hold."""
+
+
+class WorldLost(EnvError):
+    """The world broke under the episode (its browser died); from the trace it can go on in a new one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Team:
     """Who decides in a run: shared by all its episodes."""
@@ -46,6 +57,8 @@ class Team:
     judge: OutcomeJudge | None
     language: Language
     watch: Watch
+    answers: AnswerSchema | None
+    """What an answer must fit; None where any text will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,8 @@ class Episode:
     observation: Observation | None = None
     """The look that the next action will be chosen on; None right after an action."""
     previous: Observation | None = None
+    reflecting: asyncio.Task[Reflection] | None = None
+    """A rating under way while the policy is asked (`overlap_reflect`)."""
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     proposal: Proposal | None = None
     calls: list[Call] = field(default_factory=list[Call])
@@ -112,6 +127,9 @@ class Episode:
         if self.observation is None:
             begun = time.perf_counter()
             seen = await self.environment.observe(screenshot=self.config.screenshots != "off")
+            if self.config.screenshots == "marks" and seen.screenshot is not None:
+                picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
+                seen = replace(seen, screenshot=picture)
             self.observation = seen
             self.spend(observe=time.perf_counter() - begun)
         return self.observation
@@ -156,6 +174,12 @@ class Episode:
 
     def tick(self, tick: Tick) -> None:
         self.ticks = [*self.ticks, tick][-self.team.watch.window :]
+
+    def drop_reflection(self) -> None:
+        """Gives up a rating under way: its plan is no longer in force, or the episode is over."""
+        if self.reflecting is not None:
+            self.reflecting.cancel()
+            self.reflecting = None
 
     def take_over(self, found: Recovered) -> None:
         """Goes on where an earlier process was cut off."""

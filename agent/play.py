@@ -59,6 +59,8 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
         # The boundary of an episode: whatever escapes is recorded with its type, and the run goes on.
         log.exception("episode %s of run %s broke", episode.identity.episode_id, episode.identity.run_id)
         return await _broken(graph, config, episode, error)
+    finally:
+        episode.drop_reflection()
     return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
 
 

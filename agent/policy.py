@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agent.prompts import PolicyView, Style, render_policy_prompt
@@ -12,7 +12,7 @@ from envs.languages import Language, ParseError
 from envs.observation import ElementKey
 from envs.record import storable
 from envs.tasks import TaskRef
-from models.base import ChatModel, ChatReply, ChatRequest, Message
+from models.base import ChatModel, ChatReply, ChatRequest, Image, Message
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -93,6 +93,7 @@ class ModelPolicy:
         temperature: float = 0.0,
         seed: int = 0,
         deadline_s: float = 120.0,
+        shows_pictures: bool = False,
     ) -> None:
         self.spec = model.spec
         self._model = model
@@ -101,15 +102,24 @@ class ModelPolicy:
         self._temperature = temperature
         self._seed = seed
         self._deadline_s = deadline_s
+        self._shows_pictures = shows_pictures
 
     async def propose(self, turn: Turn) -> Proposal:
-        messages = render_policy_prompt(self._style, turn.view)
+        messages = self._prompt(turn)
         first = await self._ask(messages, turn)
         proposal = self._read(messages, first, ())
         if proposal.action is not None:
             return proposal
         repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
         return self._read(repair, await self._ask(repair, turn), proposal.asked)
+
+    def _prompt(self, turn: Turn) -> tuple[Message, ...]:
+        """The rendered view; a picture of the page, where one was taken to be shown, goes with the last message."""
+        messages = render_policy_prompt(self._style, turn.view)
+        picture = turn.view.observation.screenshot
+        if not self._shows_pictures or picture is None:
+            return messages
+        return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
     async def _ask(self, messages: tuple[Message, ...], turn: Turn) -> ChatReply:
         request = ChatRequest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,11 @@ class EpisodeResult(Record):
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",
         )
+
+    def masked(self, mask: Callable[[str], str]) -> EpisodeResult:
+        """Without declared secrets, whatever a page or a model made of them."""
+        texts = {name: getattr(self, name) for name in ("instruction", "answer", "error")}
+        return self.model_copy(update={name: mask(text) for name, text in texts.items() if text is not None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ UNCERTAIN = (
 )
 
 
+NOT_REPLAYED = frozenset({None, Status.BLOCKED, Status.STOPPED, Status.CRASHED, Status.TIMEOUT})
+"""How an action ended that is left out when a world is rebuilt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """An action that was sent and counts as a step."""
@@ -88,9 +92,8 @@ class Recovered:
         self.open = None
 
     def replayable(self) -> tuple[Action, ...]:
-        """The actions that a replayed world is rebuilt from: those that reached it."""
-        reached = (s for s in self.sent if s.status not in (None, Status.BLOCKED, Status.STOPPED))
-        return tuple(s.intent.action for s in reached)
+        """The actions that a replayed world is rebuilt from: those that reached it and left it standing."""
+        return tuple(s.intent.action for s in self.sent if s.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
         return [PastAction(s.intent.action, s.target) for s in self.sent]

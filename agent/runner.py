@@ -27,7 +27,7 @@ from envs.errors import BadInput
 from envs.open_world import SUITE, TASK
 from envs.secrets import SecretVault
 from envs.tasks import Suite, TaskSelection
-from envs.trace_store import BlobStore, RunLease, now
+from envs.trace_store import RunLease, now
 
 
 async def run_suite(
@@ -159,7 +159,6 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             graph=build_graph(saver),
             saver=saver,
             vault=vault,
-            blobs=BlobStore(folder.blobs, vault, fsync=manifest.config.fsync),
             approver=given.approver,
             listeners=given.listeners,
         )

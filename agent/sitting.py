@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -39,7 +40,6 @@ class Sitting:
     graph: Graph
     saver: BaseCheckpointSaver[Any]
     vault: SecretVault
-    blobs: BlobStore
     approver: Approver
     listeners: tuple[Listener, ...]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -103,7 +103,7 @@ class Sitting:
                 if environment is not None:
                     await environment.close()
                 environment = None
-                self._raise_if_the_runs(error, job)
+                self._raise_if_the_runs(error, job, again=may_retry)
                 lost = error
         else:
             result = self._never_started(job, lost)
@@ -120,12 +120,12 @@ class Sitting:
         except TimeoutError as error:
             raise ResetFailed("no browser session could be opened in time") from error
 
-    def _raise_if_the_runs(self, error: EnvError, job: Job) -> None:
-        """Passes on what no other episode would survive: wrong input, no browser, the one address that does not open,
-        a trace that cannot be written."""
+    def _raise_if_the_runs(self, error: EnvError, job: Job, *, again: bool) -> None:
+        """Passes on what no other episode would survive: wrong input, no browser, a trace that cannot be written, and,
+        when it is not tried *again*, the one address of an open task that does not open."""
         if isinstance(error, BadInput | TraceError):
             raise error
-        if self.manifest.open_task is not None and not has_header(self.folder.trace(job.episode_id)):
+        if self.manifest.open_task is not None and not again and not has_header(self.folder.trace(job.episode_id)):
             raise BadInput(str(error)) from error
 
     async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
@@ -138,7 +138,7 @@ class Sitting:
         self.tell(
             EpisodeStarted(job.episode_id, job.task, job.attempt, worker, start.instruction, found.step if found else 0)
         )
-        with TraceWriter(path, self.blobs, self.vault, fsync=self.manifest.config.fsync) as trace:
+        with self._writer(path, durable=environment.restore == "reopen") as trace:
             episode = self._make_episode(job, environment, trace, start)
             episode.may_retry = may_retry
             if found is not None:
@@ -173,12 +173,17 @@ class Sitting:
             team=self.team,
             environment=environment,
             trace=trace,
-            blobs=self.blobs,
+            blobs=trace.blobs,
             start=start,
             tell=self.tell,
             saved=self.folder.saved(job.episode_id),
             stopping=self.stopping,
         )
+
+    def _writer(self, path: Path, *, durable: bool) -> TraceWriter:
+        """A world that died with its page is not worth a disk's cache flush; one that lives on is."""
+        fsync = durable and self.manifest.config.fsync
+        return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 
     def _header(self, job: Job, start: EpisodeStart, start_url: str) -> Header:
         return Header(
@@ -199,7 +204,7 @@ class Sitting:
         """A world that could not be brought to its start: a broken episode with an empty trace."""
         path = self.folder.trace(job.episode_id)
         found = read_unfinished(path)
-        with TraceWriter(path, self.blobs, self.vault, fsync=self.manifest.config.fsync) as trace:
+        with self._writer(path, durable=False) as trace:
             header = found.header if found else self._header(job, EpisodeStart(instruction="", category=""), "")
             if found is None:
                 trace.append(header)
@@ -209,6 +214,7 @@ class Sitting:
 
     async def _keep(self, job: Job, worker: int, result: EpisodeResult) -> None:
         """The footer is on disk: the checkpoints have done their work."""
+        result = result.masked(self.vault.mask)
         self.results[job] = result
         self.folder.append_result(result)
         await self.saver.adelete_thread(thread_id(self.manifest.run_id, job.episode_id))

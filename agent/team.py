@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from agent.answers import AnswerSchema
 from agent.config import RunConfig
 from agent.episode import Team
 from agent.policy import ModelPolicy, Policy, ScriptedPolicy, Turn
@@ -41,6 +42,7 @@ async def open_team(config: RunConfig, suite: str, policy: Policy | None = None)
             judge=_judge(config, models),
             language=LANGUAGES[config.language],
             watch=Watch(),
+            answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
         )
 
 
@@ -72,6 +74,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         temperature=config.temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
+        shows_pictures=config.screenshots == "marks",
     )
 
 

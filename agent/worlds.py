@@ -33,11 +33,19 @@ SUITES: dict[str, SuiteMaker] = {"miniwob": _miniwob}
 async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
     async with Chromium.launch(headed=config.headed) as chromium:
-        suite = make(chromium, folder, config.session)
+        suite = make(chromium, folder, session_settings(config))
         try:
             yield suite
         finally:
             await suite.close()
+
+
+def session_settings(config: RunConfig) -> SessionSettings:
+    """The configured ones; marks need the boxes of the elements."""
+    session = config.session
+    if config.screenshots != "marks":
+        return session
+    return session.model_copy(update={"observe": session.observe.model_copy(update={"boxes": True})})
 
 
 def suite_maker(manifest: Manifest, vault: SecretVault) -> SuiteMaker:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
+from agent.answers import AnswerSchema
 from agent.approval import needs_approval
 from agent.episode import Episode
 from agent.nodes.plan import milestones
 from agent.policy import Proposal, Turn
 from agent.prompts import PolicyView
 from agent.state import State, Update
+from envs.actions import Stop
 
 
 async def act(state: State, runtime: Runtime[Episode]) -> Update:
     """A turn without a readable action is an event and a problem for the next turn, at most a configured number."""
     episode = runtime.context
     begun = time.perf_counter()
-    proposal = await episode.team.policy.propose(await _turn(state, episode))
+    proposal = _checked(await episode.team.policy.propose(await _turn(state, episode)), episode.team.answers)
     episode.account(episode.policy_calls(proposal.asked))
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
@@ -29,8 +32,9 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _turn(state: State, episode: Episode) -> Turn:
+    instruction, answers = episode.start.instruction, episode.team.answers
     view = PolicyView(
-        instruction=episode.start.instruction,
+        instruction=answers.asked(instruction) if answers is not None else instruction,
         observation=await episode.look(),
         language=episode.team.language,
         milestones=milestones(state),
@@ -41,6 +45,14 @@ async def _turn(state: State, episode: Episode) -> Turn:
     )
     identity = episode.identity
     return Turn(identity.task, identity.attempt, state.step + 1, view, tuple(episode.past))
+
+
+def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:
+    """A Stop whose answer does not fit the user's schema is no action: the policy is told why."""
+    if answers is None or not isinstance(proposal.action, Stop):
+        return proposal
+    problem = answers.problem(proposal.action.answer)
+    return proposal if problem is None else replace(proposal, action=None, error=problem)
 
 
 def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph.runtime import Runtime
 
-from agent.episode import Ending, Episode, call_record
+from agent.episode import Ending, Episode, WorldLost, call_record
 from agent.nodes.reflect import rate
 from agent.state import State, Update
 from envs.record import storable
@@ -14,13 +14,18 @@ from models.base import ModelError
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
-    """Where a checker exists, it decides and the judge is recorded beside it. A judge's error is never a verdict."""
+    """Where a checker exists, it decides and the judge is recorded beside it. A judge's error is never a verdict.
+
+    Raises WorldLost where the world itself is what failed, and may be replaced.
+    """
     episode = runtime.context
     ending = episode.ending = Ending()
     rating, _ = await rate(state, episode)
     episode.rating = rating
     ending.checks = await episode.environment.check_milestones()
     ending.score = await episode.environment.score(state.answer)
+    if ending.score is not None and ending.score.status == "broken" and episode.may_retry:
+        raise WorldLost(ending.score.evidence)
     verdict = await _verdict(state, episode)
     if verdict is not None:
         ending.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")

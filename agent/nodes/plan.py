@@ -30,6 +30,7 @@ async def replan(state: State, runtime: Runtime[Episode]) -> Update:
 
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
     before = milestones(state)
+    episode.drop_reflection()
     made = await episode.team.planner.plan(
         Situation(
             instruction=episode.start.instruction,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
-from agent.episode import Episode, call_record
+from agent.episode import Episode, Reflection, call_record
 from agent.nodes.plan import milestones
 from agent.state import State, Update
 from envs.record import storable
@@ -20,7 +22,7 @@ async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
     """Updates `z`, then looks for a typed cause of re-planning; a milestone once reached is never taken back."""
     episode = runtime.context
     begun = time.perf_counter()
-    rating, lost = await rate(state, episode)
+    rating, lost = await (_overlapped if episode.config.overlap_reflect else rate)(state, episode)
     episode.rating = rating
     trouble = _trouble(state, episode, rating, lost)
     episode.spend(reflect=time.perf_counter() - begun)
@@ -30,13 +32,37 @@ async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
     return update
 
 
-async def rate(state: State, episode: Episode) -> tuple[Rating, tuple[str, ...]]:
-    """The rating of the page as it is now, and the texts of reached milestones that no longer hold."""
+async def rate(state: State, episode: Episode) -> Reflection:
+    """What there is to say of the page as it is now, that of the page before included."""
+    rating, lost = await _arrived(state, episode)
+    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    return (rating, lost) if progress is None else await _rated(progress, episode)
+
+
+async def _overlapped(state: State, episode: Episode) -> Reflection:
+    """What there is to say of the page before; this page is rated while the policy is asked about it."""
+    rating, lost = await _arrived(state, episode)
+    progress = await _progress(replace(state, z=list(rating.z)), episode)
+    if progress is not None:
+        episode.reflecting = asyncio.create_task(_rated(progress, episode))
+    return rating, lost
+
+
+async def _arrived(state: State, episode: Episode) -> Reflection:
+    """The rating that was started a step ago; without one nothing changes."""
+    pending, episode.reflecting = episode.reflecting, None
+    if pending is not None:
+        return await pending
+    return Rating(z=tuple(state.z), next_milestone=state.next_milestone), ()
+
+
+async def _progress(state: State, episode: Episode) -> Progress | None:
+    """What the rater may know; None without subgoals."""
     plan = milestones(state)
     if not plan:
-        return Rating(z=tuple(state.z), next_milestone=state.next_milestone), ()
+        return None
     is_reference = plan == episode.start.milestones
-    progress = Progress(
+    return Progress(
         instruction=episode.start.instruction,
         milestones=plan,
         z=tuple(state.z),
@@ -46,9 +72,12 @@ async def rate(state: State, episode: Episode) -> tuple[Rating, tuple[str, ...]]
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
     )
+
+
+async def _rated(progress: Progress, episode: Episode) -> Reflection:
     rated = await episode.team.rater.rate(progress)
     episode.account(call_record("rater", reply) for reply in rated.replies)
-    texts = {m.id: m.text for m in plan}
+    texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))
 
 

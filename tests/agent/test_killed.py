@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ import pytest
 
 from agent.policy import Turn
 from agent.runner import resume, run_suite
+from agent.team import solved_by_script
 from envs.actions import Action, Click, Stop
 from envs.tasks import TaskSelection
 from envs.trace import Intent
@@ -189,13 +191,38 @@ async def test_a_finished_run_is_only_reported(tmp_path: Path) -> None:
     assert (run.folder / run.episodes[0].trace).read_bytes() == before
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(tmp_path: Path, home: Path) -> None:
-    child = start("start", tmp_path, home)
-    assert wait_until(lambda: lines_in(tmp_path) >= 4, PATIENCE_S)
+def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path: Path, home: Path) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    assert shop.order_came.wait(PATIENCE_S)
     child.send_signal(signal.SIGINT)
+    shop.slow_order.set()
     assert child.wait(30) == 1, "an interrupted run says that it is not complete"
-    open_steps = [step for trace in traces(tmp_path / "r") for step in trace.steps if step.commit is None]
-    assert open_steps == []
+    assert [step.commit is not None for trace in traces(tmp_path / "r") for step in trace.steps] == [True, True]
     assert wait_until(lambda: not browsers_of(home), SOON_S)
-    assert asyncio.run(resume(tmp_path / "r")).complete
+    result = asyncio.run(resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=f"step {turn.step}"))))
+    assert result.complete
+    assert result.episodes[0].answer == "step 3"
+    assert shop.orders == ["who=bob"]
+
+
+async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    killed: list[int] = []
+
+    def kill_the_browser_once(turn: Turn) -> Action:
+        if turn.step == 2 and not killed:
+            killed.extend(browsers_of(home))
+            for pid in killed:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        return solved_by_script(turn)
+
+    selection = TaskSelection("miniwob", ("login-user", "click-test"), (0,))
+    run = await run_suite(config(), selection, tmp_path, policy=scripted(kill_the_browser_once))
+    assert killed
+    assert [episode.outcome for episode in run.episodes] == ["success", "success"]
+    trace = read_trace(run.folder / run.episodes[0].trace)
+    assert "resumed" in [event.name for event in trace.events]
