@@ -53,7 +53,7 @@ async def try_page(environment: MiniwobEnvironment, name: str) -> Page:
         score = await environment.score(None)
     except EnvError as error:
         return Page(name, error=str(error))
-    status = "ok" if result.status in (Status.OK, Status.COVERED, Status.NOT_ACTIONABLE) else result.status.value
+    status = "ok" if result.status in (Status.OK, Status.COVERED, Status.NOT_ACTIONABLE, Status.STALE) else result.status.value
     return Page(
         name,
         start.instruction,
@@ -69,17 +69,17 @@ async def main(as_json: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Chromium.launch() as chromium, MiniwobSuite(chromium, Path(folder)) as suite:
             environment = await suite.environment()
-            pages = [await try_page(environment, task.name) for task in suite.tasks()]
+            working = 0
+            for task in suite.tasks():
+                page = await try_page(environment, task.name)
+                working += page.works
+                print(json.dumps(asdict(page)) if as_json else _row(page), flush=True)
             await environment.close()
-    for page in pages:
-        line = (
-            json.dumps(asdict(page))
-            if as_json
-            else f"{page.name:30} {page.controls:4} {page.step:8} {page.score:8} {page.error}"
-        )
-        print(line)
-    working = sum(page.works for page in pages)
-    print(f"{working} of {len(pages)} pages start, step and score")
+    print(f"{working} of {len(suite.tasks())} pages start, step and score")
+
+
+def _row(page: Page) -> str:
+    return f"{page.name:30} {page.controls:4} {page.step:8} {page.score:8} {page.error}"
 
 
 if __name__ == "__main__":

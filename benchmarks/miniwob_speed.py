@@ -27,8 +27,8 @@ from envs.miniwob.environment import MiniwobEnvironment
 from envs.miniwob.pages import PageServer, html_root
 from envs.tasks import TaskRef
 
-TASKS = {"click-test": "#subbtn", "click-test-2": "#subbtn", "click-button-sequence": "#subbtn"}
-"""Tasks whose first solution step is one click, and the selector of what is clicked."""
+TASKS = {"click-test": "#subbtn", "click-option": "#ch0", "click-checkboxes": "#ch0"}
+"""Tasks whose first control is clicked, and that control's selector."""
 
 START = """seed => {
   Math.seedrandom(seed); core.EPISODE_MAX_TIME = 1e6; core.startEpisodeReal(); return core.getUtterance();
@@ -73,9 +73,8 @@ async def by_environment(environment: MiniwobEnvironment, name: str, seed: int, 
     started = time.perf_counter()
     seen = await environment.observe()
     times.observe.append(time.perf_counter() - started)
-    button = next(element for element in seen.elements if element.key.role == "button")
     started = time.perf_counter()
-    await environment.execute(Click(ref=button.ref))
+    await environment.execute(Click(ref=seen.elements[0].ref))
     await environment.done()
     times.step.append(time.perf_counter() - started)
 
