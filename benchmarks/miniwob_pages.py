@@ -53,7 +53,8 @@ async def try_page(environment: MiniwobEnvironment, name: str) -> Page:
         score = await environment.score(None)
     except EnvError as error:
         return Page(name, error=str(error))
-    status = "ok" if result.status in (Status.OK, Status.COVERED, Status.NOT_ACTIONABLE, Status.STALE) else result.status.value
+    expected = (Status.OK, Status.COVERED, Status.NOT_ACTIONABLE, Status.STALE)
+    status = "ok" if result.status in expected else result.status.value
     return Page(
         name,
         start.instruction,
