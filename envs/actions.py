@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, FiniteFloat, TypeAdapter
 
 from envs.record import Record
 
@@ -85,8 +85,8 @@ class ClickAt(Record):
     """Clicks at x, y in CSS pixels of the viewport."""
 
     kind: Literal["click_at"] = "click_at"
-    x: float
-    y: float
+    x: FiniteFloat
+    y: FiniteFloat
     button: Literal["left", "right", "middle"] = "left"
     count: int = Field(default=1, ge=1, le=3)
 
@@ -95,20 +95,20 @@ class DragAt(Record):
     """Drags from (x, y) to (to_x, to_y), CSS pixels of the viewport."""
 
     kind: Literal["drag_at"] = "drag_at"
-    x: float
-    y: float
-    to_x: float
-    to_y: float
+    x: FiniteFloat
+    y: FiniteFloat
+    to_x: FiniteFloat
+    to_y: FiniteFloat
 
 
 class ScrollAt(Record):
     """Turns the wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
 
     kind: Literal["scroll_at"] = "scroll_at"
-    x: float
-    y: float
-    dx: float = 0.0
-    dy: float = 0.0
+    x: FiniteFloat
+    y: FiniteFloat
+    dx: FiniteFloat = 0.0
+    dy: FiniteFloat = 0.0
 
 
 class Find(Record):
