@@ -163,7 +163,7 @@ CASES = [
 async def look(page: Page, html: str = "", **settings: object) -> Observation:
     if html:
         await page.set_content(html)
-    return await Observer(page, ObserveSettings(**settings)).observe()  # type: ignore[arg-type]
+    return await Observer(page, ObserveSettings(**{"timeout_s": 30.0, **settings})).observe()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("html", "lines"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
@@ -226,7 +226,7 @@ async def test_names_values_and_options_are_cut_visibly(page: Page) -> None:
 
 async def test_a_field_that_was_a_password_stays_masked(page: Page) -> None:
     await page.set_content("<input id=p type=password value=hunter2>")
-    observer = Observer(page, ObserveSettings())
+    observer = Observer(page, ObserveSettings(timeout_s=30))
     await observer.observe()
     await page.evaluate("document.getElementById('p').type = 'text'")
     assert "hunter2" not in (await observer.observe()).text

@@ -30,7 +30,7 @@ TABLE = f"<h1>Admin</h1><table>{ROWS}</table><footer>The end</footer>"
 async def observed(page: Page, html: str = "", **settings: object) -> Observer:
     if html:
         await page.set_content(html)
-    observer = Observer(page, ObserveSettings(**settings))  # type: ignore[arg-type]
+    observer = Observer(page, ObserveSettings(**{"timeout_s": 30.0, **settings}))  # type: ignore[arg-type]
     await observer.observe()
     return observer
 
@@ -161,7 +161,7 @@ async def test_points_in_frames_of_both_kinds(page: Page, site: Site) -> None:
 
 async def test_rows_collapse_viewport_first_and_none_is_lost(page: Page) -> None:
     await page.set_content(TABLE)
-    observer = Observer(page, ObserveSettings(max_chars=4000))
+    observer = Observer(page, ObserveSettings(max_chars=4000, timeout_s=30))
     seen = await observer.observe()
     lines = seen.text.splitlines()
     assert len(seen.text) <= 4000
@@ -186,7 +186,7 @@ async def test_rows_collapse_viewport_first_and_none_is_lost(page: Page) -> None
 
 async def test_scrolling_moves_the_shown_rows(page: Page) -> None:
     await page.set_content(TABLE)
-    observer = Observer(page, ObserveSettings(max_chars=4000))
+    observer = Observer(page, ObserveSettings(max_chars=4000, timeout_s=30))
     await page.evaluate("scrollTo(0, document.body.scrollHeight / 2)")
     seen = await observer.observe()
     shown = re.search(r"shown (\d+)-(\d+)", seen.text)
@@ -196,7 +196,7 @@ async def test_scrolling_moves_the_shown_rows(page: Page) -> None:
 async def test_long_text_outside_groups_is_counted_too(page: Page) -> None:
     paragraphs = "".join(f"<section><h2>Part {i}</h2><p>{'word ' * 60}</p></section>" for i in range(30))
     await page.set_content(paragraphs)
-    observer = Observer(page, ObserveSettings(max_chars=3000))
+    observer = Observer(page, ObserveSettings(max_chars=3000, timeout_s=30))
     seen = await observer.observe()
     assert len(seen.text) <= 3000
     marker = re.search(r"… g1: line ×\d+, shown none \(expand g1 or find text\)", seen.text)
@@ -233,7 +233,7 @@ Object.defineProperty(window, 'mira', { get: evil, set: evil });
 async def test_overridden_built_ins_change_nothing(page: Page, site: Site) -> None:
     site.pages = {"/": HOSTILE}
     await page.goto(site.url())
-    observer = Observer(page, ObserveSettings())
+    observer = Observer(page, ObserveSettings(timeout_s=30))
     assert (await observer.observe()).text.splitlines() == ['[1] button "Pay"', "text"]
     target = await observer.resolve(1)
     assert isinstance(target, Target) and not isinstance(await target.point(), ActionResult)
@@ -241,7 +241,7 @@ async def test_overridden_built_ins_change_nothing(page: Page, site: Site) -> No
 
 async def test_looking_twice_gives_the_same_digest_and_a_change_another(page: Page) -> None:
     await page.set_content(TABLE + "<input id=i aria-label=I>")
-    observer = Observer(page, ObserveSettings(max_chars=2000))
+    observer = Observer(page, ObserveSettings(max_chars=2000, timeout_s=30))
     first = (await observer.observe()).digest
     assert re.fullmatch("[0-9a-f]{16}", first)
     assert (await observer.observe()).digest == first
@@ -253,7 +253,7 @@ async def test_every_document_is_read_anew(page: Page, site: Site) -> None:
     """Symptom: after a few navigations elements with listeners came back as broken nodes, or the renderer crashed."""
     for i in range(6):
         site.pages[f"/{i}"] = f"<div id=d>Item {i}</div><script>d.addEventListener('click', () => 1)</script>"
-    observer = Observer(page, ObserveSettings())
+    observer = Observer(page, ObserveSettings(timeout_s=30))
     for i in range(6):
         await page.goto(site.url(f"/{i}"))
         assert (await observer.observe()).text == f'[1] clickable "Item {i}"'
@@ -304,7 +304,7 @@ async def test_marks_are_drawn_on_the_picture_only(page: Page) -> None:
     from PIL import Image
 
     await page.set_content("<button style='position:absolute;left:100px;top:50px;width:80px;height:40px'>A</button>")
-    seen = await Observer(page, ObserveSettings()).observe(screenshot=True)
+    seen = await Observer(page, ObserveSettings(timeout_s=30)).observe(screenshot=True)
     assert seen.screenshot is not None
     with Image.open(io.BytesIO(marked(seen.screenshot, seen.elements, seen.viewport))) as image:
         assert image.size == (1280, 800)
