@@ -318,7 +318,8 @@ class BrowserSession:
         look = front.observer.observe(screenshot=screenshot, tabs=tabs)
         seen = await self._races.call(look, self.settings.observe.timeout_s + 1.0)
         notes, self._notes = self._notes, []
-        return dataclasses.replace(seen, note="; ".join(filter(None, (*notes, seen.note)))) if notes else seen
+        named = tuple(dataclasses.replace(tab, title=seen.title) if tab.active else tab for tab in seen.tabs)
+        return dataclasses.replace(seen, tabs=named, note="; ".join(filter(None, (*notes, seen.note))))
 
     async def _look_or_blank(self) -> Observation:
         try:

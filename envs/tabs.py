@@ -18,7 +18,7 @@ from envs.settings import SessionSettings
 
 CLOSE_S = 2.0
 OPEN_S = 10.0
-ASK_S = 1.0
+ASK_S = 2.0
 
 
 @dataclass(eq=False)
