@@ -9,13 +9,13 @@ const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, max
 function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
-  const main = scroller(document) ?? rootElement(document);
+  const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
   return JSON.stringify({
     ...laidOut(budget, listed),
     url: location.href,
     title: clean(titleOf(document)),
     viewport: [innerWidth, innerHeight],
-    scroll: [Math.round(scrollY), Math.max(0, Math.round(main.scrollHeight - innerHeight - scrollY))],
+    scroll: [Math.round(scrollY), main ? Math.max(0, Math.round(main.scrollHeight - innerHeight - scrollY)) : 0],
     nodes: latest.nodes,
     left: latest.left,
     hosts: latest.hosts.length,

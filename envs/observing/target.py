@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from envs.actions import ActionResult, Status
+from envs.errors import EnvError
 from envs.observation import ElementKey
-from envs.observing.world import World, WorldGone
+from envs.observing.world import World
 
 
 class Point(NamedTuple):
@@ -87,7 +88,8 @@ class Target:
         answer = await world.send("Runtime.callFunctionOn", params, self.timeout_s if timeout_s is None else timeout_s)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
-            raise WorldGone(str(details.get("exception", {}).get("description") or details.get("text", "")))
+            told = details.get("exception", {}).get("description") or details.get("text", "")
+            raise EnvError(f"a script on {_told(self.key)} failed: {told}")
         return answer["result"].get("value")
 
 
