@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from agent.approval import ApprovalRequest, Approver
 from agent.config import RunConfig
-from agent.episode import Ending, Episode, Interrupted
+from agent.episode import Ending, Episode, Interrupted, WorldLost
 from agent.graph import NODES_PER_STEP, Graph
 from agent.state import State
 from envs.errors import EnvError, TraceError
@@ -56,8 +56,11 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     except ModelError as error:
         return await _broken(graph, config, episode, error)
     except Exception as error:
-        # The boundary of an episode: whatever escapes is recorded with its type, and the run goes on.
+        # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
+        # shows itself in many ways), then recorded with its type; the run goes on.
         log.exception("episode %s of run %s broke", episode.identity.episode_id, episode.identity.run_id)
+        if episode.may_retry:
+            raise WorldLost(told(error)) from error
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()

@@ -49,11 +49,11 @@ def start(what: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[b
 
 
 def browsers_of(home: Path) -> list[int]:
-    """Living processes whose command line names a file below *home*."""
+    """Living processes that name a file below *home* in their arguments or environment."""
     found: list[int] = []
     for process in psutil.process_iter():
         try:
-            words = process.cmdline()
+            words = [*process.cmdline(), *process.environ().values()]
             alive = process.status() != psutil.STATUS_ZOMBIE
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
