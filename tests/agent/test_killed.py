@@ -18,14 +18,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agent.approval import ApprovalRequest
 from agent.policy import Turn
-from agent.runner import resume, run_suite
+from agent.runner import resume, run_open, run_suite
 from agent.team import solved_by_script
 from envs.actions import Action, Click, Stop
 from envs.tasks import TaskSelection
 from envs.trace import Intent
 from envs.trace_store import Trace, iter_lines, read_trace
-from tests.agent.killable import SELECTION
+from tests.agent.killable import ORDER, SELECTION
 from tests.agent.shop import Shop, config, scripted
 
 pytestmark = pytest.mark.browser
@@ -226,3 +227,30 @@ async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
     assert [episode.outcome for episode in run.episodes] == ["success", "success"]
     trace = read_trace(run.folder / run.episodes[0].trace)
     assert "resumed" in [event.name for event in trace.events]
+
+
+async def test_a_pending_approval_is_asked_again_after_a_cut(shop: Shop, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def leaves(request: ApprovalRequest) -> bool:
+        asked.append(request.step)
+        running.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    async def agrees(request: ApprovalRequest) -> bool:
+        asked.append(request.step)
+        return True
+
+    settings, policy = config(approve=("submit",)), scripted(ORDER)
+    run = run_open(settings, "Order", shop.url, tmp_path, run_id="r", policy=policy, approver=leaves)
+    running = asyncio.ensure_future(run)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert shop.orders == []
+    # A form that was filled but not sent is not kept by a reopened page, so the script fills it again.
+    again = [ORDER[0], ORDER[0], ORDER[1], ORDER[2]]
+    result = await resume(tmp_path / "r", policy=scripted(again), approver=agrees)
+    assert asked == [2, 3]
+    assert shop.orders == ["who=bob"]
+    assert result.complete

@@ -71,6 +71,17 @@ async def test_suite_success_and_failure_with_milestones_and_category(tmp_path: 
     assert run.complete
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+async def test_overlapped_reflection_counts_one_step_later_and_ends_alike(tmp_path: Path, overlap: bool) -> None:
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    run = await run_suite(config(overlap_reflect=overlap), selection, tmp_path)
+    ratings = [step.intent.rating.z for step in read_trace(run.folder / run.episodes[0].trace).steps]
+    after_one, after_two = (True, False, False), (True, True, False)
+    nothing = (False, False, False)
+    assert ratings == ([nothing, nothing, after_one] if overlap else [nothing, after_one, after_two])
+    assert run.episodes[0].z == (True, True, True)
+
+
 async def test_a_limit_ends_the_episode_as_a_result(shop: Shop, tmp_path: Path) -> None:
     script = [Scroll(direction="down"), Wait()] * 20
     run = await run_open(
