@@ -128,19 +128,8 @@ class LocalModel:
         return text
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
-        from models.local_generation import Job
-
         call.attempts += 1
-        asked = _with_schema(request)
-        prompt = self.prompt_tokens(asked, request.max_tokens)
-        job = Job(
-            prompt=prompt,
-            max_tokens=min(request.max_tokens, self._longest_answer, self._context - len(prompt)),
-            temperature=request.temperature,
-            seed=request.seed,
-            stop=request.stop,
-            ends_at=time.monotonic() + max(0.0, call.remaining_s),
-        )
+        job = self._job(request, _with_schema(request), call.remaining_s)
         row = await self._answered(job)
         call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
         if row.finish == "deadline":
@@ -148,6 +137,19 @@ class LocalModel:
         if row.finish == "length":
             raise ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
+
+    def _job(self, request: ChatRequest, messages: tuple[Message, ...], seconds: float) -> Job:
+        from models.local_generation import Job
+
+        prompt = self.prompt_tokens(messages, request.max_tokens)
+        return Job(
+            prompt=prompt,
+            max_tokens=min(request.max_tokens, self._longest_answer, self._context - len(prompt)),
+            temperature=request.temperature,
+            seed=request.seed,
+            stop=request.stop,
+            ends_at=time.monotonic() + max(0.0, seconds),
+        )
 
     async def _answered(self, job: Job) -> Row:
         loop = asyncio.get_running_loop()
