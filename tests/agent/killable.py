@@ -11,7 +11,7 @@ from envs.actions import Click, Stop, Type
 from envs.tasks import TaskSelection
 from tests.agent.shop import config, scripted
 
-SELECTION = TaskSelection("miniwob", ("login-user", "enter-text", "click-checkboxes"), (0, 1, 2))
+SELECTION = TaskSelection("miniwob", ("login-user", "enter-text", "click-checkboxes"), tuple(range(6)))
 ORDER = (Type(ref=1, text="bob"), Click(ref=2), Stop(answer="ordered"))
 
 
