@@ -1,0 +1,5 @@
+"""`python -m agent.cli` is `mira`."""
+
+from agent.cli.app import main
+
+main()
