@@ -8,7 +8,7 @@ from playwright.async_api import Page
 from envs.observation import Observation
 from envs.observer import Observer
 from envs.settings import ObserveSettings
-from tests.envs.conftest import Site
+from tests.conftest import Site
 
 pytestmark = pytest.mark.browser
 

@@ -17,7 +17,7 @@ from envs.marks import marked
 from envs.observer import Observer
 from envs.observing.target import Target
 from envs.settings import ObserveSettings
-from tests.envs.conftest import Site
+from tests.conftest import Site
 
 pytestmark = pytest.mark.browser
 
