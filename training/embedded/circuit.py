@@ -33,16 +33,17 @@ WRITE_NORM = 0.7
 def imprint(model: LlamaForCausalLM, seed: int = 0) -> None:
     """Overwrites the attention weights of the first three layers of *model*, which must have attention biases."""
     draw = torch.Generator().manual_seed(seed)
-    width, head = model.config.hidden_size, model.config.head_dim
+    width, heads = model.config.hidden_size, model.config.num_attention_heads
+    head = width // heads
     embedding = model.model.embed_tokens.weight
     embedding.copy_(torch.randn(embedding.shape, generator=draw) / width**0.5)
     first: Any = model.model.layers[0].self_attn
-    heads = model.config.num_attention_heads
     slow = _slow_rows(head)
     readings = [_orthonormal(len(slow), width, draw) for _ in range(3)]
     writings = [_orthonormal(len(slow), width, draw) for _ in range(3)]
     for h, back in enumerate((1, 2, 3)[: heads - 1]):
-        _neighbour(first, h, head, back, _frequencies(model), slow, readings[h], writings[h])
+        turn = _frequencies(model) * back
+        _neighbour(first, slice(h * head, (h + 1) * head), turn, slow, reading=readings[h], writing=writings[h])
     for layer in (1, 2):
         attention: Any = model.model.layers[layer].self_attn
         for h in range(max(1, heads // 2)):
@@ -70,19 +71,18 @@ def _orthonormal(rows: int, columns: int, draw: torch.Generator) -> Tensor:
     return torch.linalg.qr(torch.randn(columns, rows, generator=draw))[0].T
 
 
-def _neighbour(
-    attention: Any, h: int, head: int, back: int, frequencies: Tensor, slow: list[int], reading: Tensor, writing: Tensor
-) -> None:
-    """Head *h* attends *back* places to the left, whatever stands there, and copies `reading` to `writing`."""
-    rows = slice(h * head, (h + 1) * head)
-    pairs = head // 2
+def _neighbour(attention: Any, rows: slice, turn: Tensor, slow: list[int], *, reading: Tensor, writing: Tensor) -> None:
+    """The head of *rows* attends a fixed way to the left, whatever stands there, and copies `reading` to `writing`.
+
+    *turn* is the angle by which RoPE turns each pair [head / 2] over that way.
+    """
+    head = rows.stop - rows.start
     for projection in (attention.q_proj, attention.k_proj):
         projection.weight[rows] *= 0.1
     for i in range(NEIGHBOUR_PAIRS):
-        angle = frequencies[i] * back
-        attention.q_proj.bias[h * head + i] = NEIGHBOUR_GAIN
-        attention.k_proj.bias[h * head + i] = NEIGHBOUR_GAIN * torch.cos(angle)
-        attention.k_proj.bias[h * head + pairs + i] = NEIGHBOUR_GAIN * torch.sin(angle)
+        attention.q_proj.bias[rows.start + i] = NEIGHBOUR_GAIN
+        attention.k_proj.bias[rows.start + i] = NEIGHBOUR_GAIN * torch.cos(turn[i])
+        attention.k_proj.bias[rows.start + head // 2 + i] = NEIGHBOUR_GAIN * torch.sin(turn[i])
     values = torch.zeros(head, reading.shape[1])
     values[: len(slow)] = reading
     attention.v_proj.weight[rows] = values

@@ -39,7 +39,7 @@ async def record(
     Episodes that were not solved are left out and counted. Seeds are numbered from `FIRST_TRAINING_SEED`.
     """
     tasks = [TaskRef(suite="miniwob", name=n, seed=FIRST_TRAINING_SEED + s) for s in seeds for n in names]
-    counts = {name: (0, 0) for name in names}
+    counts: dict[str, tuple[int, int]] = dict.fromkeys(names, (0, 0))
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         async for demonstration in _played(tasks, pages, recoveries):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 MAX_BYTES = 16_000_000
@@ -16,9 +16,7 @@ MAX_ANSWER_TOKENS = 120
 """Longest answer the shipped model may write; an action has about ten tokens, a copied sentence sixty."""
 
 
-def export(
-    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, card: Mapping[str, Any]
-) -> int:
+def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, card: Mapping[str, Any]) -> int:
     """Replaces the checkpoint in *folder* and returns its size in bytes. Raises ValueError beyond `MAX_BYTES`."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer.save_pretrained(folder, save_jinja_files=False)
@@ -29,8 +27,7 @@ def export(
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    model.to(torch.float16).save_pretrained(folder)
-    model.to(torch.float32)
+    copy.deepcopy(model).half().save_pretrained(folder)
     text = json.dumps(dict(card), indent=1, sort_keys=True)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")
     for path in folder.iterdir():

@@ -51,6 +51,20 @@ class Sketch:
             self.lines.append(shown)
         return self.refs
 
+    def lorem(self, count: int) -> list[str]:
+        """Running text as the benchmark writes it: lower-case words, some sentences and commas."""
+        rng, words, start = self.rng, list[str](), True
+        for i in range(count):
+            word = self.words.filler_word()
+            word = word.capitalize() if start else word.lower()
+            start = rng.random() < 0.2 or i == count - 1
+            words.append(word + ("." if start else "," if rng.random() < 0.12 else ""))
+        return words
+
+    def maybe(self, step: str) -> str:
+        """The milestone half of the time: the policy must work with planner `reference` and with `none`."""
+        return step if self.rng.random() < 0.5 else ""
+
     def prompt(self, goal: str) -> str:
         lines = [f"Goal: {goal}"]
         if self.next:

@@ -38,3 +38,16 @@ NAMED_TASKS: tuple[str, ...] = (
 
 EVALUATION_SEEDS = range(25)
 """Of the seeds 0 … 9999, on which nothing is ever trained."""
+
+TRAINING_TASKS: tuple[str, ...] = (
+    *NAMED_TASKS,
+    "click-widget",
+    "copy-paste",
+    "email-inbox-delete",
+    "email-inbox-important",
+    "enter-date",
+    "navigate-tree",
+    "unicode-test",
+    "use-spinner",
+)
+"""Demonstrated: the named ones and a few more."""

@@ -10,8 +10,8 @@ import json
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,25 +19,26 @@ from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from training.embedded.circuit import imprint
-from training.embedded.muon import Muon
 from training.embedded.synthetic import Example
+from training.embedded.tokenizer import ANSWER, BEGIN, END, PAD
 
-CLOCK = time.monotonic
+POOL = 768
+"""Examples drawn at once and sorted by length."""
 ROPE_BASE = 1_000_000.0
 """High, so that most of a head's dimensions turn slowly and compare contents over the whole prompt."""
 
-Source = Callable[[random.Random], Example]
-"""Draws one training example."""
+Source = Callable[[random.Random, float], Example]
+"""Draws one training example; the number is the share of the time budget that is used up (0 to 1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The network's size; the defaults give about 4 million parameters, 8 MB as float16."""
+    """The network's size; the defaults give a million parameters, 2 MB as float16."""
 
-    width: int = 256
-    layers: int = 5
-    heads: int = 8
-    inner: int = 640
+    width: int = 128
+    layers: int = 4
+    heads: int = 4
+    inner: int = 320
     context: int = 1_024
 
 
@@ -46,27 +47,32 @@ class Recipe:
     """One phase of training."""
 
     minutes: float
-    learning_rate: float = 1.5e-3
+    learning_rate: float = 2e-3
     warmup: float = 0.03
     """Share of the budget in which the rate rises."""
     floor: float = 0.02
     """Final rate as a share of the highest."""
-    batch_tokens: int = 8_192
+    batch_tokens: int = 2_048
     """Prompt and answer tokens of one optimizer step, padding included."""
     max_tokens: int = 640
     """Longer examples are left out and counted."""
-    short_until: float = 0.0
-    """Share of the budget in which only rows of at most `short_tokens` are seen: copying is found on short ones first."""
+    short_until: float = 0.03
+    """Share of the budget in which only rows of at most `short_tokens` are seen: copying is found there first."""
     short_tokens: int = 72
-    prompt_weight: float = 0.0
-    """Weight of the loss on the prompt's own tokens beside the answer's; it makes the copying circuit form sooner."""
-    matrix_rate: float = 0.0
-    """Highest learning rate of Muon for the hidden matrices; 0 = AdamW for everything."""
     weight_decay: float = 0.05
     clip: float = 1.0
     seed: int = 0
-    report_s: float = 20.0
-    save_s: float = 120.0
+    report_s: float = 120.0
+    save_s: float = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a run comes to."""
+
+    step: int
+    scores: dict[str, float]
+    """Mean loss a token and share of exactly right answers on each held-out set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +98,12 @@ def build_model(shape: Shape, tokenizer: PreTrainedTokenizerFast, seed: int = 0)
         num_key_value_heads=shape.heads,
         max_position_embeddings=shape.context,
         tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=token_id(tokenizer, BEGIN),
+        eos_token_id=token_id(tokenizer, END),
+        pad_token_id=token_id(tokenizer, PAD),
         initializer_range=0.02,
         attention_bias=True,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE},
-        attn_implementation="sdpa",
         dtype="float32",
     )
     model = LlamaForCausalLM(config)
@@ -106,30 +111,27 @@ def build_model(shape: Shape, tokenizer: PreTrainedTokenizerFast, seed: int = 0)
     return model
 
 
+def token_id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
+    """The id of one special token."""
+    found = tokenizer.convert_tokens_to_ids(token)
+    assert isinstance(found, int)
+    return found
+
+
 def encode(tokenizer: PreTrainedTokenizerFast, example: Example) -> Row:
     """Exactly the tokens that the chat template gives; special tokens written in a page's text stay text."""
-    begin, answer, end = tokenizer.convert_tokens_to_ids(["<|begin|>", "<|answer|>", "<|end|>"])
+    begin, answer, end = (token_id(tokenizer, token) for token in (BEGIN, ANSWER, END))
     prompt = tokenizer.encode(example.prompt, add_special_tokens=False, split_special_tokens=True)
     reply = tokenizer.encode(example.answer, add_special_tokens=False, split_special_tokens=True)
     return Row((begin, *prompt, answer), (*reply, end))
 
 
-def batches(
-    tokenizer: PreTrainedTokenizerFast,
-    source: Source,
-    recipe: Recipe,
-    rng: random.Random,
-    *,
-    short: bool = False,
-    pool: int = 768,
-) -> Iterator[list[Row]]:
-    """Endless batches of rows of similar length, in random order."""
+def batches(draw: Callable[[], Row], recipe: Recipe, limit: int, rng: random.Random) -> Iterator[list[Row]]:
+    """Endless batches of rows of similar length, in random order; rows longer than *limit* are passed over."""
     while True:
-        rows = [encode(tokenizer, source(rng)) for _ in range(pool)]
-        limit = recipe.short_tokens if short else recipe.max_tokens
-        rows = sorted((row for row in rows if len(row) <= limit), key=len)
+        rows = [row for row in (draw() for _ in range(POOL)) if len(row) <= limit]
         cuts: list[list[Row]] = [[]]
-        for row in rows:
+        for row in sorted(rows, key=len):
             if (len(cuts[-1]) + 1) * len(row) > recipe.batch_tokens:
                 cuts.append([])
             cuts[-1].append(row)
@@ -157,18 +159,6 @@ def answer_logits(model: LlamaForCausalLM, ids: Tensor, mask: Tensor) -> tuple[T
     return model.lm_head(hidden[mask[:, 1:]]), ids[:, 1:][mask[:, 1:]]
 
 
-def training_loss(model: LlamaForCausalLM, ids: Tensor, mask: Tensor, pad: int, prompt_weight: float) -> Tensor:
-    """Mean cross-entropy of the answers' tokens, plus *prompt_weight* times that of the prompts' own."""
-    if not prompt_weight:
-        logits, targets = answer_logits(model, ids, mask)
-        return nn.functional.cross_entropy(logits, targets)
-    real = ids != pad
-    logits, targets = answer_logits(model, ids, real)
-    each = nn.functional.cross_entropy(logits, targets, reduction="none")
-    answers = mask[:, 1:][real[:, 1:]]
-    return each[answers].mean() + prompt_weight * each[~answers].mean()
-
-
 @torch.no_grad()
 def measure(model: LlamaForCausalLM, rows: Sequence[Row], pad: int) -> dict[str, float]:
     """Mean loss a token, and the share of rows whose whole answer is the arg-max at every token."""
@@ -194,104 +184,107 @@ def rate_at(recipe: Recipe, used: float) -> float:
     return recipe.floor + (1 - recipe.floor) * 0.5 * (1 + math.cos(math.pi * along))
 
 
-def make_optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """AdamW, with Muon for the hidden matrices where the recipe asks for it; each group knows its highest rate."""
-    hidden = [p for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n and "lm_head" not in n]
-    chosen = {id(p) for p in hidden} if recipe.matrix_rate else set[int]()
-    rest = [p for p in model.parameters() if id(p) not in chosen]
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """AdamW; biases and norms are not decayed."""
     groups = [
-        {"params": [p for p in rest if p.dim() > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in rest if p.dim() <= 1], "weight_decay": 0.0},
+        {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    made: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), eps=1e-8)
-    ]
-    if recipe.matrix_rate:
-        made.append(Muon(hidden, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay))
-    for optimizer in made:
-        for group in optimizer.param_groups:
-            group["highest"] = group["lr"]
-    return made
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=(0.9, 0.98), eps=1e-8)
 
 
-def train(
-    model: LlamaForCausalLM,
-    tokenizer: PreTrainedTokenizerFast,
-    source: Source,
-    checks: dict[str, Sequence[Example]],
-    recipe: Recipe,
-    out: Path,
-) -> None:
-    """Trains *model* in place for `recipe.minutes`; `out` gets `log.jsonl` and `state.pt`, from which it resumes."""
-    out.mkdir(parents=True, exist_ok=True)
-    pad = tokenizer.convert_tokens_to_ids("<|pad|>")
-    held_out = {name: [encode(tokenizer, example) for example in examples] for name, examples in checks.items()}
-    optimizers = make_optimizers(model, recipe)
-    step, spent = _resume(model, optimizers, out / "state.pt")
-    budget, last_report, last_save = recipe.minutes * 60, spent, spent
-    short = spent < recipe.short_until * budget
-    stream = batches(tokenizer, source, recipe, random.Random(recipe.seed + step), short=short)
-    losses: list[float] = []
-    tokens, started = 0, CLOCK() - spent
-    model.train()
-    while (spent := CLOCK() - started) < budget:
-        if short and spent >= recipe.short_until * budget:
-            short, stream = False, batches(tokenizer, source, recipe, random.Random(recipe.seed + step))
-        ids, mask = to_tensors(next(stream), pad)
-        rate = rate_at(recipe, spent / budget)
-        for group in (group for optimizer in optimizers for group in optimizer.param_groups):
-            group["lr"] = rate * group["highest"]
-        loss = training_loss(model, ids, mask, pad, recipe.prompt_weight)
-        model.zero_grad(set_to_none=True)
+class Trainer:
+    """One training run with a folder of its own: `log.jsonl` and `state.pt`, from which it resumes."""
+
+    def __init__(
+        self, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, source: Source, recipe: Recipe, out: Path
+    ) -> None:
+        self.model = model
+        self.recipe = recipe
+        self.step = 0
+        self.spent_s = 0.0
+        self._tokenizer = tokenizer
+        self._source = source
+        self._optimizer = make_optimizer(model, recipe)
+        self._pad: int = token_id(tokenizer, PAD)
+        self._out = out
+        out.mkdir(parents=True, exist_ok=True)
+        if (out / "state.pt").exists():
+            self._resume()
+
+    @property
+    def used(self) -> float:
+        """Share of the time budget that is used up, 0 to 1."""
+        return min(1.0, self.spent_s / (self.recipe.minutes * 60))
+
+    def run(self, checks: Mapping[str, Sequence[Example]]) -> Ended:
+        """Trains until the budget is used up, reporting on *checks* now and then."""
+        held_out = {name: [encode(self._tokenizer, example) for example in rows] for name, rows in checks.items()}
+        started, reported, saved = time.monotonic() - self.spent_s, self.spent_s, self.spent_s
+        rng = random.Random(self.recipe.seed + self.step)
+        short, stream = self._is_short, self._stream(rng)
+        losses: list[float] = []
+        tokens = 0
+        self.model.train()
+        while self.used < 1.0:
+            if short != self._is_short:
+                short, stream = self._is_short, self._stream(rng)
+            ids, mask = to_tensors(next(stream), self._pad)
+            losses.append(self._update(ids, mask))
+            self.step, tokens, self.spent_s = self.step + 1, tokens + ids.numel(), time.monotonic() - started
+            if self.spent_s - reported >= self.recipe.report_s:
+                self._report(sum(losses) / len(losses), tokens / (self.spent_s - reported), self._scores(held_out))
+                losses, tokens, reported = [], 0, self.spent_s
+            if self.spent_s - saved >= self.recipe.save_s:
+                self._save()
+                saved = self.spent_s
+        self._save()
+        return Ended(self.step, self._scores(held_out))
+
+    @property
+    def _is_short(self) -> bool:
+        return self.used < self.recipe.short_until
+
+    def _stream(self, rng: random.Random) -> Iterator[list[Row]]:
+        limit = self.recipe.short_tokens if self._is_short else self.recipe.max_tokens
+        return batches(lambda: encode(self._tokenizer, self._source(rng, self.used)), self.recipe, limit, rng)
+
+    def _update(self, ids: Tensor, mask: Tensor) -> float:
+        """One optimizer step on the batch (ids, loss_mask), both [B, L]; returns its loss."""
+        for group in self._optimizer.param_groups:
+            group["lr"] = self.recipe.learning_rate * rate_at(self.recipe, self.used)
+        logits, targets = answer_logits(self.model, ids, mask)
+        loss = nn.functional.cross_entropy(logits, targets)
+        self._optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        for optimizer in optimizers:
-            optimizer.step()
-        step, tokens = step + 1, tokens + ids.numel()
-        losses.append(loss.item())
-        if spent - last_report >= recipe.report_s:
-            scores = {name: measure(model, rows, pad) for name, rows in held_out.items()}
-            _report(out, step=step, minutes=spent / 60, rate=rate, loss=_mean(losses),
-                    tokens_s=tokens / (spent - last_report), **{f"{n}_{k}": v for n, s in scores.items() for k, v in s.items()})  # fmt: skip
-            losses, tokens, last_report = [], 0, CLOCK() - started
-        if spent - last_save >= recipe.save_s:
-            _save(model, optimizers, step, spent, out / "state.pt")
-            last_save = spent
-    _save(model, optimizers, step, budget, out / "state.pt")
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self._optimizer.step()
+        return loss.item()
 
+    def _scores(self, held_out: Mapping[str, Sequence[Row]]) -> dict[str, float]:
+        measured = {name: measure(self.model, rows, self._pad) for name, rows in held_out.items()}
+        return {f"{name}_{what}": round(value, 4) for name, found in measured.items() for what, value in found.items()}
 
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / max(1, len(values))
+    def _report(self, loss: float, tokens_s: float, scores: Mapping[str, float]) -> None:
+        told = {"step": self.step, "minutes": round(self.spent_s / 60, 2), "loss": round(loss, 4)}
+        line = json.dumps({**told, "tokens_s": round(tokens_s), **scores})
+        with (self._out / "log.jsonl").open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        print(line, flush=True)  # noqa: T201 - progress of a long command
 
+    def _save(self) -> None:
+        state = {
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "step": self.step,
+            "spent_s": self.spent_s,
+        }
+        temporary = self._out / "state.tmp"
+        torch.save(state, temporary)
+        temporary.replace(self._out / "state.pt")
 
-def _report(out: Path, **values: float) -> None:
-    line = json.dumps({name: round(value, 5) for name, value in values.items()})
-    with (out / "log.jsonl").open("a", encoding="utf-8") as file:
-        file.write(line + "\n")
-    print(line, flush=True)  # noqa: T201 - progress of a long command
-
-
-def _save(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], step: int, spent: float, path: Path) -> None:
-    state = {
-        "model": model.state_dict(),
-        "optimizers": [o.state_dict() for o in optimizers],
-        "step": step,
-        "spent": spent,
-    }
-    temporary = path.with_suffix(".tmp")
-    torch.save(state, temporary)
-    temporary.replace(path)
-
-
-def _resume(model: nn.Module, optimizers: Sequence[torch.optim.Optimizer], path: Path) -> tuple[int, float]:
-    if not path.exists():
-        return 0, 0.0
-    state = torch.load(path, weights_only=True)
-    model.load_state_dict(state["model"])
-    for optimizer, saved in zip(optimizers, state["optimizers"], strict=True):
-        optimizer.load_state_dict(saved)
-    return int(state["step"]), float(state["spent"])
-
-
-def describe(shape: Shape, recipe: Recipe) -> dict[str, object]:
-    return {"shape": asdict(shape), "recipe": asdict(recipe)}
+    def _resume(self) -> None:
+        state = torch.load(self._out / "state.pt", weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.step, self.spent_s = int(state["step"]), float(state["spent_s"])

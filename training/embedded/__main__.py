@@ -1,0 +1,105 @@
+"""Makes the embedded model from nothing: `python -m training.embedded` (about 75 minutes on one core).
+
+1. plays demonstrations with the scripted solvers on training seeds (from 1,000,000), in Chromium;
+2. learns the tokenizer;
+3. trains for `--minutes` and can be stopped and started again at any time;
+4. writes models/embedded: weights, tokenizer, card.json.
+
+Everything in between lies in `--work`; what is there is used again. Measure the result with
+`python -m training.embedded.evaluate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import random
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from models.embedded import embedded_dir
+from training.embedded.demos import Recorded, as_example, load, record
+from training.embedded.export import export
+from training.embedded.lookalikes import make_lookalike
+from training.embedded.mixture import Mixture, held_out
+from training.embedded.synthetic import Example, make_examples
+from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
+from training.embedded.tokenizer import build_tokenizer
+from training.embedded.train import Recipe, Shape, Trainer, build_model
+from training.embedded.words import WordBag, lorem_words, package_words
+
+TOKENIZER_EXAMPLES = 15_000
+
+
+def demonstrations(path: Path, episodes: int) -> list[Recorded]:
+    """Rows of *episodes* seeds of every training task; plays them if *path* does not exist."""
+    if not path.exists():
+        unfinished = path.with_suffix(".part")
+        unfinished.unlink(missing_ok=True)
+        counts = asyncio.run(record(TRAINING_TASKS, range(episodes), unfinished, recoveries=0.15))
+        for name, (solved, played) in counts.items():
+            print(f"{name}: {solved} of {played} demonstrations solved and kept")  # noqa: T201 - progress
+        unfinished.rename(path)
+    return load(path)
+
+
+def tokenizer_at(folder: Path, rows: list[Recorded]) -> PreTrainedTokenizerFast:
+    """The tokenizer in *folder*, learned first if there is none."""
+    if not folder.exists():
+        known = package_words()
+        texts = [f"{e.prompt}\n{e.answer}" for e in make_examples(0, TOKENIZER_EXAMPLES, known)]
+        texts += [" ".join(known)] * 2 + [f"{row.prompt}\n{row.answer}" for row in rows] * 5
+        build_tokenizer(texts).save_pretrained(folder, save_jinja_files=False)
+    return PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+def checks(held: list[Recorded], seed: int) -> dict[str, list[Example]]:
+    """Small sets that are never trained on: general pages, benchmark shapes, real steps of held-out episodes."""
+    rng = random.Random(seed)
+    bag = WordBag(rng, package_words(), lorem_words())
+    sets = {
+        "general": make_examples(seed, 30, package_words()),
+        "shapes": [make_lookalike(rng, bag) for _ in range(80)],
+    }
+    real = [as_example(row) for row in rng.sample(held, min(120, len(held)))]
+    return {**sets, "real": real} if real else sets
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=70.0, help="wall time of the training itself")
+    parser.add_argument("--episodes", type=int, default=12, help="demonstrations of each task")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path, default=Path("runs/embedded"))
+    parser.add_argument("--out", type=Path, default=embedded_dir())
+    args = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    torch.set_num_threads(args.threads)
+    rows, held = held_out(demonstrations(args.work / "demos.jsonl", args.episodes))
+    tokenizer = tokenizer_at(args.work / "tokenizer", rows)
+    shape, recipe = Shape(), Recipe(minutes=args.minutes, seed=args.seed)
+    model = build_model(shape, tokenizer, args.seed)
+    trainer = Trainer(model, tokenizer, Mixture(rows, args.seed), recipe, args.work / "training")
+    ended = trainer.run(checks(held, 99))
+    card = {
+        "name": "mira-embedded",
+        "kind": "LlamaForCausalLM, float16",
+        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes}",
+        "shape": asdict(shape),
+        "recipe": asdict(recipe),
+        "steps": ended.step,
+        "demonstrated_steps": len(rows),
+        "tasks": list(NAMED_TASKS),
+        "held_out": ended.scores,
+    }
+    size = export(model, tokenizer, args.out, card)
+    print(f"{args.out}: {size / 1e6:.1f} MB after {ended.step} steps")  # noqa: T201 - the result
+
+
+if __name__ == "__main__":
+    main()
