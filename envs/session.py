@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs import acting
@@ -393,6 +393,12 @@ class BrowserSession:
 
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
+        # Listening is what makes Playwright intercept choosers; begun only at the click, it would come too late at times.
+        tab.page.on("filechooser", _unasked)
+
+
+def _unasked(_: FileChooser) -> None:
+    """A chooser that no upload asked for stays empty."""
 
 
 def _refusal(urls: Sequence[str]) -> str:
