@@ -393,7 +393,7 @@ class BrowserSession:
 
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
-        # Listening is what makes Playwright intercept choosers; begun only at the click, it would come too late at times.
+        # Listening is what makes Playwright intercept choosers; begun at the click it may come too late.
         tab.page.on("filechooser", _unasked)
 
 
