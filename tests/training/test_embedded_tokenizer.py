@@ -45,7 +45,9 @@ def test_a_word_has_the_same_tokens_wherever_it_stands(
 
 
 def test_a_blank_between_words_costs_no_token(tokenizer: PreTrainedTokenizerFast) -> None:
-    assert len(encoded(tokenizer, "the password")) == len(encoded(tokenizer, "the")) + len(encoded(tokenizer, "password"))
+    assert len(encoded(tokenizer, "the password")) == len(encoded(tokenizer, "the")) + len(
+        encoded(tokenizer, "password")
+    )
 
 
 def test_a_page_cannot_write_a_special_token(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -1,0 +1,172 @@
+"""The embedded model's training: data that can be trusted, a loop that resumes, a folder that stays small."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from envs.actions import Click, Select, Type
+from envs.languages import PROGRAM
+from models.embedded import embedded_dir
+from training.embedded.augment import renamed, wording
+from training.embedded.demos import Recorded, without_milestone
+from training.embedded.evaluate import seeds_of, wilson
+from training.embedded.export import MAX_BYTES, export
+from training.embedded.lookalikes import LOOKALIKES
+from training.embedded.mixture import Mixture, held_out
+from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
+from training.embedded.tasks import EVALUATION_SEEDS, NAMED_TASKS
+from training.embedded.tokenizer import ANSWER, BEGIN, build_tokenizer
+from training.embedded.train import Recipe, Shape, Trainer, build_model, encode, measure, rate_at, to_tensors
+from training.embedded.words import WordBag, lorem_words, package_words
+
+TINY = Shape(width=32, layers=3, heads=2, inner=32)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    torch.set_num_threads(1)  # the tests share their cores with a browser
+    return build_tokenizer([f"{e.prompt}\n{e.answer}" for e in make_examples(0, 300, lorem_words())], size=900)
+
+
+@pytest.mark.parametrize(
+    "family", [f for f, _ in (*FAMILIES, *LOOKALIKES)], ids=lambda f: f"{f.__module__}.{f.__name__}"
+)
+def test_every_made_up_answer_is_an_action_on_a_control_of_its_page(family: Family) -> None:
+    rng = random.Random(5)
+    words = WordBag(rng, package_words()[:300], lorem_words())
+    for _ in range(60):
+        page = Sketch(rng, words)
+        goal, answer = family(page)
+        action = PROGRAM.parse(answer).action
+        prompt = page.prompt(goal)
+        assert prompt.startswith(f"Goal: {goal}\n")
+        if isinstance(action, Click | Type | Select):
+            assert f"[{action.ref}] " in prompt
+        if isinstance(action, Type) and family.__name__ != "enter_date":
+            assert action.text in prompt
+        if isinstance(action, Select):
+            assert f'"{action.option}"' in prompt.partition("options: ")[2]
+        numbers = [int(n) for n in re.findall(r"(?:^|  |# |\| )\[(\d+)\] ", prompt, re.MULTILINE)]
+        assert numbers == list(range(1, page.refs + 1)), "numbers follow document order"
+
+
+def test_nothing_is_trained_on_an_evaluation_seed() -> None:
+    from envs.miniwob.demonstrations import FIRST_TRAINING_SEED
+
+    assert max(EVALUATION_SEEDS) < 10_000 < FIRST_TRAINING_SEED
+    assert len(set(NAMED_TASKS)) == 30
+
+
+def row(seed: int, name: str, step: int = 1) -> Recorded:
+    prompt = (
+        f'Goal: Click on the "{name}" button.\nNext: {name} is clicked\nPage:\n[1] button "{name}"\n[2] button "Ok"'
+    )
+    return Recorded("click-button", seed, step, prompt, 'do(action="Click", element="1")')
+
+
+def test_renaming_keeps_the_wording_and_is_the_same_everywhere() -> None:
+    rows = [row(seed, name) for seed, name in enumerate(["alpha", "beta", "gamma", "delta"])]
+    kept = wording(rows)
+    assert {"Goal", "Click", "button", "Ok"} <= kept
+    assert "alpha" not in kept
+    rng = random.Random(1)
+    words = WordBag(rng, lorem_words())
+    example = Example(
+        "login", 'Goal: type "alpha"\nPage:\n[1] textbox "alpha"', 'do(action="Type", argument="alpha", element="1")'
+    )
+    seen: set[str] = set()
+    for _ in range(20):
+        other = renamed(
+            rng,
+            words,
+            example,
+            frozenset({"Goal", "type", "Page", "textbox", "do", "action", "Type", "argument", "element"}),
+        )
+        (text,) = re.findall(r'argument="(.*?)"', other.answer)
+        assert other.prompt.count(f'"{text}"') == 2
+        seen.add(text)
+    assert len(seen) > 5
+
+
+def test_the_milestone_line_can_be_dropped() -> None:
+    assert "Next:" not in without_milestone(row(0, "x").prompt)
+
+
+def test_held_out_episodes_are_not_trained_on() -> None:
+    rows = [row(seed, "x", step) for seed in range(10) for step in (1, 2)]
+    kept, held = held_out(rows)
+    assert {r.seed for r in kept}.isdisjoint(r.seed for r in held)
+    assert len(kept) + len(held) == len(rows)
+    assert held
+
+
+def test_loss_counts_only_answers(tokenizer: PreTrainedTokenizerFast) -> None:
+    encoded = encode(tokenizer, Example("t", "Goal: a", "do(b)"))
+    begin, answer = tokenizer.convert_tokens_to_ids([BEGIN, ANSWER])
+    assert encoded.prompt[0] == begin
+    assert encoded.prompt[-1] == answer
+    ids, mask = to_tensors([encoded, encode(tokenizer, Example("t", "Goal: a longer one", "x"))], pad=0)
+    assert ids.shape == mask.shape
+    assert mask[0].sum() == len(encoded.answer)
+    assert tuple(ids[0][mask[0]].tolist()) == encoded.answer
+
+
+def test_padding_does_not_change_a_rows_loss(tokenizer: PreTrainedTokenizerFast) -> None:
+    model = build_model(TINY, tokenizer)
+    rows = [encode(tokenizer, e) for e in make_examples(1, 6, lorem_words())]
+    alone = [measure(model, [one], 0)["loss"] * len(one.answer) for one in rows]
+    together = measure(model, rows, 0)["loss"] * sum(len(one.answer) for one in rows)
+    assert together == pytest.approx(sum(alone), rel=1e-4)
+
+
+def test_the_rate_rises_then_falls_to_its_floor() -> None:
+    recipe = Recipe(minutes=1, warmup=0.1, floor=0.02)
+    rates = [rate_at(recipe, share / 100) for share in range(101)]
+    assert rates[0] < 0.05
+    assert max(rates) == pytest.approx(1.0)
+    assert rates.index(max(rates)) == 10
+    assert rates[-1] == pytest.approx(0.02)
+
+
+def test_training_learns_reports_and_resumes(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    recipe = Recipe(minutes=0.08, batch_tokens=512, report_s=1.0, save_s=1.0, short_until=0.5)
+    examples = {"general": make_examples(9, 20, lorem_words())}
+    model = build_model(TINY, tokenizer)
+    before = measure(model, [encode(tokenizer, e) for e in examples["general"]], 0)["loss"]
+    ended = Trainer(model, tokenizer, Mixture([row(s, "alpha") for s in range(4)]), recipe, tmp_path).run(examples)
+    assert ended.scores["general_loss"] < before
+    assert (tmp_path / "log.jsonl").read_text().count("\n") >= 1
+    again = Trainer(build_model(TINY, tokenizer, seed=7), tokenizer, Mixture([]), recipe, tmp_path)
+    assert again.step == ended.step
+    assert again.used == 1.0
+    assert again.run(examples).scores == ended.scores
+
+
+def test_an_export_loads_as_any_checkpoint(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    from models.local import LocalModel
+
+    size = export(build_model(TINY, tokenizer), tokenizer, tmp_path, {"name": "test"})
+    assert size == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert LocalModel.load(tmp_path).spec == f"local:{tmp_path}"
+
+
+def test_the_shipped_folder_is_small() -> None:
+    assert sum(path.stat().st_size for path in embedded_dir().iterdir() if path.is_file()) <= MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("solved", "played", "low", "high"), [(0, 0, 0.0, 1.0), (5, 10, 0.2366, 0.7634), (25, 25, 0.8668, 1.0)]
+)
+def test_wilson_interval(solved: int, played: int, low: float, high: float) -> None:
+    """Worked with the formula by hand; 25 of 25 is known as (0.8668, 1)."""
+    assert wilson(solved, played) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_seeds_are_read_as_ranges() -> None:
+    assert seeds_of("0-2,7") == [0, 1, 2, 7]
