@@ -32,9 +32,11 @@ from pydantic import ValidationError
 
 from agent.config import RunConfig
 from agent.results import EpisodeResult
+from agent.resume import has_header
 from envs.errors import BadInput
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
+from envs.trace_store import read_summary
 
 MANIFEST_VERSION = 1
 
@@ -113,6 +115,17 @@ class RunFolder:
         """The traces that exist, in the order of the run. Raises BadInput where there is no run."""
         paths = (self.trace(job.episode_id) for job in self.read_manifest().jobs())
         return [path for path in paths if path.exists()]
+
+    def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
+        """What came of the episodes whose trace has a footer, whatever `results.jsonl` says. Raises TraceError."""
+        found: dict[Job, EpisodeResult] = {}
+        for job in jobs:
+            path = self.trace(job.episode_id)
+            if has_header(path):
+                header, footer = read_summary(path)
+                if footer is not None:
+                    found[job] = EpisodeResult.of(header, footer)
+        return found
 
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id

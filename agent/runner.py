@@ -110,7 +110,27 @@ async def resume(
     Raises LeaseHeld while another process plays the run.
     """
     given = _Given(tuple(listeners), approver or decline, policy, suite)
-    return await _run(RunFolder(folder).read_manifest(), RunFolder(folder), given, fresh=False)
+    run = RunFolder(folder)
+    manifest = run.read_manifest()
+    if len(run.finished(manifest.jobs())) == len(manifest.jobs()):
+        return _report(manifest, run, given)
+    return await _run(manifest, run, given, fresh=False)
+
+
+def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
+    """What a finished run came to, from its footers alone: no browser, no model, no secret is needed."""
+    began = time.monotonic()
+    jobs = manifest.jobs()
+    with RunLease(folder.path):
+        finished = folder.finished(jobs)
+        episodes = tuple(finished[job] for job in jobs)
+        folder.write_results(episodes)
+    seconds = round(time.monotonic() - began, 3)
+    result = RunResult(manifest.run_id, folder.path, episodes, len(jobs), seconds)
+    for event in (RunStarted(manifest.run_id, folder.path, len(jobs), len(jobs)), RunEnded(result)):
+        for listener in given.listeners:
+            listener(event)
+    return result
 
 
 def _manifest(
@@ -161,8 +181,8 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             vault=vault,
             approver=given.approver,
             listeners=given.listeners,
+            results=folder.finished(manifest.jobs()),
         )
-        sitting.load_results()
         sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
         try:
             await play_until_stopped(sitting)

@@ -26,7 +26,7 @@ from envs.errors import BadInput, EnvError, ResetFailed, TraceError
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
 from envs.trace import Footer, Header
-from envs.trace_store import BlobStore, TraceWriter, now, read_summary
+from envs.trace_store import BlobStore, TraceWriter, now
 
 
 @dataclass(slots=True)
@@ -54,22 +54,8 @@ class Sitting:
             for number in range(workers):
                 group.create_task(self._work(number, jobs), name=f"worker-{number}")
 
-    def load_results(self) -> None:
-        """Finished episodes are those whose trace has a footer, whatever `results.jsonl` says."""
-        for job in self.manifest.jobs():
-            result = self._finished(job)
-            if result is not None:
-                self.results[job] = result
-
     def ordered_results(self) -> tuple[EpisodeResult, ...]:
         return tuple(self.results[job] for job in self.manifest.jobs() if job in self.results)
-
-    def _finished(self, job: Job) -> EpisodeResult | None:
-        path = self.folder.trace(job.episode_id)
-        if not has_header(path):
-            return None
-        header, footer = read_summary(path)
-        return None if footer is None else EpisodeResult.of(header, footer)
 
     def tell(self, event: Event) -> None:
         for listener in self.listeners:

@@ -37,7 +37,7 @@ async def play_until_stopped(sitting: Sitting) -> None:
             stopped.cancel()
             if not playing.done():
                 playing.cancel()
-                await asyncio.wait({playing})
+                await asyncio.wait({playing}, timeout=GRACE_S)
 
 
 @contextmanager

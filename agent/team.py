@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from agent.answers import AnswerSchema
 from agent.config import RunConfig
@@ -23,6 +24,7 @@ from planners.causes import Watch
 from planners.make import make_planner
 from planners.model import PlannerSettings
 
+CLOSE_S = 5.0
 NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted"})
 
 
@@ -57,8 +59,15 @@ class _Models:
     def get(self, spec: str) -> ChatModel:
         if spec not in self._made:
             self._made[spec] = make_model(spec, base_url=self._config.base_url)
-            self._stack.push_async_callback(self._made[spec].aclose)
+            self._stack.push_async_callback(_close, self._made[spec])
         return self._made[spec]
+
+
+async def _close(model: ChatModel) -> None:
+    """A server that does not take its goodbye must not keep the run from ending."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await model.aclose()
 
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:

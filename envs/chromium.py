@@ -149,7 +149,7 @@ class Chromium:
             shutil.rmtree(home, ignore_errors=True)  # Chromium ends with its home: the watchdog does the same
 
     async def _start(self) -> None:
-        self._playwright = await async_playwright().start()
+        self._playwright = await _start_playwright()
         chromium = find_chromium(self._playwright.chromium.executable_path)
         self._home = Path(tempfile.mkdtemp(prefix="mira-chromium-"))
         (self._home / "tmp").mkdir()
@@ -171,6 +171,17 @@ class Chromium:
         except PlaywrightError as error:
             reason = _reason(str(error))
             raise BrowserMissing(f"Chromium at {chromium} does not start: {reason}") from error
+
+
+async def _start_playwright() -> Playwright:
+    """Raises BrowserMissing where the driver does not answer in time; it is ended then."""
+    manager = async_playwright()
+    try:
+        async with asyncio.timeout(LAUNCH_S):
+            return await manager.start()
+    except TimeoutError:
+        await _within(CLOSE_S, manager.__aexit__())
+        raise BrowserMissing(f"Playwright's driver did not start within {LAUNCH_S:g} s") from None
 
 
 def _switches(headed: bool) -> list[str]:

@@ -16,6 +16,7 @@ from envs.record import storable
 FOLDER = "downloads"
 MAX_NAME = 120
 FINISH_S = 600.0
+CLOSE_S = 2.0
 POLL_S = 0.1
 
 
@@ -49,7 +50,8 @@ class Downloads:
     async def close(self) -> None:
         for task in tuple(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=CLOSE_S)
 
     async def _keep(self, download: PlaywrightDownload) -> None:
         name = safe_name(download.suggested_filename)

@@ -42,6 +42,8 @@ from envs.http1 import (
 from envs.origins import Origin, Origins, canonical_host, origin_of
 
 T = TypeVar("T")
+CLOSE_S = 5.0
+"""Longest wait for connections to end when the boundary closes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,8 @@ class Boundary:
             _listening.discard(self._port)
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=CLOSE_S)
 
     async def __aenter__(self) -> Self:
         return await self.start()

@@ -10,6 +10,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 
+from envs.errors import PageCrashed
 from envs.isolated import Isolated
 from envs.observation import Tab
 from envs.observer import Observer
@@ -50,7 +51,9 @@ class Tabs:
 
     @property
     def front(self) -> OpenTab:
-        assert self._front is not None
+        """Raises PageCrashed where no tab is left: the browser died."""
+        if self._front is None:
+            raise PageCrashed("no tab is left: the browser died")
         return self._front
 
     def focus(self, tab: OpenTab) -> None:

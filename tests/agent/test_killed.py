@@ -23,6 +23,7 @@ from agent.policy import Turn
 from agent.runner import resume, run_open, run_suite
 from agent.team import solved_by_script
 from envs.actions import Action, Click, Stop
+from envs.chromium import Chromium
 from envs.tasks import TaskSelection
 from envs.trace import Intent
 from envs.trace_store import Trace, iter_lines, read_trace
@@ -182,10 +183,14 @@ async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, 
     assert result.episodes[0].answer == "3"
 
 
-async def test_a_finished_run_is_only_reported(tmp_path: Path) -> None:
+async def test_a_finished_run_is_only_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_browser(_: Chromium) -> None:
+        raise AssertionError("a finished run needs no browser")
+
     selection = TaskSelection("miniwob", ("click-test",), (0,))
     run = await run_suite(config(), selection, tmp_path, run_id="r")
     before = (run.folder / run.episodes[0].trace).read_bytes()
+    monkeypatch.setattr(Chromium, "start", no_browser)
     again = await resume(run.folder)
     assert again.complete
     assert again.episodes == run.episodes
