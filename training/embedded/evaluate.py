@@ -37,7 +37,7 @@ class Score:
     name: str
     solved: int
     played: int
-    """Broken episodes (the world or a model failed) are not counted as played."""
+    """All of them; one that broke (the world or a model failed) counts as not solved."""
     broken: int
     seconds: float
     """Wall seconds an episode."""
@@ -64,7 +64,7 @@ def score(name: str, episodes: Sequence[EpisodeResult]) -> Score:
     return Score(
         name=name,
         solved=sum(episode.outcome == "success" for episode in known),
-        played=len(known),
+        played=len(episodes),
         broken=len(episodes) - len(known),
         seconds=sum(e.totals.seconds for e in known) / max(1, len(known)),
         steps=sum(e.totals.steps for e in known) / max(1, len(known)),
