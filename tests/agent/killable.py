@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,12 @@ async def main(what: str, folder: Path, run_id: str, url: str = "") -> int:
     else:
         result = await run_suite(config(workers=2), SELECTION, folder, run_id=run_id)
     return 0 if result.complete else 1
+
+
+def forked(what: str, folder: Path, home: Path) -> None:
+    """The body of a process that has imported everything already: ten starts cost ten browsers, not ten imports."""
+    os.environ["TMPDIR"] = str(home)
+    sys.exit(asyncio.run(main(what, folder, "r")))
 
 
 if __name__ == "__main__":

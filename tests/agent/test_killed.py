@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import psutil
@@ -27,12 +29,13 @@ from envs.chromium import Chromium
 from envs.tasks import TaskSelection
 from envs.trace import Intent
 from envs.trace_store import Trace, iter_lines, read_trace
-from tests.agent.killable import ORDER, SELECTION
+from tests.agent.killable import ORDER, SELECTION, forked
 from tests.agent.shop import Shop, config, scripted
 
 pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).parents[2]
+FORKS = multiprocessing.get_context("forkserver")
 KILLS = 10
 PATIENCE_S = 120.0
 SOON_S = 15.0
@@ -48,6 +51,13 @@ def home() -> Iterator[Path]:
 def start(what: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.agent.killable", what, str(folder), "r", *rest]
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
+
+
+def fork(what: str, folder: Path, home: Path) -> ForkServerProcess:
+    FORKS.set_forkserver_preload(["tests.agent.killable"])
+    child = FORKS.Process(target=forked, args=(what, folder, home))
+    child.start()
+    return child
 
 
 def browsers_of(home: Path) -> list[int]:
@@ -101,15 +111,17 @@ def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path
     while True:
         fresh = not (killed / "r" / "run.json").exists()
         before = lines_in(killed)
-        child = start("start" if fresh else "resume", killed, home)
+        child = fork("start" if fresh else "resume", killed, home)
         if kills == KILLS:
-            assert child.wait(PATIENCE_S) == 0
+            child.join(PATIENCE_S)
+            assert child.exitcode == 0
             break
         target = before + chance.randint(0, 3)
-        assert wait_until(lambda: child.poll() is not None or lines_in(killed) >= target, PATIENCE_S)  # noqa: B023
+        assert wait_until(lambda: not child.is_alive() or lines_in(killed) >= target, PATIENCE_S)  # noqa: B023
         time.sleep(chance.random() * 0.05)
-        assert child.poll() is None, "the run ended before it could be killed: give it more episodes"
-        kill(child)
+        assert child.is_alive(), "the run ended before it could be killed: give it more episodes"
+        child.kill()
+        child.join(SOON_S)
         kills += 1
         assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
     whole = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
