@@ -7,7 +7,7 @@ in one episode stays there: the next one starts in an environment known to be so
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,30 @@ from envs.trace import Footer, Header
 from envs.trace_store import BlobStore, TraceWriter, now
 
 
+class JobQueue:
+    """The jobs that no worker has taken yet, in the order of the run.
+
+    A worker stays with its task while any of it is left, since a page that is loaded starts again in milliseconds;
+    then it takes the first task that nobody else plays.
+    """
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._left = list(jobs)
+        self._playing: dict[int, str] = {}
+
+    def take(self, worker: int) -> Job | None:
+        """The worker's next job; None once all are taken."""
+        mine = self._playing.pop(worker, None)
+        others = set(self._playing.values())
+        same = (job for job in self._left if job.task.name == mine)
+        free = (job for job in self._left if job.task.name not in others)
+        job = next(same, None) or next(free, None) or next(iter(self._left), None)
+        if job is not None:
+            self._left.remove(job)
+            self._playing[worker] = job.task.name
+        return job
+
+
 @dataclass(slots=True)
 class Sitting:
     """Everything the workers share."""
@@ -48,7 +72,7 @@ class Sitting:
     async def play(self) -> None:
         """Plays every job without a result; returns early, all episodes resumable, once `stopping` is set."""
         left = [job for job in self.manifest.jobs() if job not in self.results]
-        jobs = iter(left)
+        jobs = JobQueue(left)
         workers = min(self.manifest.config.workers, len(left))
         async with asyncio.TaskGroup() as group:
             for number in range(workers):
@@ -61,12 +85,10 @@ class Sitting:
         for listener in self.listeners:
             listener(event)
 
-    async def _work(self, worker: int, jobs: Iterator[Job]) -> None:
+    async def _work(self, worker: int, jobs: JobQueue) -> None:
         environment: Environment | None = None
         try:
-            for job in jobs:
-                if self.stopping.is_set():
-                    return
+            while not self.stopping.is_set() and (job := jobs.take(worker)) is not None:
                 environment = await self._episode(job, worker, environment)
         except Interrupted:
             return

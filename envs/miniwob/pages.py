@@ -21,6 +21,9 @@ from envs.errors import BadInput
 TASK_FOLDER = "miniwob"
 """Folder of the task pages below the HTML root; its sibling `flight` holds sub-pages of two tasks."""
 
+POLL_S = 0.05
+"""How often the serving thread looks whether it is to end; `close` waits that long at most."""
+
 
 def html_root() -> Path:
     """The HTML folder of the installed `miniwob` package, found without importing it (its import loads Selenium)."""
@@ -66,7 +69,9 @@ class PageServer:
         handler = type("Handler", (_Handler,), {"root": root.resolve()})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="miniwob-pages", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(POLL_S,), name="miniwob-pages", daemon=True
+        )
         self._started = False
         self.origin = f"http://127.0.0.1:{self._server.server_address[1]}"
 
