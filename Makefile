@@ -8,13 +8,13 @@ demo: setup ## the embedded model plays ten MiniWoB++ tasks live in Chromium
 	$(BIN)/mira demo
 
 test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
-	$(BIN)/pytest -m "not heavy and (browser or slow)"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and (browser or slow)"
 
 check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/pytest -m "not heavy and not browser and not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
 
 setup:
 	@scripts/setup.sh

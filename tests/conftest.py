@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import hypothesis  # noqa: F401  # its plugin would load it inside a report hook, where CPython 3.11's ast.parse may fail
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright

@@ -295,7 +295,8 @@ async def test_huge_pages_end_in_the_bound(page: Page, make: str, total: int | N
     assert len(seen.text) < 16_500
     if total is None:
         assert "more parts of this page were not read" in seen.text
-        assert 'button "Button 99999"' in await observer.find("Button 99999")
+        found = await observer.find("Button 99999")
+        assert 'button "Button 99999"' in found or "were not searched" in found, "never silently incomplete"
     else:
         assert seen.controls_total == total
 
