@@ -62,7 +62,7 @@ class RunDisplay:
     def __enter__(self) -> Self:
         if self._console.is_terminal:
             self._live = Live(
-                get_renderable=self._render, console=self._console, refresh_per_second=8, transient=True
+                get_renderable=self.board, console=self._console, refresh_per_second=8, transient=True
             ).__enter__()
         return self
 
@@ -112,7 +112,8 @@ class RunDisplay:
             line.append(f"  {result.error}", "yellow")
         self._console.print(line, highlight=False, soft_wrap=True)
 
-    def _render(self) -> Group:
+    def board(self) -> Group:
+        """What a terminal shows now: one row a worker, and the bar."""
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
         table.add_column("episode", no_wrap=True, ratio=3)
         table.add_column("step", justify="right", width=4)
