@@ -64,7 +64,10 @@ class PriceTable(_Table):
 
 
 def price_table() -> PriceTable:
-    """The table in force, read when a model is made. Raises :class:`ModelUnavailable` when the file of `MIRA_PRICES` cannot be used."""
+    """The table in force, read when a model is made.
+
+    Raises :class:`ModelUnavailable` when the file that `MIRA_PRICES` names cannot be used.
+    """
     return _read(os.environ.get(PRICES_VARIABLE) or str(_SHIPPED))
 
 
