@@ -12,7 +12,7 @@ from envs.languages import Language, ParseError
 from envs.observation import ElementKey
 from envs.record import storable
 from envs.tasks import TaskRef
-from models.base import ChatModel, ChatReply, ChatRequest, Image, Message
+from models.base import ChatModel, ChatReply, ChatRequest, Image, Message, ModelTruncated
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -122,6 +122,7 @@ class ModelPolicy:
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
     async def _ask(self, messages: tuple[Message, ...], turn: Turn) -> ChatReply:
+        """An answer that never ends is the policy's own failing: it counts as one without an action, not as broken."""
         request = ChatRequest(
             messages=messages,
             max_tokens=MAX_ANSWER_TOKENS,
@@ -130,7 +131,12 @@ class ModelPolicy:
             logprobs=True,
             deadline_s=self._deadline_s,
         )
-        return await self._model.complete(request)
+        try:
+            return await self._model.complete(request)
+        except ModelTruncated as error:
+            if error.usage is None:  # nothing came: the connection broke, which says nothing of the policy
+                raise
+            return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
 
     def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> Proposal:
         raw = storable(reply.text)

@@ -1,0 +1,114 @@
+"""Whole runs on model servers that misbehave, in both protocols: retried to success, or a typed error in the trace."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from agent.results import EpisodeResult
+from agent.runner import run_task
+from envs.trace_store import read_trace
+from tests.agent.shop import Shop
+from tests.models.servers import Act, Body, Close, CutOff, Drip, Hang, Received, Reply, Status, misbehaving_server
+
+pytestmark = pytest.mark.browser
+
+STOP = Reply('exit(message="ordered")')
+DEADLINE_S = 3.0
+STARTUP_S = 30.0
+"""Of Chromium, on a busy machine; the model's own deadline comes on top."""
+
+TROUBLE: list[tuple[str, list[Act], str | None]] = [
+    ("busy, then well", [Status(429, retry_after="0"), STOP], None),
+    ("error, then well", [Status(500), Status(503), STOP], None),
+    ("cut off, then well", [CutOff(), STOP], None),
+    ("closed, then well", [Close(), STOP], None),
+    ("no JSON, then well", [Body("<html>gateway</html>"), STOP], None),
+    ("no action, then well", [Reply("I think I should click."), STOP], None),
+    ("too long, then well", [Reply("do(", finish="length"), STOP], None),
+    ("busy for too long", [Status(429, retry_after="3600")], "ModelBusy"),
+    ("hangs", [Hang()] * 9, "ModelTimeout"),
+    ("drips", [Drip()] * 9, "ModelTimeout"),
+    ("unknown model", [Status(404)], "ModelRejected"),
+    ("refused", [Reply(refusal="no")], "ModelRejected"),
+    ("never an action", [Reply("no")] * 9, "max_parse_errors"),
+]
+
+
+async def run(protocol: str, acts: list[Act], shop: Shop, out: Path, monkeypatch: pytest.MonkeyPatch) -> EpisodeResult:
+    async with misbehaving_server(acts) as server:
+        monkeypatch.setenv("GEMINI_API_KEY", "a-key")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.gemini_url)
+        return await run_task(
+            "Order for bob",
+            shop.url,
+            policy="openai:m" if protocol == "openai" else "gemini:gemini-2.5-flash",
+            out=out,
+            base_url=server.openai_url if protocol == "openai" else None,
+            model_deadline_s=DEADLINE_S,
+        )
+
+
+@pytest.mark.parametrize("protocol", ["openai", "gemini"])
+@pytest.mark.parametrize(("acts", "error"), [case[1:] for case in TROUBLE], ids=[case[0] for case in TROUBLE])
+async def test_a_run_ends_well_or_with_a_typed_error(  # noqa: PLR0917  # a case and its fixtures
+    protocol: str, acts: list[Act], error: str | None, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = time.monotonic()
+    result = await run(protocol, acts, shop, tmp_path, monkeypatch)
+    assert time.monotonic() - began < STARTUP_S + DEADLINE_S
+    trace = read_trace(tmp_path / result.run_id / result.trace)
+    assert trace.footer is not None and not trace.torn
+    if error is None:
+        assert (result.outcome, result.answer) == ("unjudged", "ordered")
+    else:
+        assert result.error is not None and error in result.error
+        assert result.outcome == ("unjudged" if error == "max_parse_errors" else "broken")
+    assert shop.orders == []
+
+
+def act_in_every_role(received: Received) -> Act:
+    """One server as planner, AutoRater, policy and judge, told apart by the schema asked for and the static prompt."""
+    asked = received.body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
+    if "m1" in asked:
+        return Reply(json.dumps({"m1": "The field Name holds bob", "m2": "The order is sent"}))
+    if "milestones" in asked:
+        opinion = {"quote": "", "answer": "no"}
+        opinions = dict.fromkeys(_open_milestones(received), opinion)
+        told = {"milestones": opinions, "current_complete": False, "next_milestone": "m1", "reason": "nothing is typed"}
+        return Reply(json.dumps(told))
+    return Reply("NO: nothing was ordered.") if "YES or NO" in received.raw.decode() else STOP
+
+
+def _open_milestones(received: Received) -> list[str]:
+    schema = received.body["response_format"]["json_schema"]["schema"]
+    inner = schema["properties"]["milestones"]
+    if "$ref" in inner:
+        inner = schema["$defs"][inner["$ref"].rsplit("/", 1)[1]]
+    return list(inner["properties"])
+
+
+async def test_planner_rater_and_judge_by_api(shop: Shop, tmp_path: Path) -> None:
+    async with misbehaving_server(act_in_every_role) as server:
+        result = await run_task(
+            "Order for bob",
+            shop.url,
+            policy="openai:m",
+            planner="openai:m",
+            judge="same",
+            out=tmp_path,
+            base_url=server.openai_url,
+            k=2,
+        )
+    trace = read_trace(tmp_path / result.run_id / result.trace)
+    assert [m.text for m in trace.plans[0].milestones] == ["The field Name holds bob", "The order is sent"]
+    assert trace.footer is not None
+    assert (result.outcome, trace.footer.judged_by) == ("failure", "judge")
+    assert trace.footer.verdict == "NO: nothing was ordered."
+    assert result.z == (False, False)
+    assert result.failure is not None and result.failure.category == "no_reasonable_attempt"
+    assert result.totals.model_calls == len(server.requests) >= 3
+    assert result.totals.tokens_in == 100 * len(server.requests)
