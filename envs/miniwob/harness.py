@@ -25,8 +25,9 @@ HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
 EPISODE_MS = 1_000_000
 """The page's own time limit, 10 s by default; the run's limits are the ones that count here."""
 
-HARD_RESET = frozenset({"form-sequence-2"})
-"""Tasks whose page keeps something from one episode to the next: they are loaded anew every time."""
+HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium", "form-sequence-2"})
+"""Tasks whose page keeps something from one episode to the next (a calendar its month, a form its radio button): they
+are loaded anew every time."""
 
 # The cover that the page shows after an episode would start another one when clicked: only a reset may.
 _START_JS = """

@@ -57,6 +57,10 @@ def test_the_flow_of_a_screen_parts_text_from_controls() -> None:
     assert flow == ["# Orders", "See", 1, "and", 2, 3, "paid", "\\[4] not a control"]
 
 
+ANY_ORDER = {"multi-layouts", "multi-orderings"}
+"""Forms whose fields stand in another order for every seed."""
+
+
 def test_there_are_enough_solvers_and_milestones() -> None:
     assert len(SOLVERS) >= 32
     assert len(MILESTONES) >= 30
@@ -91,7 +95,8 @@ async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironmen
         history = [tuple(check.achieved for check in step.checks) for step in demonstration.steps]
         if history[0]:
             assert not any(history[0]), f"{task.id}: a milestone holds before the first action"
-            assert all(_in_order(flags) for flags in history), f"{task.id}: out of order {history}"
+            in_order = task.name in ANY_ORDER or all(_in_order(flags) for flags in history)
+            assert in_order, f"{task.id}: out of order {history}"
             assert _never_lost(history), f"{task.id}: a milestone was lost {history}"
             milestones[task.name] += 1
     assert len(milestones) >= 30
