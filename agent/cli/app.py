@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import typer
@@ -38,6 +39,8 @@ def menu(context: typer.Context) -> None:
 
 def main() -> None:
     """Runs the command line. Exit codes: 0 done, 1 the open task failed, 2 wrong input, 130 interrupted."""
+    # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
+    logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         code = app(standalone_mode=False)
     except TyperException as error:
