@@ -147,10 +147,11 @@ def _add_row(table: Table, name: str, rows: list[EpisodeResult]) -> None:
     n = max(1, len(rows))
     reached = sum(sum(e.z) for e in rows)
     planned = sum(len(e.z) for e in rows)
-    style = "green" if wins == len(rows) else "yellow" if wins else "red"
+    judged = sum(e.outcome != "unjudged" for e in rows)
+    style = "dim" if not judged else "green" if wins == judged else "yellow" if wins else "red"
     table.add_row(
         Text(name),
-        f"[{style}]{wins}/{len(rows)}[/]",
+        f"[{style}]{f'{wins}/{judged}' if judged else 'unjudged'}[/]",
         f"{sum(e.totals.steps for e in rows) / n:.1f}",
         f"{sum(e.totals.seconds for e in rows) / n:.2f}",
         f"{sum(e.totals.tokens_in + e.totals.tokens_out for e in rows) / n:.0f}",

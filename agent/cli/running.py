@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.prompt import Confirm
+from rich.text import Text
 
 from agent.approval import ApprovalRequest, Approver
 from agent.cli import options
@@ -139,7 +140,7 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
-        stdout.print(f"[bold]answer[/] {episode.answer}", markup=True, highlight=False)
+        stdout.print(Text.assemble(("answer  ", "bold"), episode.answer))
     return EXIT_OK if episode.outcome in ("success", "unjudged") else EXIT_FAILED
 
 
