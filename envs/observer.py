@@ -239,11 +239,12 @@ class Observer:
     async def find(self, text: str) -> str:
         """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS."""
         parts: list[str] = []
-        shown = of = left = 0
+        shown = of = left = silent = 0
         room = FIND_CHARS
         for world, path in list(self._paths.items()):
             answer = await self._ask(world, "find", storable(text), room)
             if answer is None:
+                silent += 1
                 continue
             left += answer["left"]
             if not answer["of"]:
@@ -253,6 +254,7 @@ class Observer:
             parts.append(found)
             room = max(0, room - len(found))
         unread = f" ({left} parts of the page were not searched)" if left else ""
+        unread += f" ({silent} documents were replaced and not searched: look again)" if silent else ""
         if not of:
             return f"no line holds {text!r}{unread}"
         head = f"{of} lines hold {text!r}" if of > 1 else f"1 line holds {text!r}"
