@@ -58,7 +58,9 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     except Exception as error:
         # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
         # shows itself in many ways), then recorded with its type; the run goes on.
-        log.exception("episode %s of run %s broke", episode.identity.episode_id, episode.identity.run_id)
+        # Only its type is logged: message and traceback may hold a secret, and only the trace masks them.
+        broke = episode.identity
+        log.error("episode %s of run %s broke: %s", broke.episode_id, broke.run_id, type(error).__name__)
         if episode.may_retry:
             raise WorldLost(told(error)) from error
         return await _broken(graph, config, episode, error)
