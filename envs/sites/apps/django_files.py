@@ -55,9 +55,7 @@ def _inside(root: Path, name: str) -> Path | None:
         return None
 
 
-def _answer(
-    path: Path | None, caching: str, environ: dict[str, Any], start_response: StartResponse
-) -> Iterable[bytes]:
+def _answer(path: Path | None, caching: str, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
     if environ.get("REQUEST_METHOD") not in {"GET", "HEAD"}:
         start_response("405 Method Not Allowed", [("Allow", "GET, HEAD"), ("Content-Length", "0")])
         return [b""]

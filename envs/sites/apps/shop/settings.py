@@ -1,4 +1,4 @@
-"""Django's settings for one folder of the shop."""
+"""Django's and Oscar's settings for one folder of the shop."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from oscar import INSTALLED_APPS, defaults
 
-from envs.sites.apps.base import DATABASE, FILES
+from envs.sites.apps import django_base
 
 HERE = Path(__file__).parent
-YEAR_S = 365 * 24 * 3600
+PACKAGE = "envs.sites.apps.shop"
 SHOP_NAME = "Harbour Lane"
 
 ORDER_PIPELINE = {
@@ -43,31 +43,37 @@ CONTEXT_PROCESSORS = (
     "oscar.core.context_processors.metadata",
 )
 
+OSCAR: dict[str, Any] = {
+    "HAYSTACK_CONNECTIONS": {"default": {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}},
+    "HAYSTACK_SIGNAL_PROCESSOR": "haystack.signals.BaseSignalProcessor",
+    "OSCAR_DYNAMIC_CLASS_LOADER": f"{PACKAGE}.overrides.load",
+    "OSCAR_THUMBNAILER": f"{PACKAGE}.overrides.WholePicture",
+    "OSCAR_SHOP_NAME": SHOP_NAME,
+    "OSCAR_SHOP_TAGLINE": "Good things for home and garden",
+    "OSCAR_SAVE_SENT_EMAILS_TO_DB": False,
+    "OSCAR_EAGER_ALERTS": False,
+    "OSCAR_MODERATE_REVIEWS": True,
+    "OSCAR_ALLOW_ANON_REVIEWS": False,
+    "OSCAR_INITIAL_ORDER_STATUS": "Pending",
+    "OSCAR_INITIAL_LINE_STATUS": "Pending",
+    "OSCAR_ORDER_STATUS_PIPELINE": ORDER_PIPELINE,
+    "OSCAR_LINE_STATUS_PIPELINE": ORDER_PIPELINE,
+}
+"""Ours over Oscar's defaults. Haystack must be configured although `listing` takes its place."""
 
-def settings_for(folder: Path) -> dict[str, Any]:
-    """Everything for `django.conf.settings.configure`: Oscar's defaults, then ours."""
-    return {name: value for name, value in vars(defaults).items() if name.isupper()} | _django(folder) | _oscar()
 
-
-def _django(folder: Path) -> dict[str, Any]:
-    return {
-        "DEBUG": False,
-        "SECRET_KEY": "the shop keeps no secret: it is rebuilt for every episode",
-        "ALLOWED_HOSTS": ["*"],
-        "SITE_ID": 1,
-        "INSTALLED_APPS": [name for name in INSTALLED_APPS if name != "django.contrib.admin"],
-        "MIDDLEWARE": MIDDLEWARE,
-        "ROOT_URLCONF": "envs.sites.apps.shop.urls",
-        "DEFAULT_AUTO_FIELD": "django.db.models.BigAutoField",
-        "DATABASES": {
-            "default": {
-                "ENGINE": "django.db.backends.sqlite3",
-                "NAME": folder / DATABASE,
-                "ATOMIC_REQUESTS": True,
-                "OPTIONS": {"init_command": "PRAGMA synchronous=OFF", "transaction_mode": "IMMEDIATE"},
-            }
-        },
-        "TEMPLATES": [
+def configure(folder: Path) -> None:
+    """Sets Django up over *folder*; once a process."""
+    oscar = {name: value for name, value in vars(defaults).items() if name.isupper()} | OSCAR
+    django_base.configure(
+        folder,
+        name="shop",
+        apps=[name for name in INSTALLED_APPS if name != "django.contrib.admin"],
+        middleware=MIDDLEWARE,
+        SITE_ID=1,
+        ROOT_URLCONF=f"{PACKAGE}.urls",
+        AUTHENTICATION_BACKENDS=["oscar.apps.customer.auth_backends.EmailBackend"],
+        TEMPLATES=[
             {
                 "BACKEND": "django.template.backends.django.DjangoTemplates",
                 "DIRS": [HERE / "templates"],
@@ -75,40 +81,5 @@ def _django(folder: Path) -> dict[str, Any]:
                 "OPTIONS": {"context_processors": CONTEXT_PROCESSORS},
             }
         ],
-        "AUTHENTICATION_BACKENDS": ["oscar.apps.customer.auth_backends.EmailBackend"],
-        "PASSWORD_HASHERS": ["django.contrib.auth.hashers.MD5PasswordHasher"],  # fast, and there is nothing to guard
-        "SESSION_COOKIE_AGE": YEAR_S,
-        "CACHES": {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}},
-        "EMAIL_BACKEND": "django.core.mail.backends.dummy.EmailBackend",
-        "LANGUAGE_CODE": "en-gb",
-        "USE_TZ": True,
-        "TIME_ZONE": "UTC",
-        "STATIC_URL": "/static/",
-        "MEDIA_URL": "/media/",
-        "MEDIA_ROOT": folder / FILES,
-        "LOGGING": {
-            "version": 1,
-            "disable_existing_loggers": False,
-            "handlers": {"stderr": {"class": "logging.StreamHandler"}},
-            "root": {"handlers": ["stderr"], "level": "ERROR"},
-        },
-    }
-
-
-def _oscar() -> dict[str, Any]:
-    return {
-        "HAYSTACK_CONNECTIONS": {"default": {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}},
-        "HAYSTACK_SIGNAL_PROCESSOR": "haystack.signals.BaseSignalProcessor",
-        "OSCAR_DYNAMIC_CLASS_LOADER": "envs.sites.apps.shop.overrides.load",
-        "OSCAR_THUMBNAILER": "envs.sites.apps.shop.overrides.WholePicture",
-        "OSCAR_SHOP_NAME": SHOP_NAME,
-        "OSCAR_SHOP_TAGLINE": "Good things for home and garden",
-        "OSCAR_SAVE_SENT_EMAILS_TO_DB": False,
-        "OSCAR_EAGER_ALERTS": False,
-        "OSCAR_MODERATE_REVIEWS": True,
-        "OSCAR_ALLOW_ANON_REVIEWS": False,
-        "OSCAR_INITIAL_ORDER_STATUS": "Pending",
-        "OSCAR_INITIAL_LINE_STATUS": "Pending",
-        "OSCAR_ORDER_STATUS_PIPELINE": ORDER_PIPELINE,
-        "OSCAR_LINE_STATUS_PIPELINE": ORDER_PIPELINE,
-    }
+        **oscar,
+    )

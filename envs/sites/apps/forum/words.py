@@ -1,0 +1,68 @@
+"""Titles, openings and replies, put together from `texts.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from random import Random
+from typing import Any
+
+TEXTS = Path(__file__).with_name("texts.toml")
+
+
+class Words:
+    """The same texts for the same *chance*. A title is never given twice."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._texts: dict[str, Any] = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
+        self._titles: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        """A list or table of the file."""
+        return self._texts[name]
+
+    def topic(self, category: dict[str, Any]) -> tuple[str, str]:
+        """A new title of the category and the comment that opens the topic."""
+        for _ in range(500):
+            slots = {name: self._chance.choice(values) for name, values in category["slots"].items()}
+            title = _capital(self._chance.choice(category["titles"]).format(**slots))
+            if title not in self._titles:
+                self._titles.add(title)
+                opening = _capital(self._chance.choice(category["opening"]).format(**slots))
+                return title, f"{opening} {self._detail()}"
+        raise ValueError(f"the category {category['title']!r} has too few titles for its topics")
+
+    def reply(self) -> str:
+        replies = self._texts["replies"]
+        parts = [self._chance.choice(replies["opening"]), self._detail()]
+        if self._chance.random() < 0.4:
+            parts.append(self._detail())
+        if self._chance.random() < 0.6:
+            parts.append(self._chance.choice(replies["closing"]))
+        return " ".join(parts)
+
+    def spam(self) -> str:
+        return self._filled(self._chance.choice(self._texts["replies"]["spam"]))
+
+    def members(self, count: int) -> list[str]:
+        """Full names; no first name and no last name twice as long as there are enough of them."""
+        first = self._chance.sample(self._texts["first_names"], count)
+        last: list[str] = []
+        while len(last) < count:
+            last += self._chance.sample(self._texts["last_names"], len(self._texts["last_names"]))
+        return [f"{one} {other}" for one, other in zip(first, last, strict=False)]
+
+    def _detail(self) -> str:
+        return self._filled(self._chance.choice(self._texts["replies"]["middle"]))
+
+    def _filled(self, pattern: str) -> str:
+        return pattern.format(
+            n=self._chance.randint(3, 90),
+            nth=self._chance.choice(["second", "third", "fourth", "fifth"]),
+            town=self._chance.choice(self._texts["towns"]),
+        )
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,52 @@
+"""All templates by name, the noise of each site, and the splits."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+from envs.errors import BadInput
+from envs.sites.changes import Noise
+from envs.sites.kinds import SiteName
+from envs.sites.templates import Template
+
+AnyTemplate = Template[Any]
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+MODULES = ("shop", "shop_admin", "forum", "code", "cms", "map", "multi")
+NOISE_OF: Mapping[SiteName, str] = {"shop": "shop", "forum": "forum", "code": "code", "cms": "cms"}
+"""Site to the module that knows its noise."""
+
+
+@cache
+def templates() -> Mapping[str, AnyTemplate]:
+    """Every template, in the order of the modules. Raises BadInput where two have one name."""
+    found: dict[str, AnyTemplate] = {}
+    for module in _modules():
+        for template in module.TEMPLATES:
+            if template.name in found:
+                raise BadInput(f"two templates are called {template.name!r}")
+            found[template.name] = template
+    return found
+
+
+def template(name: str) -> AnyTemplate:
+    """Raises BadInput for an unknown name."""
+    known = templates()
+    if name not in known:
+        raise BadInput(f"no template {name!r}; list them with: mira tasks --suite sites")
+    return known[name]
+
+
+@cache
+def noise(site: SiteName) -> Noise:
+    """What a visit alone changes in a site's database."""
+    module = NOISE_OF.get(site)
+    return importlib.import_module(f"envs.sites.tasks.{module}").NOISE if module else Noise()
+
+
+def _modules() -> Sequence[ModuleType]:
+    return [importlib.import_module(f"envs.sites.tasks.{name}") for name in MODULES]
