@@ -11,14 +11,15 @@ import json
 import locale
 import os
 from collections.abc import Iterable
+from contextlib import redirect_stdout
+from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from trac.env import Environment, env_cache, open_environment
 from trac.perm import PermissionSystem
 from trac.ticket.model import Component, Milestone, Type, Version
-from trac.util.datefmt import to_utimestamp
-from trac.versioncontrol.api import RepositoryManager
 from trac.web.main import dispatch_request
 from trac.wiki.model import WikiPage
 
@@ -43,12 +44,13 @@ SETTINGS = (
     ("components", "envs.sites.apps.code.login.*", "enabled"),
     ("git", "cached_repository", "true"),
     ("git", "persistent_cache", "true"),  # the repository never changes
-    ("git", "trac_user_rlookup", "true"),
     ("repositories", ".dir", f"../../{FIXED}/{REPOSITORY}"),
     ("repositories", ".type", "git"),
     ("repositories", ".description", "The source code of Tidemark."),
     ("project", "name", "Tidemark"),
     ("project", "descr", "Tide tables and sea level for Python"),
+    ("metanav", "help", "disabled"),  # Trac's manual is not part of the wiki
+    ("metanav", "about", "disabled"),
     ("header_logo", "src", ""),
     ("header_logo", "alt", "Tidemark"),
     ("logging", "log_type", "none"),
@@ -72,15 +74,15 @@ class CodeSite:
         build_repository(golden / FIXED / REPOSITORY)
         print("code: repository")
         (golden / FILES).mkdir()
-        env = Environment(str(_home(golden)), create=True, options=list(SETTINGS))
+        with redirect_stdout(StringIO()):  # Trac lists every commit as it reads the repository
+            env = Environment(str(_home(golden)), create=True, options=list(SETTINGS))
+        _remove_examples(env)
         _write_people(env, golden)
         _write_plan(env)
         for page in PAGES:
             _write_page(env, page.name, page.author, page.text)
         insert_tickets(env)
         print("code: tickets and wiki")
-        for repository in RepositoryManager(env).get_real_repositories():
-            repository.sync()
         env.shutdown()
 
     def application(self, copy: Path) -> WSGIApplication:
@@ -138,11 +140,15 @@ def _write_people(env: Any, golden: Path) -> None:
     permissions.grant_permission(ADMIN.user, "TRAC_ADMIN")
 
 
-def _write_plan(env: Any) -> None:
-    """Components, versions, milestones and kinds of tickets, in place of Trac's examples."""
+def _remove_examples(env: Any) -> None:
+    """Takes out the pages, components and milestones that a new Trac comes with."""
     with env.db_transaction as db:
-        for table in ("component", "version", "milestone"):
-            db(f"DELETE FROM {table}")  # a fixed name
+        for table in ("wiki", "component", "version", "milestone"):
+            db(f"DELETE FROM {table}")
+        db("UPDATE cache SET generation=generation+1")
+
+
+def _write_plan(env: Any) -> None:
     for name, owner in COMPONENTS.items():
         component = Component(env)
         component.name, component.owner = name, owner
@@ -167,10 +173,5 @@ def _write_page(env: Any, name: str, author: str, text: str) -> None:
     page.save(author, "", t=NOW.replace(month=2, hour=8))
 
 
-def _evening(day: str) -> Any:
-    from datetime import datetime
-
+def _evening(day: str) -> datetime | None:
     return datetime.fromisoformat(f"{day}T17:00:00+00:00") if day else None
-
-
-_ = to_utimestamp
