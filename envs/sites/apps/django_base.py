@@ -88,7 +88,8 @@ def serve(folder: Path) -> WSGIApplication:
     """The site over *folder*, for which `configure` was called."""
     from envs.sites.apps.django_files import WithFiles
 
-    return WithFiles(get_wsgi_application(), folder / FILES)
+    application: Any = get_wsgi_application()
+    return WithFiles(application, folder / FILES)
 
 
 def write_logins(folder: Path, users: Mapping[str, Any], backend: str) -> None:
@@ -123,8 +124,8 @@ def forget() -> None:
     from django.core.cache import caches
     from django.db import connections
 
-    for name in caches.settings:
-        caches[name].clear()
+    for cache in caches.all():
+        cache.clear()
     ContentType.objects.clear_cache()
     connections.close_all()
 

@@ -83,8 +83,8 @@ def _users(chance: Random, words: Words) -> dict[str, Any]:
         else:
             user.set_unusable_password()
         user.save()
-        profile = UserProfile.objects.filter(user=user)
-        profile.update(
+        profiles: Any = UserProfile
+        profiles.objects.filter(user=user).update(
             location=chance.choice(words["towns"]),
             is_verified=True,
             is_moderator=username == MODERATOR,
@@ -114,7 +114,9 @@ def _categories(words: Words) -> list[tuple[Any, dict[str, Any]]]:
     return found
 
 
-def _topics(chance: Random, words: Words, categories: Sequence[tuple[Any, dict[str, Any]]], users: dict[str, Any]):
+def _topics(
+    chance: Random, words: Words, categories: Sequence[tuple[Any, dict[str, Any]]], users: dict[str, Any]
+) -> list[Any]:
     """The topics with their opening comments, oldest first. A category's topics are spread over its children."""
     wanted: list[tuple[Any, dict[str, Any]]] = []
     for entry in words["categories"]:
@@ -126,7 +128,7 @@ def _topics(chance: Random, words: Words, categories: Sequence[tuple[Any, dict[s
     for number, (category, entry) in enumerate(wanted):
         title, opening = words.topic(entry)
         age = OLDEST * (1 - number / len(wanted)) + timedelta(minutes=chance.randint(1, 1200))
-        topic = Topic(category=category, title=title, user=chance.choice(authors), date=NOW - age)
+        topic: Any = Topic(category=category, title=title, user=chance.choice(authors), date=NOW - age)
         topic.is_pinned, topic.is_closed = chance.random() < 0.03, chance.random() < 0.06
         topic.view_count = chance.randint(20, 2500)
         topic.save()
@@ -196,6 +198,8 @@ def _likes(chance: Random, users: dict[str, Any]) -> None:
 
 def _spam(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
     """Comments that members have flagged: most wait for a moderator, some were dealt with."""
+    handled: Any = CommentFlag
+    raised: Any = Flag
     everyone = list(users.values())
     homes = chance.sample([topic for topic in topics if not topic.is_closed], OPEN_FLAGS + CLOSED_FLAGS)
     for number, topic in enumerate(homes):
@@ -206,10 +210,10 @@ def _spam(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, 
         comment.save()
         is_closed = number >= OPEN_FLAGS
         moderator = users[MODERATOR] if is_closed else None
-        CommentFlag.objects.create(comment=comment, is_closed=is_closed, moderator=moderator, date=date)
+        handled.objects.create(comment=comment, is_closed=is_closed, moderator=moderator, date=date)
         for critic in critics[: chance.randint(1, 2)]:
             reason = chance.choice(words["replies"]["flag_reasons"])
-            Flag.objects.create(user=critic, comment=comment, reason=chance.randint(0, 1), body=reason, date=date)
+            raised.objects.create(user=critic, comment=comment, reason=chance.randint(0, 1), body=reason, date=date)
 
 
 def _private(chance: Random, words: Words, users: dict[str, Any]) -> None:
