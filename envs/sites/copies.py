@@ -27,6 +27,7 @@ from envs.sites.apps.base import DATABASE, FILES, FIXED
 from envs.sites.control import ServerInfo, ask
 from envs.sites.golden import build_golden, child_environment
 from envs.sites.kinds import SiteName
+from envs.sites.recorder import ALIVE
 from envs.sites.requests import Request, read_log
 
 START_S = 60.0
@@ -71,14 +72,29 @@ class SiteCopy:
         """Resident memory of the server process; 0 if it is gone."""
         return memory_bytes(self.info.pid)
 
-    async def healthy(self) -> bool:
-        """Does the server answer, and does its process live?"""
+    async def problem(self) -> str:
+        """Why this copy is not to be trusted: it crashed, hangs, or its disk is full; empty if it is well."""
         if self.process is not None and self.process.returncode is not None:
-            return False
+            return f"the server of {self.info.name} ended (exit {self.process.returncode})"
         try:
-            return (await ask(self.info.socket, "ping", PING_S)).ok
-        except ResetFailed:
-            return False
+            reply = await ask(self.info.socket, "ping", PING_S)
+            return reply.problem or await self._silent()
+        except ResetFailed as error:
+            return str(error)
+
+    async def _silent(self) -> str:
+        """Asks over HTTP, as a browser does."""
+        try:
+            async with asyncio.timeout(PING_S):
+                reader, writer = await asyncio.open_connection(*self.address)
+                try:
+                    writer.write(f"GET {ALIVE} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+                    answer = await reader.readline()
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError) as error:
+            return f"the server of {self.info.name} does not answer ({type(error).__name__})"
+        return "" if b" 204 " in answer else f"the server of {self.info.name} answers {answer[:60]!r}"
 
     async def reset(self) -> float:
         """Back to the golden state; the seconds it took. Raises ResetFailed."""

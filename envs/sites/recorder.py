@@ -17,6 +17,8 @@ from envs.sites.requests import FORM_BYTES, LOG, Request, parse_form, parse_quer
 
 QUIET_S = 5.0
 """Longest wait for requests in flight before a reset."""
+ALIVE = "/__alive__"
+"""Answered by the server's own threads without the application: a hanging server does not answer it."""
 STATIC = ("/static/", "/media/", "/chrome/", "/favicon")
 """Paths that say nothing of what a user did."""
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
@@ -68,14 +70,21 @@ class Recorder:
         self._path = folder / LOG
         self._lock = threading.Lock()
         self._number = 0
+        self.trouble = ""
+        """Why the log is not complete: the disk did not take a line of it."""
         self.clear()
 
     def clear(self) -> None:
+        """Raises OSError where the disk does not take it."""
         with self._lock:
             self._number = 0
             self._path.write_bytes(b"")
+            self.trouble = ""
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        if environ.get("PATH_INFO") == ALIVE:
+            start_response("204 No Content", [])
+            return []
         with self.gate.passing():
             if environ.get("PATH_INFO", "").startswith(STATIC):
                 return _whole(self._application(environ, start_response))
@@ -114,8 +123,12 @@ class Recorder:
             )
 
     def _write(self, request: Request) -> None:
-        with self._lock, self._path.open("a", encoding="utf-8") as file:
-            file.write(request.model_dump_json() + "\n")
+        line = request.model_dump_json() + "\n"
+        try:
+            with self._lock, self._path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            self.trouble = str(error)
 
     def _disk_trouble(self) -> str:
         """An application turns its own failures into a page: after a 5xx, the disk is asked directly."""

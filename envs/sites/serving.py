@@ -120,10 +120,12 @@ class _Line(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         command = json.loads(self.rfile.readline() or b"{}").get("do")
         began = time.perf_counter()
-        problem = ""
+        served = cast(_Control, self.server).served
+        problem = served.recorder.trouble
         if command == "reset":
             try:
-                cast(_Control, self.server).served.reset()
+                served.reset()
+                problem = ""
             except (OSError, sqlite3.Error, TimeoutError) as error:
                 problem = f"{type(error).__name__}: {error}"
         reply = Reply(ok=not problem, problem=problem, seconds=round(time.perf_counter() - began, 4))
