@@ -25,7 +25,13 @@ def _miniwob(chromium: Chromium, folder: Path, settings: SessionSettings) -> Sui
     return MiniwobSuite(chromium, folder, settings)
 
 
-SUITES: dict[str, SuiteMaker] = {"miniwob": _miniwob}
+def _sites(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
+    from envs.sites.suite import SitesSuite
+
+    return SitesSuite(chromium, folder, settings)
+
+
+SUITES: dict[str, SuiteMaker] = {"miniwob": _miniwob, "sites": _sites}
 """Suites that a run can name."""
 
 

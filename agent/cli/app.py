@@ -8,7 +8,7 @@ import sys
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli import inspecting, running
+from agent.cli import inspecting, running, sites
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, print_problem
 from envs.errors import EnvError
 from models.base import ModelError
@@ -28,6 +28,7 @@ app.command("report")(inspecting.report)
 app.command("tasks")(inspecting.tasks)
 app.command("models")(inspecting.models)
 app.command("doctor")(inspecting.doctor)
+app.add_typer(sites.app, name="sites")
 
 
 @app.callback(invoke_without_command=True)

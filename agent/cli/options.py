@@ -76,11 +76,15 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 def suite_tasks(suite: str) -> Sequence[TaskInfo]:
     """What a suite offers. Raises BadInput for an unknown one."""
-    if suite != "miniwob":
-        raise BadInput(f"--suite {suite!r} is unknown: known are miniwob")
-    from envs.miniwob.suite import task_infos
+    if suite == "miniwob":
+        from envs.miniwob.suite import task_infos
 
-    return task_infos()
+        return task_infos()
+    if suite == "sites":
+        from envs.sites import suite as sites
+
+        return sites.task_infos()
+    raise BadInput(f"--suite {suite!r} is unknown: known are miniwob, sites")
 
 
 def select(suite: str, names: Sequence[str], seeds: tuple[int, ...]) -> TaskSelection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
@@ -49,4 +50,5 @@ def noise(site: SiteName) -> Noise:
 
 
 def _modules() -> Sequence[ModuleType]:
-    return [importlib.import_module(f"envs.sites.tasks.{name}") for name in MODULES]
+    names = [f"envs.sites.tasks.{name}" for name in MODULES]
+    return [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]

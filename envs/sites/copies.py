@@ -137,7 +137,7 @@ async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) ->
     except BaseException:
         await _end(process)
         raise
-    copy = SiteCopy(folder, golden, info, lease=_lease(folder) if detached else None)
+    copy = SiteCopy(folder, golden, info, lease=lease(folder) if detached else None)
     copy.process = process
     return copy
 
@@ -151,8 +151,8 @@ def lent_copy(folder: Path, golden: Path) -> SiteCopy | None:
         return None
     if stale or not memory_bytes(info.pid):
         return None
-    lease = _lease(folder)
-    return SiteCopy(folder, golden, info, lease=lease) if lease is not None else None
+    held = lease(folder)
+    return SiteCopy(folder, golden, info, lease=held) if held is not None else None
 
 
 def memory_bytes(pid: int) -> int:
@@ -208,7 +208,7 @@ def _last_line(path: Path) -> str:
     return lines[-1][:300] if lines else "no word why"
 
 
-def _lease(folder: Path) -> int | None:
+def lease(folder: Path) -> int | None:
     handle = os.open(folder / LEASE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from envs.sites.changes import Change, Deleted, Expected, Inserted, Noise, SqlValue, Updated, changes
 from envs.sites.evidence import Database, Evidence
@@ -52,8 +52,9 @@ def mutants(
         if site.database is None or site.golden is None:
             continue
         live, copy = site.database.path, folder / f"{name}.sqlite3"
-        may = {one.table for one in outcome.may.get(name, ())}
-        for one in _edits(outcome.changes.get(name, ()), site.changes, site.golden.path, noise[name], may, rng):
+        may = frozenset(one.table for one in outcome.may.get(name, ()))
+        ground = _Ground(site.golden.path, noise[name], may)
+        for one in _edits(outcome.changes.get(name, ()), site.changes, ground, rng):
             if _applied(one.edit, live, copy):
                 wrong = replace(site, database=Database(copy), changes=changes(site.golden.path, copy, noise[name]))
                 yield Mutant(f"{name}: {one.what}", replace(reached, sites={**reached.sites, name: wrong}))
@@ -78,19 +79,23 @@ def _other_pages(outcome: Outcome, reached: Evidence) -> Iterator[Mutant]:
         yield Mutant("an address that the server never saw", replace(reached, sites=silent))
 
 
+class _Ground(NamedTuple):
+    """What of a site the outcome does not speak of."""
+
+    golden: Path
+    noise: Noise
+    may: frozenset[str]
+    """Tables in which other rows may change."""
+
+
 def _edits(
-    wanted: tuple[Expected, ...] | Any,
-    found: tuple[Change, ...],
-    golden: Path,
-    noise: Noise,
-    may: set[str],
-    rng: random.Random,
+    wanted: Sequence[Expected], found: Sequence[Change], ground: _Ground, rng: random.Random
 ) -> Iterator[_Edited]:
     for expected in wanted:
         change = next((one for one in found if expected.fits(one)), None)
         if change is None:
             continue
-        yield _Edited(f"undone: {change.kind} {change.table}", _undo(change, golden))
+        yield _Edited(f"undone: {change.kind} {change.table}", _undo(change, ground.golden))
         if isinstance(expected, Inserted):
             yield _Edited(f"twice: {change.table}", _again(change))
         stated = (
@@ -101,11 +106,12 @@ def _edits(
             yield _Edited(f"{change.table}.{column} = {other!r}", _set(change, column, other))
         if isinstance(expected, Updated):
             yield _Edited(f"another row of {change.table}", _elsewhere(change, tuple(expected.to)))
-    yield from _stray(golden, noise, may, rng)
+    yield from _stray(ground, rng)
 
 
-def _stray(golden: Path, noise: Noise, may: set[str], rng: random.Random) -> Iterator[_Edited]:
+def _stray(ground: _Ground, rng: random.Random) -> Iterator[_Edited]:
     """One value of one row, anywhere in the database."""
+    golden, noise, may = ground
     with closing(sqlite3.connect(f"file:{golden}?mode=ro&immutable=1", uri=True)) as database:
         tables = [
             name

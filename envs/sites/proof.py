@@ -19,9 +19,11 @@ from envs.errors import EnvError
 from envs.observation import Element, Observation
 from envs.record import Record
 from envs.sites.catalog import noise
+from envs.sites.changes import Noise
 from envs.sites.environment import SitesEnvironment
 from envs.sites.evidence import Evidence
 from envs.sites.hand import Hand, Unsolvable
+from envs.sites.kinds import SiteName
 from envs.sites.mutations import mutants
 from envs.sites.templates import Outcome
 from envs.tasks import TaskRef
@@ -133,7 +135,7 @@ async def _judged(environment: SitesEnvironment, stage: _Counting, answer: str |
 
 def _survivors(outcome: Outcome, evidence: Evidence, seed: int) -> tuple[list[str], int]:
     """Wrong outcomes that were accepted, and how many were tried."""
-    quiet = {name: noise(name) for name in evidence.sites}
+    quiet: dict[SiteName, Noise] = {name: noise(name) for name in evidence.sites}
     accepted: list[str] = []
     tried = 0
     with tempfile.TemporaryDirectory(prefix="mira-mutants-") as folder:

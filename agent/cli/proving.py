@@ -1,0 +1,99 @@
+"""Many proofs at once, each written as it comes, so that an interrupted `mira sites verify` goes on where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from agent.cli.output import stderr
+from envs.chromium import Chromium
+from envs.errors import BadInput
+from envs.sites.proof import Proof, prove
+from envs.sites.suite import SitesSuite
+from envs.tasks import TaskRef
+
+
+@dataclass(frozen=True, slots=True)
+class Proving:
+    """What is to be proven."""
+
+    tasks: Sequence[TaskRef]
+    workers: int
+    out: Path | None
+    """Where proofs are kept; None: nowhere."""
+
+
+async def prove_all(what: Proving) -> tuple[Proof, ...]:
+    """One proof a task, in the order given. Raises BadInput for an `out` that is no file of proofs."""
+    done = _read(what.out)
+    waiting = [task for task in what.tasks if (task.name, task.seed) not in done]
+    columns = (
+        TextColumn("proving"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with tempfile.TemporaryDirectory(prefix="mira-verify-") as folder, Progress(*columns, console=stderr) as progress:
+        bar = progress.add_task("", total=len(what.tasks), completed=len(what.tasks) - len(waiting))
+        async with Chromium.launch() as chromium, SitesSuite(chromium, Path(folder)) as suite:
+
+            async def work() -> None:
+                environment = await suite.environment()
+                try:
+                    while waiting:
+                        task = waiting.pop(0)
+                        proof = await prove(environment, task)
+                        done[task.name, task.seed] = proof
+                        _keep(what.out, proof)
+                        progress.update(bar, advance=1, description=f"{task.name}/{task.seed}")
+                finally:
+                    await environment.close()
+
+            await asyncio.gather(*(work() for _ in range(min(what.workers, len(waiting)))))
+    return tuple(done[task.name, task.seed] for task in what.tasks)
+
+
+def proof_table(proofs: Sequence[Proof]) -> Table:
+    """One line a template, and their sum."""
+    table = Table(header_style="bold")
+    for name in ("template", "instances", "proven", "oracle's actions", "wrong outcomes tried", "seconds each"):
+        table.add_column(name, justify="left" if name == "template" else "right")
+    for name, group in groupby(proofs, key=lambda proof: proof.template):
+        table.add_row(name, *_cells(list(group)))
+    table.add_section()
+    table.add_row("all", *_cells(proofs))
+    return table
+
+
+def _cells(proofs: Sequence[Proof]) -> list[str]:
+    actions = sorted(proof.actions for proof in proofs)
+    between = f"{actions[0]}-{actions[-1]}" if actions else "-"
+    mean = sum(proof.seconds for proof in proofs) / max(1, len(proofs))
+    proven = sum(proof.proven for proof in proofs)
+    return [str(len(proofs)), str(proven), between, str(sum(proof.mutants for proof in proofs)), f"{mean:.1f}"]
+
+
+def _read(path: Path | None) -> dict[tuple[str, int], Proof]:
+    if path is None or not path.exists():
+        return {}
+    try:
+        proofs = [Proof.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise BadInput(f"--out {path} is no file of proofs: name another") from error
+    return {(proof.template, proof.seed): proof for proof in proofs if proof.proven}
+
+
+def _keep(path: Path | None, proof: Proof) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(proof.model_dump_json() + "\n")
