@@ -121,13 +121,6 @@ def _show(rows: Sequence[Running], as_json: bool) -> int:
     for row in rows:
         software = KINDS[row.site].application.partition(" (")[0]
         cells = (str(row.copy_number), row.site, software, row.url, str(row.pid), f"{row.megabytes:.0f}")
-            str(row.copy_number),
-            row.site,
-            KINDS[row.site].application,
-            row.url,
-            str(row.pid),
-            f"{row.megabytes:.0f}",
-        )
         table.add_row(*cells, Text(row.state, "green" if row.state in ("free", "held") else "red"))
     stdout.print(table)
     return 0
