@@ -88,10 +88,10 @@ def _users(chance: Random, words: Words) -> dict[str, Any]:
             location=chance.choice(words["towns"]),
             is_verified=True,
             is_moderator=username == MODERATOR,
-            is_administrator=username == MODERATOR,  # only they see the flagged comments
+            is_administrator=username == MODERATOR,  # only administrators see what was flagged
             last_seen=NOW - timedelta(minutes=chance.randint(60, 60_000)),
         )
-        users[username] = user
+        users[username] = user_model.objects.get(pk=user.pk)  # without the profile as it was, which a login saves
     return users
 
 

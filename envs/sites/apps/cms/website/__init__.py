@@ -1,0 +1,1 @@
+"""The museum's page types, settings and pages: a Django application."""
