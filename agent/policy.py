@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agent.prompts import PolicyView, Style, render_policy_prompt
-from envs.actions import Action, Stop
+from envs.actions import Action, ActionResult, Stop
 from envs.languages import Language, ParseError
 from envs.observation import ElementKey
 from envs.record import storable
@@ -25,6 +25,8 @@ class PastAction:
     action: Action
     target: ElementKey | None
     """The element that `action.ref` named when it was chosen; None if it named none."""
+    result: ActionResult | None = None
+    """What came of it; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class Recovered:
         return tuple(s.intent.action for s in self.sent if s.status not in NOT_REPLAYED)
 
     def past(self) -> list[PastAction]:
-        return [PastAction(s.intent.action, s.target) for s in self.sent]
+        return [PastAction(s.intent.action, s.target, s.commit.result if s.commit else None) for s in self.sent]
 
     def ticks(self, language: Language) -> list[Tick]:
         """What the watch knew, but for milestones that were lost."""

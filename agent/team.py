@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from agent.answers import AnswerSchema
 from agent.config import RunConfig
 from agent.episode import Team
-from agent.policy import ModelPolicy, Policy, ScriptedPolicy, Turn
-from envs.actions import Action, Stop
+from agent.oracle import SPECS, oracle_policy
+from agent.policy import ModelPolicy, Policy
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from judges.base import AutoRater, OutcomeJudge
@@ -25,7 +25,7 @@ from planners.make import make_planner
 from planners.model import PlannerSettings
 
 CLOSE_S = 5.0
-NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted"})
+NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
 @asynccontextmanager
@@ -71,8 +71,8 @@ async def _close(model: ChatModel) -> None:
 
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
-    if config.policy == "scripted" and suite == "miniwob":
-        return ScriptedPolicy(solved_by_script, LANGUAGES[config.language])
+    if config.policy in SPECS:
+        return oracle_policy(config.policy, suite, LANGUAGES[config.language])
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
     style = config.prompt_style
@@ -85,18 +85,6 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",
     )
-
-
-def solved_by_script(turn: Turn) -> Action:
-    """The suite's own solver, which sees what a policy sees; Stop where it has none or does not know the page."""
-    from envs.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
-
-    solver = SOLVERS.get(turn.task.name)
-    past = tuple(Past(one.action, one.target) for one in turn.past)
-    try:
-        return Stop() if solver is None else solver(Screen(turn.view.instruction, turn.view.observation, past))
-    except Unsolvable:
-        return Stop()
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:

@@ -35,7 +35,7 @@ def solve(turn: Turn) -> Action:
 
 
 async def measure(workers: int, tasks: tuple[str, ...], seeds: tuple[int, ...], fsync: bool) -> dict[str, object]:
-    config = RunConfig(policy="scripted", workers=workers, fsync=fsync)
+    config = RunConfig(policy="oracle", workers=workers, fsync=fsync)
     selection = TaskSelection("miniwob", tasks, seeds)
     with tempfile.TemporaryDirectory() as out:
         result = await run_suite(config, selection, Path(out), policy=ScriptedPolicy(solve, PROGRAM))

@@ -34,7 +34,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
     episode.tick(Tick(intent.step, told(episode, action), look.digest, result.status, tuple(state.z)))
-    episode.acted(PastAction(action, target), intent, commit)
+    episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, told(episode, action), commit)
     await episode.save_state()
     return await _after(state, episode, history_line(action, target, result), action, result)
