@@ -1,0 +1,105 @@
+"""Where the sites of WebArena are: one environment variable each, and the placeholders that stand for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from envs.errors import BadInput
+from envs.origins import Origins, origin_of
+from envs.webarena.task import Site, Task
+
+VARIABLES: dict[Site, str] = {
+    "shopping": "WA_SHOPPING",
+    "shopping_admin": "WA_SHOPPING_ADMIN",
+    "reddit": "WA_REDDIT",
+    "gitlab": "WA_GITLAB",
+    "map": "WA_MAP",
+    "wikipedia": "WA_WIKIPEDIA",
+    "homepage": "WA_HOMEPAGE",
+}
+PUBLISHED: dict[Site, tuple[str, ...]] = {
+    "reddit": ("reddit.com", "www.reddit.com"),
+    "shopping": ("onestopmarket.com",),
+    "gitlab": ("gitlab.com",),
+    "wikipedia": ("wikipedia.org",),
+    "map": ("openstreetmap.org", "www.openstreetmap.org"),
+}
+"""Hosts that the benchmark's authors pretend the sites have: reference answers cite them."""
+
+CATEGORIES: dict[Site, str] = {
+    "shopping": "shop",
+    "shopping_admin": "shop_admin",
+    "reddit": "forum",
+    "gitlab": "code",
+    "map": "map",
+    "wikipedia": "wiki",
+    "homepage": "open",
+}
+MANY_SITES = "multi"
+
+_PLACEHOLDER = re.compile("__(" + "|".join(site.upper() for site in sorted(VARIABLES, key=len, reverse=True)) + ")__")
+_BY_NAME: dict[str, Site] = {site.upper(): site for site in VARIABLES}
+
+
+def category(task: Task) -> str:
+    return CATEGORIES[task.sites[0]] if len(set(task.sites)) == 1 else MANY_SITES
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """The addresses that are known, without a slash at their end."""
+
+    urls: Mapping[Site, str] = field(default_factory=dict[Site, str])
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Sites:
+        """Raises BadInput for a variable that holds no http or https address."""
+        environ = os.environ if environ is None else environ
+        urls: dict[Site, str] = {}
+        for site, variable in VARIABLES.items():
+            value = environ.get(variable, "").strip().rstrip("/")
+            if value and origin_of(value) is None:
+                raise BadInput(f"{variable}={value!r} is no http or https address: write http://HOST:PORT")
+            if value:
+                urls[site] = value
+        return cls(urls)
+
+    def require(self, task: Task) -> None:
+        """Raises BadInput naming the variables that *task* needs and that are not set."""
+        missing = [VARIABLES[site] for site in dict.fromkeys(task.sites) if site not in self.urls]
+        if missing:
+            raise BadInput(
+                f"task {task.id} plays on {', '.join(dict.fromkeys(task.sites))}: set {', '.join(missing)} to the "
+                "address of your copy"
+            )
+
+    def fill(self, text: str, *, escape: bool = False) -> str:
+        """*text* with addresses in the place of `__SHOPPING__` and the like. *escape*: it is a pattern.
+
+        Raises BadInput naming the variable that is not set.
+        """
+
+        def address(match: re.Match[str]) -> str:
+            site = _BY_NAME[match[1]]
+            if site not in self.urls:
+                raise BadInput(f"{match[0]} stands in the task, but {VARIABLES[site]} is not set")
+            return re.escape(self.urls[site]) if escape else self.urls[site]
+
+        return _PLACEHOLDER.sub(address, text)
+
+    def published(self, text: str) -> str:
+        """*text* with local addresses of sites as the benchmark's authors write them (`http://reddit.com/f/books`)."""
+        for site, url in self.urls.items():
+            if site in PUBLISHED:
+                text = text.replace(url, f"http://{PUBLISHED[site][0]}")
+        return text
+
+    def origins(self) -> Origins:
+        """Exactly these sites."""
+        origins = Origins()
+        for url in self.urls.values():
+            origins = origins.with_url(url)
+        return origins
