@@ -1,0 +1,134 @@
+"""What the map knows by name, and how it is found."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+FILE = "places.json"
+ADDRESS = "address"
+STREET = "street"
+_LABEL_ID = re.compile(r"\(([nwrsa]\d+)\)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A named thing, an address or a street."""
+
+    id: str
+    """`n`, `w` or `r` and the number of its OpenStreetMap node, way or relation; `s` or `a` and a
+    number of ours for a street or an address."""
+    name: str
+    category: str
+    """The OpenStreetMap value that says what it is: `cafe`, `museum`; or `address`, `street`."""
+    kind: str
+    """The category in words."""
+    lat: float
+    lon: float
+    other_names: tuple[str, ...] = ()
+    street: str = ""
+    number: str = ""
+    postcode: str = ""
+    city: str = ""
+    opening_hours: str = ""
+    phone: str = ""
+    website: str = ""
+    cuisine: str = ""
+    wheelchair: str = ""
+    on_foot: int = -1
+    """Node of the network where a walk to it ends; -1: none is near."""
+    by_car: int = -1
+
+    @property
+    def address(self) -> str:
+        """Street and number, postcode and city, as far as known; empty if nothing is."""
+        first = f"{self.street} {self.number}".strip()
+        second = f"{self.postcode} {self.city}".strip()
+        return ", ".join(part for part in (first, second) if part) if first else ""
+
+    @property
+    def label(self) -> str:
+        """Names it in a form's field, without doubt."""
+        return f"{self.name} ({self.id})"
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.lat:.5f}, {self.lon:.5f}"
+
+
+def folded(text: str) -> str:
+    """Lower case without accents, words separated by one space."""
+    bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return " ".join(re.findall(r"\w+", bare.casefold()))
+
+
+class Gazetteer:
+    """All places, by id and by text."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self.places = tuple(places)
+        self._by_id = {place.id: place for place in self.places}
+        self._texts = [(folded(place.name), _words(place), place) for place in self.places]
+
+    @classmethod
+    def read(cls, folder: Path) -> Gazetteer:
+        rows = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return cls(Place(**{**row, "other_names": tuple(row["other_names"])}) for row in rows)
+
+    def write(self, folder: Path) -> None:
+        rows = [asdict(place) for place in self.places]
+        (folder / FILE).write_text(json.dumps(rows, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+    def get(self, identity: str) -> Place | None:
+        return self._by_id.get(identity)
+
+    def search(self, text: str) -> list[Place]:
+        """Places with all words of *text*, the closest names first; nothing for an empty text."""
+        wanted = folded(text)
+        if not wanted:
+            return []
+        words = wanted.split()
+        found = [
+            (_rank(wanted, name, place), name, place.id, place)
+            for name, known, place in self._texts
+            if all(word in known for word in words)
+        ]
+        return [place for *_, place in sorted(found, key=lambda row: row[:3])]
+
+    def named(self, text: str) -> list[Place]:
+        """What a form's field means: one place if it is beyond doubt, else the candidates."""
+        label = _LABEL_ID.search(text)
+        known = self.get(label.group(1) if label else text.strip())
+        if known is not None:
+            return [known]
+        found = self.search(text)
+        exact = [place for place in found if folded(place.name) == folded(text)]
+        return exact if len(exact) == 1 else found
+
+    @cached_property
+    def categories(self) -> dict[str, list[Place]]:
+        """Places of each category by name; without addresses and streets."""
+        groups: dict[str, list[Place]] = {}
+        for place in sorted(self.places, key=lambda place: (folded(place.name), place.id)):
+            if place.category not in (ADDRESS, STREET):
+                groups.setdefault(place.category, []).append(place)
+        return groups
+
+
+def _words(place: Place) -> str:
+    return folded(" ".join((place.name, *place.other_names, place.address, place.kind)))
+
+
+def _rank(wanted: str, name: str, place: Place) -> int:
+    if name == wanted:
+        return 0
+    if name.startswith(wanted):
+        return 1
+    if wanted in name:
+        return 2
+    return 4 if place.category == ADDRESS else 3
