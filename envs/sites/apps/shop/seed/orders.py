@@ -17,7 +17,7 @@ from envs.sites.apps.shop.shipping import Repository
 from envs.sites.clock import NOW
 
 ORDERS = 300
-OWN_ORDERS = 16
+OWN_ORDERS = 22
 """Of the customer persona."""
 FIRST_NUMBER = 20_001
 """Checkout numbers its orders from 100,001 on."""
@@ -77,8 +77,8 @@ def create(rng: random.Random, shoppers: Shoppers, stock: list[Any]) -> int:
 
 
 def _moment(rng: random.Random) -> datetime:
-    """Within the span, in opening hours, not today."""
-    day = NOW - timedelta(days=rng.randint(1, SPAN_DAYS))
+    """Within the span, in opening hours, not today; business grew, so that recent days hold more."""
+    day = NOW - timedelta(days=1 + int((SPAN_DAYS - 1) * rng.random() ** 1.6))
     return day.replace(hour=rng.randint(7, 21), minute=rng.randint(0, 59), second=rng.randint(0, 59))
 
 

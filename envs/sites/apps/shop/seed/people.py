@@ -60,9 +60,13 @@ def _create_countries() -> None:
                 is_shipping_country=entry.alpha_2 in words.SHIPPING_COUNTRIES,
                 display_order=0,
             )
-            for entry in pycountry.countries
+            for entry in map(_entry, sorted((*words.SHIPPING_COUNTRIES, *words.OTHER_COUNTRIES)))
         ),
     )
+
+
+def _entry(code: str) -> Any:
+    return pycountry.countries.get(alpha_2=code)
 
 
 def _user(rng: random.Random, first: str, last: str, password: str, *, is_staff: bool = False) -> Any:

@@ -39,6 +39,8 @@ CITIES = (
 )
 """City and the letters its postcodes begin with."""
 SHIPPING_COUNTRIES = ("GB", "IE", "FR", "DE", "NL", "NO")
+OTHER_COUNTRIES = ("AT", "AU", "BE", "CA", "CH", "DK", "ES", "FI", "IS", "IT", "JP", "NZ", "PT", "SE", "US")
+"""Known to the shop, but it does not deliver there."""
 
 REVIEW_TITLES = {
     1: ("Fell apart", "Very disappointed", "Do not bother", "Sent it straight back"),
