@@ -32,6 +32,7 @@ MODERATOR = "sam_ellery"
 OLDEST = timedelta(days=400)
 OPEN_FLAGS = 10
 CLOSED_FLAGS = 4
+POLL_CATEGORIES = ("Announcements", "Local Events", "Off Topic")
 CLOSED_POLLS = 4
 """Of the polls in the texts; the others stay open."""
 
@@ -156,7 +157,8 @@ def _discussion(chance: Random, words: Words, topics: Sequence[Any], users: dict
 
 def _polls(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
     """Puts each poll under the opening comment of a topic of its own, and lets members vote."""
-    homes = chance.sample([topic for topic in topics if not topic.is_closed], len(words["polls"]))
+    places = [topic for topic in topics if topic.category.title in POLL_CATEGORIES and not topic.is_closed]
+    homes = chance.sample(places, len(words["polls"]))
     voters = [user for name, user in users.items() if name != MEMBER]
     for number, (topic, entry) in enumerate(zip(homes, words["polls"], strict=True)):
         comment: Any = Comment.objects.filter(topic=topic).order_by("pk").first()

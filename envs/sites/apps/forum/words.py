@@ -26,10 +26,11 @@ class Words:
         """A new title of the category and the comment that opens the topic."""
         for _ in range(500):
             slots = {name: self._chance.choice(values) for name, values in category["slots"].items()}
-            title = _capital(self._chance.choice(category["titles"]).format(**slots))
+            kind = self._chance.randrange(len(category["titles"]))
+            title = _capital(category["titles"][kind].format(**slots))
             if title not in self._titles:
                 self._titles.add(title)
-                opening = _capital(self._chance.choice(category["opening"]).format(**slots))
+                opening = _capital(category["openings"][kind].format(**slots))
                 return title, f"{opening} {self._detail()}"
         raise ValueError(f"the category {category['title']!r} has too few titles for its topics")
 
