@@ -21,7 +21,7 @@ ALIVE = "/__alive__"
 """Answered by the server's own threads without the application: a hanging server does not answer it."""
 STATIC = ("/static/", "/media/", "/chrome/", "/favicon")
 """Paths that say nothing of what a user did."""
-_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _DATABASE = ("disk is full", "disk I/O error", "malformed", "readonly database", "unable to open")
 
 
@@ -95,15 +95,19 @@ class Recorder:
             number, self._number = self._number, self._number + 1
         form = _take_form(environ)
         answered: list[tuple[int, str]] = []
+        written: list[bytes] = []
+        """By WSGI's old `write`: kept until the log has its line, so that nobody sees an answer that is not logged."""
 
         def noting(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             location = next((value for name, value in headers if name.lower() == "location"), "")
             answered.append((int(status[:3]), location))
-            return start_response(status, headers, *rest)
+            start_response(status, headers, *rest)
+            return written.append
 
         trouble = ""
         try:
-            return _whole(self._application(environ, noting))
+            body = _whole(self._application(environ, noting))
+            return [*written, *body]
         except (OSError, sqlite3.Error) as error:
             trouble = _trouble(error)
             raise
