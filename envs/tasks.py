@@ -44,6 +44,14 @@ class TaskInfo(Record):
     has_checker: bool
     milestones: int = 0
     """Reference milestones that the task ships; 0 = none."""
+    kind: str = ""
+    """What it asks for, e.g. `information`; empty where the suite does not say."""
+    difficulty: str = ""
+    """e.g. `easy`; empty where the suite does not say."""
+    split: str = ""
+    """e.g. `train`; empty where the suite has no splits."""
+    sample: str = ""
+    """How an instance may be worded, placeholders included; empty where the suite does not say."""
 
 
 class EpisodeStart(Record):

@@ -1,4 +1,4 @@
-"""All templates by name, the noise of each site, and the splits."""
+"""All templates by name, and the noise of each site."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import Any
 
 from envs.errors import BadInput
 from envs.sites.changes import Noise
@@ -15,8 +15,6 @@ from envs.sites.kinds import SiteName
 from envs.sites.templates import Template
 
 AnyTemplate = Template[Any]
-Split = Literal["train", "validation", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
 MODULES = ("shop", "shop_admin", "forum", "code", "cms", "map", "multi")
 NOISE_OF: Mapping[SiteName, str] = {"shop": "shop", "forum": "forum", "code": "code", "cms": "cms"}
 """Site to the module that knows its noise."""

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from envs.sites.catalog import template, templates
 from envs.sites.environment import SitesEnvironment
 from envs.sites.golden import build_golden
 from envs.sites.kinds import SiteName
+from envs.sites.splits import EVALUATION_SEEDS, POOL, split_of
 from envs.sites.templates import Instance, Params, Template, World, drawn, instance
 from envs.tasks import TaskInfo, TaskRef
 
@@ -84,5 +85,33 @@ class SitesSuite:
 def task_infos() -> tuple[TaskInfo, ...]:
     """Every template; needs neither the applications nor a browser."""
     return tuple(
-        TaskInfo(name=one.name, category=one.category, has_checker=True, milestones=4) for one in templates().values()
+        TaskInfo(
+            name=one.name,
+            category=one.category,
+            has_checker=True,
+            milestones=4,
+            kind=one.kind,
+            difficulty=one.difficulty,
+            split=split_of(one.name),
+            sample=one.wordings[0],
+        )
+        for one in templates().values()
     )
+
+
+async def pool(drawer: Drawer, size: int = POOL) -> tuple[TaskRef, ...]:
+    """The curriculum's pool: *size* distinct tasks of the training templates, the same ones each time.
+
+    Round after round takes one task of every template that has any left; the first `EVALUATION_SEEDS` of each are
+    kept for evaluation. Fewer where the templates do not offer as many.
+    """
+    names = [name for name in templates() if split_of(name) == "train"]
+    offered = {name: len(await drawer.candidates(template(name))) for name in names}
+    deepest = max(offered.values(), default=0)
+    refs = (
+        TaskRef(suite="sites", name=name, seed=seed)
+        for seed in range(EVALUATION_SEEDS, deepest)
+        for name in names
+        if seed < offered[name]
+    )
+    return tuple(islice(refs, size))
