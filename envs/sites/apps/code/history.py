@@ -27,6 +27,8 @@ START = datetime(2025, 1, 13, 9, 20, tzinfo=UTC)
 END = datetime(2026, 3, 13, 17, 0, tzinfo=UTC)
 SEED = 7
 GIT_TIMEOUT_S = 60.0
+NETCDF_AFTER = 33
+"""Index of the step after which the netCDF branch begins."""
 MASTER = "refs/heads/master"
 
 _PEOPLE = {person.user: person for person in DEVELOPERS}
@@ -46,7 +48,12 @@ def git_environment() -> dict[str, str]:
 def _git(*arguments: str, stream: bytes = b"") -> None:
     try:
         done = subprocess.run(
-            ["git", *arguments], input=stream, capture_output=True, env=git_environment(), timeout=GIT_TIMEOUT_S
+            ["git", *arguments],
+            input=stream,
+            capture_output=True,
+            env=git_environment(),
+            timeout=GIT_TIMEOUT_S,
+            check=False,
         )
     except FileNotFoundError as error:
         raise RuntimeError("the code site needs git: install it and build again") from error
@@ -75,15 +82,16 @@ class Stream:
             while releases and (version := next(iter(releases))) and _evening(releases[version]) < time:
                 self._release(version, _evening(releases.pop(version)))
             self._step(MASTER, step, time)
-            if number == 33:
+            if number == NETCDF_AFTER:
                 self._merged_branch("refs/heads/netcdf-writer", NETCDF, time)
+            if number == len(STEPS) - 3:  # the newest commit is on master, where Trac opens the browser
+                self._series("refs/heads/dark-plots", DARK_PLOTS, time + timedelta(days=3))
         for version, day in releases.items():
             self._release(version, _evening(day))
-        self._open_branch("refs/heads/dark-plots", DARK_PLOTS, END - timedelta(days=4))
         return b"".join(self._parts)
 
     def commit(
-        self, branch: str, author: str, time: datetime, message: str, files: dict[str, str], merged: int = 0
+        self, branch: str, author: str, time: datetime, message: str, files: dict[str, str], *, merged: int = 0
     ) -> None:
         self._mark += 1
         person = _PEOPLE[author]
@@ -122,7 +130,6 @@ class Stream:
 
     def _stable(self, time: datetime) -> None:
         branch = "refs/heads/0.6-stable"
-        self._branch(branch)
         self._series(branch, STABLE, time + timedelta(days=18))
         later = time + timedelta(days=25)
         file = "tidemark/__init__.py"
@@ -133,27 +140,22 @@ class Stream:
         lucas = _PEOPLE["lucas"]
         text = f"Tidemark {version}\n".encode()
         self._parts += [
-            f"tag v{version}\nfrom :{mark}\ntagger {lucas.name} <{lucas.email}> {int(time.timestamp())} +0000\n".encode(),
+            f"tag v{version}\nfrom :{mark}\n".encode(),
+            f"tagger {lucas.name} <{lucas.email}> {int(time.timestamp())} +0000\n".encode(),
             f"data {len(text)}\n".encode(),
             text,
         ]
 
     def _merged_branch(self, branch: str, steps: Sequence[Step], time: datetime) -> None:
-        self._branch(branch)
         self._series(branch, steps, time + timedelta(hours=1))
         files = {path: text for path, text in self._trees[branch].items() if self._trees[MASTER].get(path) != text}
         when = time + timedelta(hours=26)
         self.commit(MASTER, "noor", when, "Merge branch 'netcdf-writer'", files, merged=self._tips[branch])
 
-    def _open_branch(self, branch: str, steps: Sequence[Step], time: datetime) -> None:
-        self._branch(branch)
-        self._series(branch, steps, time)
-
-    def _branch(self, branch: str) -> None:
+    def _series(self, branch: str, steps: Sequence[Step], time: datetime) -> None:
+        """A new branch off master."""
         self._trees[branch] = dict(self._trees[MASTER])
         self._tips[branch] = self._tips[MASTER]
-
-    def _series(self, branch: str, steps: Sequence[Step], time: datetime) -> None:
         for number, step in enumerate(steps):
             self._step(branch, step, time + timedelta(hours=3 * number, minutes=17 * number))
 

@@ -27,6 +27,8 @@ class FormLogin(LoginModule):
 
     implements(ITemplateProvider)
 
+    env: Any
+
     def process_request(self, req: Any) -> Any:
         if not req.path_info.startswith("/login"):
             return super().process_request(req)

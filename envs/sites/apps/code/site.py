@@ -51,6 +51,7 @@ SETTINGS = (
     ("project", "descr", "Tide tables and sea level for Python"),
     ("metanav", "help", "disabled"),  # Trac's manual is not part of the wiki
     ("metanav", "about", "disabled"),
+    ("project", "footer", "Tidemark is free software."),
     ("header_logo", "src", ""),
     ("header_logo", "alt", "Tidemark"),
     ("logging", "log_type", "none"),
@@ -72,7 +73,7 @@ class CodeSite:
         os.environ.update(git_environment())
         (golden / FIXED).mkdir()
         build_repository(golden / FIXED / REPOSITORY)
-        print("code: repository")
+        print("code: repository", flush=True)  # noqa: T201 (the contract)
         (golden / FILES).mkdir()
         with redirect_stdout(StringIO()):  # Trac lists every commit as it reads the repository
             env = Environment(str(_home(golden)), create=True, options=list(SETTINGS))
@@ -82,7 +83,7 @@ class CodeSite:
         for page in PAGES:
             _write_page(env, page.name, page.author, page.text)
         insert_tickets(env)
-        print("code: tickets and wiki")
+        print("code: tickets and wiki", flush=True)  # noqa: T201
         env.shutdown()
 
     def application(self, copy: Path) -> WSGIApplication:
@@ -132,7 +133,8 @@ def _write_people(env: Any, golden: Path) -> None:
             )
             logins[persona] = {"trac_auth": cookie, "trac_form_token": hashed(person.user, "form")[:24]}
     (golden / LOGINS).write_text(json.dumps(logins, indent=1), encoding="utf-8")
-    permissions = PermissionSystem(env)
+    system: Any = PermissionSystem  # Trac's components take the environment in a metaclass
+    permissions = system(env)
     for person in DEVELOPERS:
         permissions.grant_permission(person.user, "developers")
     for action in ("TICKET_MODIFY", "TICKET_CREATE", "WIKI_MODIFY", "REPORT_CREATE"):
@@ -158,7 +160,7 @@ def _write_plan(env: Any) -> None:
         version.name, version.time = name, _evening(day)
         version.insert()
     for name, (due, completed) in MILESTONES.items():
-        milestone = Milestone(env)
+        milestone: Any = Milestone(env)
         milestone.name, milestone.due, milestone.completed = name, _evening(due), _evening(completed)
         milestone.description = f"Release {name} of Tidemark." if name[0].isdigit() else ""
         milestone.insert()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,14 @@ KINDS = {
     "bus_stop": "bus stop",
     "subway_entrance": "metro entrance",
     "station": "railway station",
-    "pharmacy": "pharmacy",
+    "atm": "ATM",
+    "ngo": "NGO office",
+    "toys": "toy shop",
+    "shoes": "shoe shop",
+    "clothes": "clothes shop",
+    "jewelry": "jeweller",
+    "travel_agency": "travel agency",
+    "funeral_directors": "funeral directors",
 }
 
 
@@ -89,9 +96,9 @@ class Extract:
 def extract(path: Path) -> Extract:
     """Reads the file *path* once."""
     result = Extract()
-    processor = osmium.FileProcessor(str(path)).with_locations().with_areas()
+    things: Iterable[Any] = osmium.FileProcessor(str(path)).with_locations().with_areas()
     addresses: dict[str, Place] = {}
-    for thing in processor:
+    for thing in things:
         tags = dict(thing.tags)
         if thing.is_way():
             _take_way(result, thing, tags)

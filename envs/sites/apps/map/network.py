@@ -22,6 +22,16 @@ CAR_KMH = {"primary": 40, "secondary": 40, "tertiary": 30, "residential": 30, "u
 """Where no limit is signed; links are as fast as their road."""
 CAR_SHARE = 0.6
 """Of the limit, on average, in a city centre."""
+NAMELESS = {
+    "footway": "a footpath",
+    "cycleway": "a cycle path",
+    "path": "a path",
+    "steps": "steps",
+    "elevator": "a lift",
+    "service": "a service road",
+    "pedestrian": "a pedestrian way",
+    "platform": "a platform",
+}
 NOT_WALKED = {"construction", "trail", "proposed", "motorway", "corridor"}
 NO = {"no", "private", "use_sidepath"}
 YES = {"yes", "designated", "permissive", "destination"}
@@ -35,7 +45,7 @@ class Edge:
     end: int
     metres: float
     name: str
-    """Of the street; for a path without one, what it is: `footway`, `steps`."""
+    """Of the street; for a path without one, what it is: `a footpath`, `steps`."""
     foot: bool
     kmh: float
     """By car; 0 where cars may not go this way."""
@@ -67,7 +77,7 @@ class Network:
         self.points = [tuple(point) for point in points]
         self.edges = list(edges)
         self._foot = _graph((e for e in self.edges if e.foot), lambda e: e.metres)
-        self._car = _graph((e for e in self.edges if e.kmh), lambda e: e.metres / 1000 / (e.kmh * CAR_SHARE) * 60)
+        self._car = _graph((e for e in self.edges if e.kmh), _driven_min)
         self._foot = self._foot.subgraph(max(nx.weakly_connected_components(self._foot), key=len)).copy()
         self._car = self._car.subgraph(max(nx.strongly_connected_components(self._car), key=len)).copy()
 
@@ -107,24 +117,16 @@ class Network:
             nodes = nx.dijkstra_path(self._graph(mode), start, end, weight="cost")
         except (nx.NetworkXNoPath, nx.NodeNotFound):
             return None
-        return self._route(nodes, mode)
+        edges = _edges_of(self._graph(mode), nodes)
+        metres, minutes = _measured(edges, mode)
+        points = tuple(cast(Point, self.points[node]) for node in nodes)
+        return Route(metres, minutes, tuple(_steps(edges, self.points)), points)
 
-    def routes(self, start: int, ends: Iterable[int], mode: Mode) -> dict[int, Route]:
-        """The same as `route` to each of *ends* that can be reached, in one go."""
-        paths = nx.single_source_dijkstra_path(self._graph(mode), start, weight="cost")
-        return {end: self._route(paths[end], mode) for end in ends if end in paths}
-
-    def _route(self, nodes: Sequence[int], mode: Mode) -> Route:
+    def lengths(self, start: int, ends: Iterable[int], mode: Mode) -> dict[int, tuple[int, int]]:
+        """Metres and minutes of the route to each of *ends* that can be reached, in one go."""
         graph = self._graph(mode)
-        edges = [cast(Edge, graph[a][b]["edge"]) for a, b in pairwise(nodes)]
-        cost = sum(cast(float, graph[a][b]["cost"]) for a, b in pairwise(nodes))
-        minutes = cost / WALK_M_PER_MIN if mode == "foot" else cost
-        return Route(
-            metres=round(sum(edge.metres for edge in edges)),
-            minutes=max(1, round(minutes)),
-            steps=tuple(_steps(edges, self.points)),
-            points=tuple(cast(Point, self.points[node]) for node in nodes),
-        )
+        paths = nx.single_source_dijkstra_path(graph, start, weight="cost")
+        return {end: _measured(_edges_of(graph, paths[end]), mode) for end in ends if end in paths}
 
     def walks(self, start: int) -> Mapping[int, float]:
         """Metres on foot from *start* to every node."""
@@ -132,7 +134,7 @@ class Network:
             return {}
         return nx.single_source_dijkstra_path_length(self._foot, start, weight="cost")
 
-    def _graph(self, mode: Mode) -> nx.DiGraph:
+    def _graph(self, mode: Mode) -> nx.DiGraph[int]:
         return self._foot if mode == "foot" else self._car
 
 
@@ -142,8 +144,23 @@ def metres_between(a: Point, b: Point) -> float:
     return 111_195 * math.hypot(a[0] - b[0], (a[1] - b[1]) * scale)
 
 
-def _graph(edges: Iterable[Edge], cost: Callable[[Edge], float]) -> nx.DiGraph:
-    graph: nx.DiGraph = nx.DiGraph()
+def _driven_min(edge: Edge) -> float:
+    return edge.metres / 1000 / (edge.kmh * CAR_SHARE) * 60
+
+
+def _edges_of(graph: nx.DiGraph[int], nodes: Sequence[int]) -> list[Edge]:
+    return [cast(Edge, graph.edges[a, b]["edge"]) for a, b in pairwise(nodes)]
+
+
+def _measured(edges: Sequence[Edge], mode: Mode) -> tuple[int, int]:
+    """Metres and minutes, rounded; at least one minute."""
+    metres = sum(edge.metres for edge in edges)
+    minutes = metres / WALK_M_PER_MIN if mode == "foot" else sum(_driven_min(edge) for edge in edges)
+    return round(metres), max(1, round(minutes))
+
+
+def _graph(edges: Iterable[Edge], cost: Callable[[Edge], float]) -> nx.DiGraph[int]:
+    graph: nx.DiGraph[int] = nx.DiGraph()
     for edge in edges:
         value = cost(edge)
         if not graph.has_edge(edge.start, edge.end) or value < graph[edge.start][edge.end]["cost"]:
@@ -159,7 +176,7 @@ def _edges(way: Way, nodes: Sequence[int], points: Sequence[Point]) -> Iterable[
         back = 0.0
     elif oneway == "-1":
         forward = 0.0
-    name = way.name or tags["highway"].replace("_", " ")
+    name = way.name or NAMELESS.get(tags["highway"], "a street")
     for a, b in pairwise(nodes):
         metres = metres_between(points[a], points[b])
         if walked or forward:

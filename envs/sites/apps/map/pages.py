@@ -1,6 +1,7 @@
 """The pages of the map. A page's whole state is in its URL; nothing is remembered between requests.
 
-    /                                        search field and categories
+    /                                        search field and common categories
+    /categories                              all of them
     /search?q=&page=                         places by name
     /place/ID                                one place
     /category/CATEGORY?page=                 places of a kind, by name
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import mimetypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -32,17 +34,48 @@ PER_PAGE = 10
 NEARBY = 8
 HERE = Path(__file__).parent
 STATIC_DAYS_S = 86_400
+COMMON = (
+    "artwork",
+    "atm",
+    "bank",
+    "bar",
+    "bicycle_rental",
+    "books",
+    "bus_stop",
+    "cafe",
+    "cinema",
+    "convenience",
+    "embassy",
+    "fast_food",
+    "gallery",
+    "hairdresser",
+    "hotel",
+    "library",
+    "museum",
+    "nightclub",
+    "park",
+    "parking",
+    "pharmacy",
+    "place_of_worship",
+    "pub",
+    "restaurant",
+    "subway_entrance",
+    "supermarket",
+    "theatre",
+    "tram_stop",
+)
+"""Categories that people ask for: those of the first page and of the lists to choose from."""
 
 Query = Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
 class Page:
     """An answer: a template's HTML, or another address."""
 
-    def __init__(self, template: str, status: HTTPStatus = HTTPStatus.OK, **values: Any) -> None:
-        self.template = template
-        self.status = status
-        self.values = values
+    template: str
+    values: Mapping[str, Any]
+    status: HTTPStatus = HTTPStatus.OK
 
 
 class Redirect:
@@ -61,10 +94,11 @@ class Pages:
         self._network = network
         self._folders = (static.resolve(), (HERE / "assets").resolve())
         self._templates = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, trim_blocks=True)
-        self._templates.globals["mapped"] = _mapped
+        self._templates.filters["mapped"] = _mapped
         self._routes: dict[str, Callable[[Query], Answer]] = {
             "/": self._home,
-            "/about": lambda _: Page("about.html"),
+            "/about": lambda _: _page("about.html"),
+            "/categories": self._categories,
             "/search": self._search,
             "/nearest": self._nearest,
             "/directions": self._directions,
@@ -96,43 +130,45 @@ class Pages:
         return _missing("There is no such page.")
 
     def _home(self, query: Query) -> Answer:
-        groups = self._gazetteer.categories
-        common = sorted((places[0].kind, category, len(places)) for category, places in groups.items())
-        return Page("home.html", categories=[row for row in common if row[2] >= 3])
+        rows = [row for row in self._counted() if row[1] in COMMON]
+        return _page("categories.html", title="Central Helsinki", categories=rows, is_home=True)
+
+    def _categories(self, query: Query) -> Answer:
+        return _page("categories.html", title="All categories", categories=self._counted(), is_home=False)
 
     def _search(self, query: Query) -> Answer:
         text = query.get("q", "").strip()
         found = self._gazetteer.search(text)
-        return Page("search.html", text=text, **_paged(found, query, "/search", q=text))
+        return _page("search.html", text=text, **_paged(found, query, "/search", q=text))
 
     def _place(self, identity: str) -> Answer:
         place = self._gazetteer.get(identity)
         if place is None:
             return _missing("There is no such place.")
-        return Page("place.html", place=place, points=[place], categories=self._popular())
+        return _page("place.html", place=place, points=[place], categories=self._choices())
 
     def _category(self, category: str, query: Query) -> Answer:
         places = self._gazetteer.categories.get(category)
         if places is None:
             return _missing("There is no such category.")
         paged = _paged(places, query, f"/category/{category}")
-        return Page("category.html", kind=places[0].kind, category=category, **paged)
+        return _page("category.html", kind=places[0].kind, category=category, **paged)
 
     def _nearest(self, query: Query) -> Answer:
         category, text = query.get("category", ""), query.get("near", "").strip()
         places = self._gazetteer.categories.get(category)
         found = self._gazetteer.named(text)
-        kinds = {"kind": places[0].kind if places else "", "category": category, "categories": self._popular()}
+        kinds = {"kind": places[0].kind if places else "", "category": category, "categories": self._choices()}
         if places is None or len(found) != 1:
             field = {"near": _choice("near", text, found, query)} if text else {}
-            return Page("nearest.html", fields=field, near=None, rows=[], text=text, **kinds)
+            return _page("nearest.html", fields=field, near=None, rows=[], text=text, **kinds)
         if text != found[0].id:
             return Redirect("/nearest", category=category, near=found[0].id)
         metres = self._network.walks(found[0].on_foot)
         reached = [(round(metres[p.on_foot]), p) for p in places if p.on_foot in metres and p.id != found[0].id]
         reached.sort(key=lambda row: (row[0], row[1].id))
         paged = _paged(reached, query, "/nearest", category=category, near=found[0].id)
-        return Page("nearest.html", fields={}, near=found[0], text=found[0].label, **kinds, **paged)
+        return _page("nearest.html", fields={}, near=found[0], text=found[0].label, **kinds, **paged)
 
     def _directions(self, query: Query) -> Answer:
         texts = {name: query.get(name, "").strip() for name in ("from", "to")}
@@ -144,13 +180,13 @@ class Pages:
             name: _choice(name, texts[name], places, query) for name, places in found.items() if name not in ends
         }
         if len(ends) < 2:
-            return Page("directions.html", mode=mode, labels=labels, choices=choices, route=None, ends={})
+            return _page("directions.html", mode=mode, labels=labels, choices=choices, route=None, ends={})
         wanted = {"from": ends["from"].id, "to": ends["to"].id, "by": mode}
         if any(query.get(name) != value for name, value in wanted.items()):
             return Redirect("/directions", **wanted)
         nodes = [place.on_foot if mode == "foot" else place.by_car for place in (ends["from"], ends["to"])]
         route = self._network.route(nodes[0], nodes[1], mode)
-        return Page(
+        return _page(
             "directions.html",
             mode=mode,
             labels=labels,
@@ -170,12 +206,16 @@ class Pages:
         rows = [(round(metres), place) for metres, _, place in near]
         address = next((row for row in rows if row[1].category == ADDRESS), None)
         others = [row for row in rows if row[1].category != ADDRESS][:NEARBY]
-        return Page("reverse.html", lat=point[0], lon=point[1], address=address, rows=others)
+        return _page("reverse.html", lat=point[0], lon=point[1], address=address, rows=others)
 
-    def _popular(self) -> list[tuple[str, str]]:
-        """Kind and category, for a list to choose from."""
+    def _counted(self) -> list[tuple[str, str, int]]:
+        """Kind, category and number of places, by kind."""
         groups = self._gazetteer.categories.items()
-        return sorted((places[0].kind, category) for category, places in groups if len(places) >= 3)
+        return sorted((places[0].kind, category, len(places)) for category, places in groups)
+
+    def _choices(self) -> list[tuple[str, str]]:
+        """Kind and category, for a list to choose from."""
+        return [(kind, category) for kind, category, _ in self._counted() if category in COMMON]
 
     def _file(self, name: str, start_response: StartResponse) -> Iterable[bytes]:
         for folder in self._folders:
@@ -191,8 +231,12 @@ def _mapped(places: Sequence[Place]) -> str:
     return json.dumps([{"lat": place.lat, "lon": place.lon, "name": place.name} for place in places])
 
 
+def _page(template: str, **values: Any) -> Page:
+    return Page(template, values)
+
+
 def _missing(message: str) -> Page:
-    return Page("missing.html", HTTPStatus.NOT_FOUND, message=message)
+    return Page("missing.html", {"message": message}, HTTPStatus.NOT_FOUND)
 
 
 def _paged(rows: Sequence[Any], query: Query, path: str, **kept: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 FILE = "places.json"
 ADDRESS = "address"
@@ -77,8 +78,10 @@ class Gazetteer:
 
     @classmethod
     def read(cls, folder: Path) -> Gazetteer:
-        rows = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return cls(Place(**{**row, "other_names": tuple(row["other_names"])}) for row in rows)
+        rows: list[dict[str, Any]] = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        for row in rows:
+            row["other_names"] = tuple(row["other_names"])
+        return cls(Place(**row) for row in rows)
 
     def write(self, folder: Path) -> None:
         rows = [asdict(place) for place in self.places]
@@ -92,12 +95,10 @@ class Gazetteer:
         wanted = folded(text)
         if not wanted:
             return []
-        words = wanted.split()
-        found = [
-            (_rank(wanted, name, place), name, place.id, place)
-            for name, known, place in self._texts
-            if all(word in known for word in words)
-        ]
+        rows = self._texts
+        for word in wanted.split():
+            rows = [row for row in rows if word in row[1]]
+        found = [(_rank(wanted, name, place), name, place.id, place) for name, _, place in rows]
         return [place for *_, place in sorted(found, key=lambda row: row[:3])]
 
     def named(self, text: str) -> list[Place]:

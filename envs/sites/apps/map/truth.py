@@ -15,6 +15,8 @@ from pathlib import Path
 from envs.sites.apps.map.network import Mode, Network
 from envs.sites.apps.map.places import Gazetteer, Place, folded
 
+MOST_FOUND = 8
+"""A landmark's name finds few other things, so that it can be told from them."""
 FILE = "truth.sqlite3"
 LANDMARK_KINDS = ("museum", "theatre", "library", "hotel", "cinema", "place_of_worship", "station", "mall", "square")
 MODES: tuple[Mode, ...] = ("foot", "car")
@@ -55,7 +57,9 @@ def landmarks(gazetteer: Gazetteer) -> list[Place]:
         place
         for kind in LANDMARK_KINDS
         for place in gazetteer.categories.get(kind, [])
-        if names[folded(place.name)] == 1 and place.on_foot >= 0 and place.by_car >= 0
+        if names[folded(place.name)] == 1
+        and min(place.on_foot, place.by_car) >= 0
+        and len(gazetteer.search(place.name)) <= MOST_FOUND
     ]
 
 
@@ -72,7 +76,7 @@ def _routes(marks: list[Place], network: Network) -> Iterator[tuple[str, str, st
     for mode in MODES:
         nodes = {place.id: place.on_foot if mode == "foot" else place.by_car for place in marks}
         for start, node in nodes.items():
-            routes = network.routes(node, set(nodes.values()), mode)
+            lengths = network.lengths(node, set(nodes.values()), mode)
             for end, other in nodes.items():
-                if end != start and other in routes:
-                    yield start, end, mode, routes[other].metres, routes[other].minutes
+                if end != start and other in lengths:
+                    yield start, end, mode, *lengths[other]
