@@ -51,18 +51,30 @@ def report(where: RunArgument, as_json: options.Json = False) -> int:
 
 
 def tasks(
-    suite: Annotated[str, typer.Option(help="Which suite to list.")] = "miniwob", as_json: options.Json = False
+    suite: Annotated[str, typer.Option(help="Which suite to list.")] = "miniwob",
+    split: options.Split = None,
+    as_json: options.Json = False,
 ) -> int:
     """Lists the tasks of a suite."""
-    infos = options.suite_tasks(suite)
+    infos = options.suite_tasks(suite, split)
     if as_json:
         print_json([info.model_dump(mode="json") for info in infos])
         return 0
+    columns = {
+        "task": [info.name for info in infos],
+        "category": [info.category for info in infos],
+        "kind": [info.kind for info in infos],
+        "difficulty": [info.difficulty for info in infos],
+        "split": [info.split for info in infos],
+        "checker": ["yes" if info.has_checker else "no" for info in infos],
+        "milestones": [str(info.milestones or "-") for info in infos],
+    }
+    told = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(header_style="bold")
-    for name in ("task", "category", "checker", "reference milestones"):
-        table.add_column(name)
-    for info in infos:
-        table.add_row(info.name, info.category, "yes" if info.has_checker else "no", str(info.milestones or "-"))
+    for name in told:
+        table.add_column(name, no_wrap=name == "task")
+    for cells in zip(*told.values(), strict=True):
+        table.add_row(*(Text(cell) for cell in cells))
     stdout.print(table)
     return 0
 

@@ -22,6 +22,7 @@ Url = Annotated[str | None, typer.Option(help="Where an open task starts.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Play tasks of this suite instead of an open task.")]
 Tasks = Annotated[str | None, typer.Option(help="Comma-separated task names of the suite; default all.")]
 Seeds = Annotated[str, typer.Option(help="Seeds, e.g. 0-4 or 1,3,8-9.")]
+Split = Annotated[str | None, typer.Option(help="Only templates of this split: train, validation or test.")]
 Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Episodes at the same time.")]
 Attempts = Annotated[int | None, typer.Option(min=1, help="Episodes per task instance.")]
 MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps per episode.")]
@@ -74,8 +75,17 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-def suite_tasks(suite: str) -> Sequence[TaskInfo]:
-    """What a suite offers. Raises BadInput for an unknown one."""
+def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
+    """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
+    infos = _all_tasks(suite)
+    splits = {info.split for info in infos}
+    if split is not None and split not in splits:
+        known = f"known are {', '.join(sorted(splits))}" if splits != {""} else f"the suite {suite} has none"
+        raise BadInput(f"--split {split!r} is unknown: {known}")
+    return [info for info in infos if split in (None, info.split)]
+
+
+def _all_tasks(suite: str) -> Sequence[TaskInfo]:
     if suite == "miniwob":
         from envs.miniwob.suite import task_infos
 
@@ -87,9 +97,9 @@ def suite_tasks(suite: str) -> Sequence[TaskInfo]:
     raise BadInput(f"--suite {suite!r} is unknown: known are miniwob, sites")
 
 
-def select(suite: str, names: Sequence[str], seeds: tuple[int, ...]) -> TaskSelection:
-    """The tasks named, or all of the suite's, on *seeds*. Raises BadInput naming the task that is unknown."""
-    known = [info.name for info in suite_tasks(suite)]
+def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str | None = None) -> TaskSelection:
+    """The tasks named, or all of the suite's (or of one split), on *seeds*. Raises BadInput naming what is unknown."""
+    known = [info.name for info in suite_tasks(suite, split)]
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=3)

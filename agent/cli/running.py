@@ -43,6 +43,7 @@ def run(
     suite: options.SuiteName = None,
     tasks: options.Tasks = None,
     seeds: options.Seeds = "0",
+    split: options.Split = None,
     policy: options.Policy = None,
     planner: options.Planner = None,
     judge: options.Judge = None,
@@ -98,7 +99,7 @@ def run(
     if suite is not None:
         if instruction is not None or url is not None:
             raise BadInput("give either a task in words with --url, or --suite, not both")
-        selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds))
+        selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
         return _play_suite(settings, selection, out, as_json)
     if instruction is None or url is None:
         raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
