@@ -50,16 +50,19 @@ class Bounds:
 
 Begin = Callable[["LiveSession"], Awaitable[None]]
 """Brings a fresh session to the start of the task. Raises ResetFailed."""
+Reopened = Callable[[BrowserSession], None]
+"""Told of a session that was brought back to its saved tabs."""
 
 
 class LiveSession:
     """One session at a time, behind a boundary of its own, opened anew as often as needed."""
 
-    def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin) -> None:
+    def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
         self.boundary = Boundary(bounds.origins)
         self._chromium = chromium
         self._begin = begin
+        self._reopened = reopened
         self._session: BrowserSession | None = None
         self._saved: dict[Path, str] = {}
         self._state_folder: Path | None = None
@@ -79,9 +82,13 @@ class LiveSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """One look; a browser that died is started again at the last saved state."""
+        await self.revive()
+        return await self.session.observe(screenshot=screenshot)
+
+    async def revive(self) -> None:
+        """Starts a browser that died again, at the last saved state. Raises ResetFailed."""
         if not self.session.alive:
             await self.reopen(self._state_folder)
-        return await self.session.observe(screenshot=screenshot)
 
     async def execute(self, action: Action) -> ActionResult:
         return await self.session.execute(action)
@@ -110,6 +117,8 @@ class LiveSession:
         await self.open(_with_storage(self.bounds.settings, folder / STORAGE_FILE))
         await self.go_to(tabs.urls)
         self.session.tabs.focus(self.session.tabs.all[min(tabs.active, len(self.session.tabs.all) - 1)])
+        if self._reopened is not None:
+            self._reopened(self.session)
 
     async def open(self, settings: SessionSettings) -> None:
         """Replaces the session by a blank one. Raises ResetFailed, and BadInput for the storage state."""

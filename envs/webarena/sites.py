@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from envs.errors import BadInput
 from envs.origins import Origins, origin_of
@@ -60,11 +61,9 @@ class Sites:
         environ = os.environ if environ is None else environ
         urls: dict[Site, str] = {}
         for site, variable in VARIABLES.items():
-            value = environ.get(variable, "").strip().rstrip("/")
-            if value and origin_of(value) is None:
-                raise BadInput(f"{variable}={value!r} is no http or https address: write http://HOST:PORT")
+            value = environ.get(variable, "").strip()
             if value:
-                urls[site] = value
+                urls[site] = _canonical(value, variable)
         return cls(urls)
 
     def require(self, task: Task) -> None:
@@ -90,11 +89,14 @@ class Sites:
 
         return _PLACEHOLDER.sub(address, text)
 
-    def published(self, text: str) -> str:
-        """*text* with local addresses of sites as the benchmark's authors write them (`http://reddit.com/f/books`)."""
-        for site, url in self.urls.items():
-            if site in PUBLISHED:
-                text = text.replace(url, f"http://{PUBLISHED[site][0]}")
+    def neutral(self, text: str) -> str:
+        """*text* with a placeholder in the place of every address of a site, local or published.
+
+        So an answer that cites a local copy agrees with a reference that cites `http://www.reddit.com`.
+        """
+        for site in sorted(self.urls, key=lambda site: len(self.urls[site]), reverse=True):
+            known = [re.escape(self.urls[site]), *(rf"https?://{re.escape(host)}" for host in PUBLISHED.get(site, ()))]
+            text = re.sub(rf"(?:{'|'.join(known)})(?![\w:-])", f"__{site.upper()}__", text)
         return text
 
     def origins(self) -> Origins:
@@ -103,3 +105,11 @@ class Sites:
         for url in self.urls.values():
             origins = origins.with_url(url)
         return origins
+
+
+def _canonical(url: str, variable: str) -> str:
+    """The address as the browser will spell it, so that patterns fit."""
+    origin = origin_of(url)
+    if origin is None:
+        raise BadInput(f"{variable}={url!r} is no http or https address: write http://HOST:PORT")
+    return f"{origin}{urlsplit(url).path.rstrip('/')}"

@@ -144,7 +144,8 @@ class RequestSent(Record):
     urls: Alternatives
     """Addresses, or patterns where they begin with `^`."""
     method: str | None = None
-    status: int | None = None
+    """None: any."""
+    status: int = 200
     """-1: the request got no answer."""
     query: dict[str, Alternatives] = Field(default_factory=dict[str, Alternatives])
     headers: dict[str, Json] = Field(default_factory=dict[str, Json])
@@ -160,6 +161,8 @@ class RequestSent(Record):
     base64_query: bool = False
     last_only: bool = True
     """Only the last request to this address counts; False: any."""
+    last_page: bool = False
+    """It must be the last page that was opened at all."""
     forbidden: bool = False
 
 

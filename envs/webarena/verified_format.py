@@ -30,7 +30,7 @@ class ResponseEvaluator(Record):
     expected: ExpectedResponse
     ordered: bool = False
 
-    def check(self) -> Check:
+    def check(self, task_type: str) -> Check:
         expected = self.expected
         return AgentResponse(
             task_type=expected.task_type,
@@ -44,7 +44,8 @@ class ResponseEvaluator(Record):
 class ExpectedRequest(Record):
     url: tuple[str, ...] | str
     http_method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
-    response_status: int | None = None
+    """GET where it is not given; any method where data are expected without one (task 423)."""
+    response_status: int = 200
     query_params: dict[str, tuple[str, ...] | str] = Field(default_factory=dict[str, tuple[str, ...] | str])
     headers: dict[str, Json] = Field(default_factory=dict[str, Json])
     post_data: dict[str, Json] = Field(default_factory=dict[str, Json])
@@ -54,6 +55,10 @@ class ExpectedRequest(Record):
     @property
     def urls(self) -> tuple[str, ...]:
         return (self.url,) if isinstance(self.url, str) else self.url
+
+    @property
+    def method(self) -> str | None:
+        return self.http_method or (None if self.post_data else "GET")
 
     @property
     def query(self) -> dict[str, tuple[str, ...]]:
@@ -82,11 +87,11 @@ class NetworkEvaluator(Record):
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
         return self
 
-    def check(self) -> Check:
+    def check(self, task_type: str) -> Check:
         expected = self.expected
         return RequestSent(
             urls=expected.urls,
-            method=expected.http_method,
+            method=expected.method,
             status=expected.response_status,
             query=expected.query,
             headers=expected.headers,
@@ -98,6 +103,7 @@ class NetworkEvaluator(Record):
             ignored_query=(*map(_exactly, self.ignored_query_params), *self.ignored_query_params_patterns),
             base64_query=self.decode_base64_query,
             last_only=self.last_event_only,
+            last_page=task_type == "navigate" and expected.method == "GET",
             forbidden=self.should_not_exist,
         )
 
@@ -114,13 +120,15 @@ class VerifiedTask(Record):
     revision: int
 
     def task(self) -> Task:
+        kinds = {one.expected.task_type for one in self.eval if isinstance(one, ResponseEvaluator)}
+        task_type = next(iter(kinds), "")
         return Task(
             id=self.task_id,
             sites=self.sites,
             start_urls=self.start_urls,
             intent=self.intent,
             template_id=self.intent_template_id,
-            checks=tuple(evaluator.check() for evaluator in self.eval),
+            checks=tuple(evaluator.check(task_type) for evaluator in self.eval),
         )
 
 

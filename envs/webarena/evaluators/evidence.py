@@ -1,0 +1,26 @@
+"""What there is to judge by once the agent has stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from envs.webarena.accounts import Account
+from envs.webarena.evaluators.finding import FuzzyJudge
+from envs.webarena.pages import Pages
+from envs.webarena.sent import Sent
+from envs.webarena.sites import Sites
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One finished episode."""
+
+    intent: str
+    answer: str | None
+    pages: Pages
+    sent: tuple[Sent, ...]
+    """The session's requests, in the order in which they were made."""
+    sites: Sites
+    admin: Account
+    """Who may ask the shop's interface for orders and reviews."""
+    judge: FuzzyJudge
