@@ -28,7 +28,7 @@ from envs.sites.mutations import mutants
 from envs.sites.templates import Outcome
 from envs.tasks import TaskRef
 
-RANDOM_ACTIONS = 8
+RANDOM_ACTIONS = 6
 """What the random agent may do before it gives a random answer."""
 MOST_ACTIONS = 15
 LEAST_ACTIONS = 3
