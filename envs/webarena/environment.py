@@ -153,6 +153,7 @@ class WebArenaEnvironment:
         evidence = Evidence(
             intent=task.intent,
             answer=answer,
+            url=live.session.url,
             pages=pages,
             sent=await self._recorder.all(),
             sites=self._world.sites,

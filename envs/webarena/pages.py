@@ -48,7 +48,6 @@ class Pages:
         self._session = session
         self._wait_s = wait_s
         self.last = session.tabs.front
-        self.last_url = session.url
 
     async def unblock(self) -> None:
         """Dismisses a dialog that the agent left open, else the page cannot be read."""

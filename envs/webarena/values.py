@@ -288,7 +288,7 @@ def _same_json(expected: Json, actual: Json, sites: Sites) -> bool:
 
 def _markdown(value: Json) -> str:
     """Its words: white space, list signs and escapes do not count."""
-    return " ".join(re.sub(r"(?m)^\s*[-*+]\s+|\\(?=[^\w\s])", " ", plain(str(value))).split())
+    return plain(re.sub(r"(?m)^\s*[-*+]\s+|\\(?=[^\w\s])", " ", str(value)))
 
 
 def _set_of_texts(value: Json) -> frozenset[str]:

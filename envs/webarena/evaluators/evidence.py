@@ -17,6 +17,8 @@ class Evidence:
 
     intent: str
     answer: str | None
+    url: str
+    """Of the page that the agent stopped at."""
     pages: Pages
     sent: tuple[Sent, ...]
     """The session's requests, in the order in which they were made."""

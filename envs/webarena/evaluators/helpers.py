@@ -24,7 +24,7 @@ _MEMBER_ROLE = """account => {
 async def address_of(call: Call, evidence: Evidence) -> str:
     """The address that a helper stands for. Raises CheckBroken, BadInput."""
     if call.name == "reddit_get_post_url":
-        return post_url(call.argument.replace(LAST_URL, evidence.pages.last_url))
+        return post_url(call.argument.replace(LAST_URL, evidence.url))
     return await _latest_order(evidence)
 
 

@@ -47,7 +47,7 @@ def request_sent(check: RequestSent, evidence: Evidence) -> Finding:
 def _is_to(check: RequestSent, sent: Sent, sites: Sites) -> bool:
     if check.method is not None and sent.method.upper() != check.method:
         return False
-    if not any(_same_page(url, sent.url, sites) for url in check.urls):
+    if not any(_same_page(url, sent.url, sites, unpack=check.base64_query) for url in check.urls):
         return False
     came_from, expected = sent.headers.get(REFERER), _listed(_header(check, REFERER))
     return not came_from or not expected or any(_same_page(url, came_from, sites) for url in expected)
@@ -100,15 +100,16 @@ def _with_numbers(pattern: str) -> str:
     return _VARIABLE.sub(lambda _: r"\d+", pattern)
 
 
-def _same_page(expected: str, actual: str, sites: Sites) -> bool:
-    """Address and path; *expected* may be a pattern."""
+def _same_page(expected: str, actual: str, sites: Sites, *, unpack: bool = False) -> bool:
+    """Address and path; *expected* may be a pattern. *unpack*: a path segment may hide a query."""
     page = ParsedUrl.parse(actual)
+    forms = (page, page.unpacked()) if unpack else (page,)
     if expected.startswith("^"):
-        return any(matches_pattern(_with_numbers(expected), str(one), sites) for one in (page, page.unpacked()))
+        return any(matches_pattern(_with_numbers(expected), str(form), sites) for form in forms)
     if _VARIABLE.search(expected):
         pattern = _with_numbers(re.escape(expected.partition("?")[0].rstrip("/")))
-        return matches_pattern(f"^{pattern}$", str(page), sites)
-    return ParsedUrl.parse(sites.fill(expected)).is_same_page(page)
+        return any(matches_pattern(f"^{pattern}$", str(form), sites) for form in forms)
+    return any(ParsedUrl.parse(sites.fill(expected)).is_same_page(form) for form in forms)
 
 
 def _same_query(expected: str, check: RequestSent, actual: str, sites: Sites) -> bool:

@@ -15,9 +15,8 @@ from envs.webarena.urls import ParsedUrl
 
 def url_match(check: UrlMatch, evidence: Evidence) -> Finding:
     """Raises BadInput where the reference names a site whose variable is not set."""
-    url = evidence.pages.last_url
-    page = ParsedUrl.parse(url)
+    page = ParsedUrl.parse(evidence.url)
     wanted = [evidence.sites.fill(reference.strip()) for reference in check.urls]
     if any(ParsedUrl.parse(reference).is_in(page) for reference in wanted):
-        return Finding(True, f"the agent stopped at {short(url)}")
-    return Finding(False, f"the agent stopped at {short(url)}, expected {short(' or '.join(wanted), 200)}")
+        return Finding(True, f"the agent stopped at {short(evidence.url)}")
+    return Finding(False, f"the agent stopped at {short(evidence.url)}, expected {short(' or '.join(wanted), 200)}")

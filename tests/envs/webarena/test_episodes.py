@@ -1,0 +1,267 @@
+"""Whole episodes in Chromium through the suite: from the login to the score, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs.actions import Goto, Status
+from envs.chromium import Chromium
+from envs.errors import BadInput, ResetFailed
+from envs.tasks import Score, TaskRef
+from envs.webarena.accounts import Accounts
+from envs.webarena.environment import WebArenaEnvironment
+from envs.webarena.evaluators import JudgeFailed
+from envs.webarena.suite import WebArenaSuite
+from tests.envs.contract import check_environment
+from tests.envs.sessions.browsing import click, type_text
+from tests.envs.sessions.processes import belonging
+from tests.envs.webarena.conftest import TASK, Start
+from tests.envs.webarena.places import Places
+from tests.envs.webarena.tasks import page, raw, request, response, verified
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Doing = Callable[[WebArenaEnvironment], Awaitable[object]]
+
+
+async def nothing(environment: WebArenaEnvironment) -> None:
+    """The agent stops at once."""
+
+
+async def buy(environment: WebArenaEnvironment) -> None:
+    await click(environment.session, "Buy")
+
+
+async def open_tea(environment: WebArenaEnvironment) -> None:
+    await click(environment.session, "Tea")
+
+
+async def post(environment: WebArenaEnvironment) -> None:
+    await type_text(environment.session, "Title", "Console & more")
+    await type_text(environment.session, "Body", "which one?")
+    await click(environment.session, "Post")
+
+
+async def note(environment: WebArenaEnvironment) -> None:
+    await click(environment.session, "Note")
+
+
+DONE = json.dumps({"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": None})
+SEEN = json.dumps({"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": None})
+TOLD = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["2"]})
+
+ANSWER = raw(answers={"must_include": ["2"]})
+ADDRESS = raw(reference_url="__SHOPPING__/tea.html?size=2")
+PAGE = raw(
+    sites=["reddit"],
+    start_url="__REDDIT__/f/books",
+    reference_url="__REDDIT__/f/books/1",
+    program_html=[
+        page(
+            "func:reddit_get_post_url('__last_url__')",
+            "document.querySelector('.submission__inner').outerText",
+            must_include=["console & more", "which one?"],
+        )
+    ],
+)
+BOUGHT = verified(
+    response(),
+    request(
+        "__SHOPPING__/checkout/cart/add",
+        http_method="POST",
+        response_status=302,
+        post_data={"product": "22490", "qty": "1"},
+        headers={"referer": "__SHOPPING__/"},
+        response_cookies={"mage-messages": "^tea has been added$"},
+    ),
+    request("__SHOPPING__/checkout/success"),
+)
+NOTED = verified(
+    response(),
+    request(
+        "__SHOPPING__/rest/totals",
+        http_method="POST",
+        post_data={"$.note.note": "lgtm"},
+        response_content={"items_qty": 1, "$.items[0].name": "tea"},
+    ),
+)
+OPENED = verified(response(task_type="navigate"), request("__SHOPPING__/tea.html", query_params={"size": ["2"]},
+                                                          ignored_query_params=["from"]))  # fmt: skip
+TWO = verified(response([2], task_type="retrieve", schema={"type": "array", "items": {"type": "number"}}))
+
+ENDINGS: dict[str, tuple[dict[str, Any], Doing, str | None, str]] = {
+    "answer": (ANSWER, nothing, "There are 2.", "success"),
+    "other_answer": (ANSWER, nothing, "There are 12.", "failure"),
+    "address": (ADDRESS, open_tea, None, "success"),
+    "other_address": (ADDRESS, nothing, "I opened it", "failure"),
+    "page": (PAGE, post, None, "success"),
+    "other_page": (PAGE, nothing, "posted!", "failure"),
+    "sent": (BOUGHT, buy, DONE, "success"),
+    "not_sent": (BOUGHT, nothing, DONE, "failure"),
+    "sent_but_answered_wrongly": (BOUGHT, buy, SEEN, "failure"),
+    "json_sent": (NOTED, note, DONE, "success"),
+    "json_not_sent": (NOTED, buy, DONE, "failure"),
+    "opened": (OPENED, open_tea, SEEN, "success"),
+    "not_opened": (OPENED, nothing, SEEN, "failure"),
+    "told": (TWO, nothing, TOLD, "success"),
+    "told_in_words": (TWO, nothing, "2", "failure"),
+}
+
+
+async def _score(environment: WebArenaEnvironment, answer: str | None = None) -> Score:
+    score = await environment.score(answer)
+    assert score is not None
+    return score
+
+
+@pytest.mark.parametrize(("entry", "doing", "answer", "status"), ENDINGS.values(), ids=ENDINGS.keys())
+async def test_an_episode_ends(start: Start, entry: Any, doing: Doing, answer: str | None, status: str) -> None:
+    environment = await start(entry)
+    await doing(environment)
+    assert not await environment.done()
+    score = await _score(environment, answer)
+    assert (score.status, score.reward) == (status, float(status == "success")), score.evidence
+    assert score.evidence
+
+
+async def test_the_start_of_a_task(start: Start, places: Places) -> None:
+    entry = raw(
+        sites=["shopping", "reddit"],
+        start_url="__SHOPPING__/tea.html |AND| __REDDIT__/f/books",
+        intent="Compare\n both",
+    )
+    environment = await start(entry, reset=False)
+    begun = await environment.reset(TASK)
+    assert begun.instruction == "Compare both If this cannot be done, answer N/A and say why."
+    assert (begun.category, begun.milestones) == ("multi", ())
+    tabs = (await environment.observe()).tabs
+    assert [tab.url for tab in tabs] == [f"{places.shop.url}/tea.html", f"{places.forum.url}/f/books"]
+    assert places.shop.asked[-1].user.startswith("emma.lopez")
+    assert places.forum.asked[-1].user == "MarvelsGrantMan136"
+
+
+async def test_the_form_of_the_answer_is_part_of_a_typed_task(start: Start) -> None:
+    environment = await start(TWO, reset=False)
+    assert '"retrieved_data": a list of what was asked for' in (await environment.reset(TASK)).instruction
+
+
+@pytest.mark.parametrize("site", ["shopping", "shopping_admin", "reddit", "gitlab"])
+async def test_each_site_is_logged_in_to(start: Start, places: Places, site: str) -> None:
+    environment = await start(raw(sites=[site], start_url=f"__{site.upper()}__/"))
+    server = {"shopping": places.shop, "shopping_admin": places.admin, "reddit": places.forum, "gitlab": places.code}[
+        site
+    ]
+    assert environment.session.url == f"{server.url}/"
+    assert server.asked[-1].user
+
+
+async def test_a_login_that_is_refused_says_what_to_set_and_not_the_password(start: Start) -> None:
+    environ = {"WA_SHOPPING_PASSWORD": "correct-horse-battery"}
+    with pytest.raises(ResetFailed, match="WA_SHOPPING_USERNAME and WA_SHOPPING_PASSWORD, or WA_AUTH") as caught:
+        await start(raw(), environ=environ)
+    assert "horse" not in str(caught.value)
+
+
+async def test_stored_states_take_the_place_of_logins(start: Start, places: Places, tmp_path: Path) -> None:
+    cookie = {"name": places.shop.cookie, "value": "stored", "domain": "127.0.0.1", "path": "/", "expires": -1}
+    state = {"cookies": [{**cookie, "httpOnly": False, "secure": False, "sameSite": "Lax"}], "origins": []}
+    folder = tmp_path / "auth"
+    folder.mkdir()
+    (folder / "shopping_state.json").write_text(json.dumps(state))
+    places.shop.asked.clear()
+    await start(raw(), environ={"WA_AUTH": str(folder)})
+    assert {(asked.method, asked.user) for asked in places.shop.asked} == {("GET", "stored")}
+    with pytest.raises(BadInput, match=r"reddit_state\.json: No such file"):
+        await start(raw(sites=["reddit"]), environ={"WA_AUTH": str(folder)})
+    with pytest.raises(BadInput, match="is no folder of storage states"):
+        Accounts.from_environment({"WA_AUTH": str(tmp_path / "gone")})
+
+
+async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> None:
+    environment = await start(raw())
+    assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
+    assert (await environment.execute(Goto(url=f"{places.forum.url}/f/books"))).status is Status.OK
+
+
+async def test_a_killed_episode_keeps_its_requests_and_sends_nothing_again(
+    start: Start, places: Places, tmp_path: Path
+) -> None:
+    first = await start(BOUGHT)
+    await buy(first)
+    await first.save_state(tmp_path / "state")
+    await first.close()
+    second = await start(BOUGHT, reset=False)
+    begun = await second.restore_state(TASK, tmp_path / "state", ())
+    assert begun.instruction.startswith("Do it.")
+    assert second.session.url == f"{places.shop.url}/checkout/success"
+    score = await _score(second, DONE)
+    assert score.status == "success", score.evidence
+    assert places.orders == ["22490"]
+    assert "Password.123" not in (tmp_path / "state" / "requests.json").read_text()
+
+
+async def test_a_browser_that_died_before_the_score_is_started_again(
+    start: Start, guarded: Chromium, tmp_path: Path
+) -> None:
+    environment = await start(ADDRESS)
+    await open_tea(environment)
+    await environment.save_state(tmp_path / "state")
+    for pid in belonging(guarded):
+        os.kill(pid, signal.SIGKILL)
+    score = await _score(environment)
+    assert score.status == "success", score.evidence
+
+
+async def test_without_evidence_an_episode_is_broken_and_not_failed(start: Start, places: Places) -> None:
+    environment = await start(raw(answers={"fuzzy_match": ["seven minutes"]}))
+    assert (await _score(environment, "7 min")).status == "broken"
+
+    async def unreadable(question: str, reference: str, answer: str) -> bool:
+        raise JudgeFailed("the judge said something odd")
+
+    environment = await start(raw(answers={"fuzzy_match": ["seven minutes"]}), judge=unreadable)
+    score = await _score(environment, "7 min")
+    assert (score.status, score.reward) == ("broken", 0.0)
+    assert "something odd" in score.evidence
+    environment = await start(raw(program_html=[page("__SHOPPING__/broken", "", must_include=["x"])]))
+    assert (await _score(environment)).status == "broken"
+
+
+async def test_the_contract_of_environments_holds(start: Start, tmp_path: Path) -> None:
+    environment = await start(raw(reference_url="__SHOPPING__/tea.html"), reset=False)
+    await check_environment(environment, TASK, tmp_path / "state", [Goto(url=f"{(await _shop(environment))}/tea.html")])
+
+
+async def _shop(environment: WebArenaEnvironment) -> str:
+    await environment.reset(TASK)
+    return environment.session.url.rstrip("/")
+
+
+async def test_the_suite_lists_its_tasks_and_says_what_is_missing(
+    guarded: Chromium, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in places.environ:
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(BadInput, match="webarena-lite plays on your copies of its sites: set WA_SHOPPING, "):
+        WebArenaSuite(guarded, tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("WA_SHOPPING", places.shop.url)
+    with pytest.raises(BadInput, match="run `mira data get webarena-lite`"):
+        WebArenaSuite(guarded, tmp_path)
+
+
+async def test_an_unknown_task_and_a_missing_site_are_one_line(start: Start) -> None:
+    environment = await start(raw(sites=["map"], start_url="__MAP__"), reset=False)
+    with pytest.raises(BadInput, match="task 7 plays on map: set WA_MAP"):
+        await environment.reset(TASK)
+    with pytest.raises(BadInput, match="has no task '8'"):
+        await environment.reset(TaskRef(suite="webarena", name="8"))
+    with pytest.raises(ResetFailed, match="call reset first"):
+        await environment.observe()
