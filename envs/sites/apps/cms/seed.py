@@ -45,8 +45,6 @@ REDIRECTS = {
     "/tram": "Getting here",
     "/prices": "Tickets",
 }
-STATES = ("draft", "scheduled", "draft", "review", "draft", "scheduled", "review")
-"""Of the last news articles and of the last events; every other page is live."""
 
 
 class Museum:
@@ -125,9 +123,9 @@ def _pages(museum: Museum) -> None:
         _publish(museum, home, section, NOW - timedelta(days=650))
         match entry["kind"]:
             case "article":
-                _articles(museum, section, entry["titles"])
+                _articles(museum, section, entry)
             case "event":
-                _events(museum, section, entry["titles"])
+                _events(museum, section, entry)
             case _:
                 _infos(museum, section, entry["pages"])
 
@@ -149,16 +147,16 @@ def _publish(museum: Museum, parent: Any, page: Any, when: datetime, state: str 
     page.refresh_from_db()
 
 
-def _state(number: int, titles: Sequence[str], kept: int) -> str:
-    """The last titles of a section after the first *kept* are not live yet."""
-    return "live" if number < kept else STATES[(number - kept) % len(STATES)]
+def _titles(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    """The pages of a section, each with its state."""
+    titles, states = entry["titles"], entry["states"]
+    return list(zip(titles, ["live"] * (len(titles) - len(states)) + states, strict=True))
 
 
-def _articles(museum: Museum, section: Any, titles: Sequence[str]) -> None:
-    kept = len(titles) - 6 if len(titles) > 10 else len(titles)
-    for number, title in enumerate(titles):
-        state = _state(number, titles, kept)
-        age = timedelta(days=12 + 19 * (len(titles) - number) + museum.chance.randint(0, 9))
+def _articles(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
+    pages = _titles(entry)
+    for number, (title, state) in enumerate(pages):
+        age = timedelta(days=12 + 19 * (len(pages) - number) + museum.chance.randint(0, 9))
         when = NOW - (age if state == "live" else timedelta(days=museum.chance.randint(1, 10)))
         paragraphs = museum.sentences("article", 4)
         page = ArticlePage(
@@ -174,8 +172,8 @@ def _articles(museum: Museum, section: Any, titles: Sequence[str]) -> None:
         _publish(museum, section, page, when, state)
 
 
-def _events(museum: Museum, section: Any, titles: Sequence[str]) -> None:
-    for number, title in enumerate(titles):
+def _events(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
+    for number, (title, state) in enumerate(_titles(entry)):
         page = EventPage(
             title=title,
             day=(NOW - timedelta(days=20)).date() + timedelta(days=7 * number + museum.chance.randint(0, 5)),
@@ -186,7 +184,7 @@ def _events(museum: Museum, section: Any, titles: Sequence[str]) -> None:
             summary=" ".join(museum.sentences("event", 2)),
         )
         when = NOW - timedelta(days=museum.chance.randint(21, 60))
-        _publish(museum, section, page, when, _state(number, titles, len(titles) - 3))
+        _publish(museum, section, page, when, state)
 
 
 def _infos(museum: Museum, section: Any, entries: Sequence[dict[str, str]]) -> None:

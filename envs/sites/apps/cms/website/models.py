@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.db import models
+from django.utils.timezone import localdate
 from wagtail.admin.panels import FieldPanel
 from wagtail.contrib.settings.models import BaseSiteSetting, register_setting
 from wagtail.fields import RichTextField
@@ -26,7 +27,7 @@ class HomePage(Page):
     def get_context(self, request: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context(request, *args, **kwargs)
         context["articles"] = ArticlePage.objects.live().order_by("-published", "pk")[:5]
-        context["events"] = EventPage.objects.live().order_by("day", "pk")[:5]
+        context["events"] = EventPage.objects.live().filter(day__gte=localdate()).order_by("day", "pk")[:5]
         return context
 
 
