@@ -14,6 +14,7 @@ from envs.sites.evidence import Where
 from envs.sites.hand import Hand
 from envs.sites.tasks.shop_parts import (
     CATALOGUE,
+    MOST,
     VISIT,
     Product,
     category_page,
@@ -26,9 +27,6 @@ from envs.sites.tasks.shop_parts import (
     shelves,
 )
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, either, every, shows, visited
-
-MOST = 300
-"""Candidates of a template at most."""
 
 
 class Fact(NamedTuple):

@@ -13,6 +13,8 @@ from envs.sites.hand import Hand
 from envs.sites.kinds import SiteName
 from envs.sites.templates import Check, Goal, Milestones, World, either, shows, visited
 
+MOST = 300
+"""Candidates of a template at most."""
 CUSTOMER = 1
 """Key of the customer persona in the golden state (tests hold it to that)."""
 NOISE = Noise(
@@ -30,6 +32,7 @@ NOISE = Noise(
 VISIT: Mapping[SiteName, Sequence[Expected]] = {"shop": (Inserted("basket_basket", {"status": "Open"}),)}
 """Oscar opens an empty basket for whoever looks at a page."""
 CATALOGUE = Where("shop", r"/catalogue/category/.*|/search/")
+ACCOUNT = Where("shop", r"/accounts/.*|/wishlists/.*")
 
 
 @dataclass(frozen=True, slots=True)
