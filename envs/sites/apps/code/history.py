@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -40,12 +41,22 @@ def build_repository(folder: Path) -> None:
     _git("-C", str(folder), "fast-import", "--quiet", "--force", stream=Stream().whole())
 
 
+def write_sizes(repository: Path, file: Path) -> None:
+    """Writes {tag: {path: bytes}} as JSON: what each release holds, for those who check answers."""
+    tags = _git("-C", str(repository), "tag", "--list").split()
+    sizes: dict[str, dict[str, int]] = {}
+    for tag in tags:
+        lines = _git("-C", str(repository), "ls-tree", "-r", "--long", tag).splitlines()
+        sizes[tag] = {line.partition("\t")[2]: int(line.partition("\t")[0].split()[3]) for line in lines}
+    file.write_text(json.dumps(sizes, indent=1), encoding="utf-8")
+
+
 def git_environment() -> dict[str, str]:
     """The process's environment without the user's own git settings."""
     return {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
-def _git(*arguments: str, stream: bytes = b"") -> None:
+def _git(*arguments: str, stream: bytes = b"") -> str:
     try:
         done = subprocess.run(
             ["git", *arguments],
@@ -59,6 +70,7 @@ def _git(*arguments: str, stream: bytes = b"") -> None:
         raise RuntimeError("the code site needs git: install it and build again") from error
     if done.returncode:
         raise RuntimeError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout.decode()
 
 
 class Stream:

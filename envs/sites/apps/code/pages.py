@@ -223,7 +223,7 @@ Lines have at most 100 characters. Every function has a docstring and a test. Br
 """,
     ),
     Page(
-        "Roadmap",
+        "Plans",
         "noor",
         """= Plans =
  * 0.8: dark theme, faster cache
@@ -243,6 +243,13 @@ The harbour of Rotterdam gave the server. The Baltic Sea Institute pays for the 
         "diego",
         """= Mailing list =
 The list has about 340 readers. Moderators: Diego Alvarez and Hanna Virtanen. Attachments: at most 500 kB.
+""",
+    ),
+    Page(
+        "TitleIndex",
+        "noor",
+        """= Index of all pages =
+[[TitleIndex]]
 """,
     ),
 )

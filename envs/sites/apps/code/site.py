@@ -24,7 +24,7 @@ from trac.web.main import dispatch_request
 from trac.wiki.model import WikiPage
 
 from envs.sites.apps.base import DATABASE, FILES, FIXED, LOGINS, StartResponse, WSGIApplication
-from envs.sites.apps.code.history import build_repository, git_environment
+from envs.sites.apps.code.history import build_repository, git_environment, write_sizes
 from envs.sites.apps.code.login import PASSWORD, hashed
 from envs.sites.apps.code.pages import PAGES
 from envs.sites.apps.code.people import ADMIN, COMPONENTS, DEVELOPERS, EVERYBODY, PERSONAS
@@ -33,6 +33,7 @@ from envs.sites.apps.code.tickets import MILESTONES, insert_tickets
 from envs.sites.clock import NOW
 
 REPOSITORY = "tidemark.git"
+SIZES = "sizes.json"
 SETTINGS = (
     ("trac", "database", f"sqlite:../../{DATABASE}?synchronous=off"),
     ("trac", "default_timezone", "UTC"),
@@ -73,6 +74,7 @@ class CodeSite:
         os.environ.update(git_environment())
         (golden / FIXED).mkdir()
         build_repository(golden / FIXED / REPOSITORY)
+        write_sizes(golden / FIXED / REPOSITORY, golden / FIXED / SIZES)
         print("code: repository", flush=True)  # noqa: T201 (the contract)
         (golden / FILES).mkdir()
         with redirect_stdout(StringIO()):  # Trac lists every commit as it reads the repository

@@ -96,7 +96,8 @@ class Extract:
 def extract(path: Path) -> Extract:
     """Reads the file *path* once."""
     result = Extract()
-    things: Iterable[Any] = osmium.FileProcessor(str(path)).with_locations().with_areas()
+    reader: Any = osmium.FileProcessor(str(path))
+    things: Iterable[Any] = reader.with_locations().with_areas()
     addresses: dict[str, Place] = {}
     for thing in things:
         tags = dict(thing.tags)

@@ -2,7 +2,7 @@
 
     /                                        search field and common categories
     /categories                              all of them
-    /search?q=&page=                         places by name
+    /search?q=&page=                         places by name; coordinates lead to /reverse
     /place/ID                                one place
     /category/CATEGORY?page=                 places of a kind, by name
     /nearest?category=&near=&page=           places of a kind, by distance on foot
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -30,6 +31,7 @@ from envs.sites.apps.base import StartResponse
 from envs.sites.apps.map.network import Mode, Network, metres_between
 from envs.sites.apps.map.places import ADDRESS, Gazetteer, Place
 
+COORDINATES = re.compile(r"(\d+\.\d+)\s*[,; ]\s*(\d+\.\d+)")
 PER_PAGE = 10
 NEARBY = 8
 HERE = Path(__file__).parent
@@ -138,6 +140,9 @@ class Pages:
 
     def _search(self, query: Query) -> Answer:
         text = query.get("q", "").strip()
+        point = COORDINATES.fullmatch(text)
+        if point:
+            return Redirect("/reverse", lat=point.group(1), lon=point.group(2))
         found = self._gazetteer.search(text)
         return _page("search.html", text=text, **_paged(found, query, "/search", q=text))
 
