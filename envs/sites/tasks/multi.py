@@ -16,7 +16,7 @@ from envs.sites.answers import Day, Number, normalised
 from envs.sites.changes import Inserted, SqlValue, Test, Updated
 from envs.sites.evidence import Where
 from envs.sites.hand import Hand, Unsolvable
-from envs.sites.tasks import map_parts, shop_parts
+from envs.sites.tasks import code_parts, map_parts, shop_parts
 from envs.sites.tasks.forum.shared import (
     COMMENT,
     FOLLOWS,
@@ -24,6 +24,7 @@ from envs.sites.tasks.forum.shared import (
     PER_PAGE,
     TOPIC,
     InTopic,
+    comments_on,
     looked_for,
     open_topic,
     topics,
@@ -261,4 +262,110 @@ class EventDayToForum(FindAndTell[DayAsked]):
         return p.day.isoformat()
 
 
-TEMPLATES: tuple[Template[Any], ...] = (PriceToForum(), PhoneToForum(), AddressToForum(), EventDayToForum())
+@dataclass(frozen=True)
+class ReporterAsked(InReply):
+    ticket: int
+    summary: str
+    account: str
+    full_name: str
+
+
+class ReporterToForum(FindAndTell[ReporterAsked]):
+    name = "multi-reporter-to-forum"
+    sites = ("code", "forum")
+    source = "who reported the ticket"
+    wordings = (
+        'The people in the forum topic "{title}" wonder who reported the ticket "{summary}" on the code site. Find '
+        "out and reply there with the person's name alone.",
+        'Find out on the code site who opened the ticket "{summary}", then reply to the forum topic "{title}" with '
+        "nothing but that name.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterAsked]:
+        names = code_parts.people(world)
+        known = rng.sample(code_parts.tickets(world, "reporter"), SAMPLE)
+        return [
+            ReporterAsked(**place(topic), ticket=number, summary=summary, account=who, full_name=names[who])
+            for topic, (number, summary, who) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
+        ]
+
+    def found(self, p: ReporterAsked) -> Check:
+        return visited(code_parts.ticket_page(p.ticket))
+
+    def right(self, p: ReporterAsked, said: str) -> bool:
+        return code_parts.person(p.full_name, p.account).accepts(said)
+
+    async def look_up(self, hand: Hand, p: ReporterAsked) -> str:
+        await code_parts.open_ticket(hand, p.summary)
+        return await hand.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Complaint(InTopic):
+    author: str
+    component: str
+
+
+class TopicToTicket(Template[Complaint]):
+    name = "multi-topic-to-ticket"
+    sites = ("forum", "code")
+    category = "multi"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'The forum topic "{title}" belongs into the tracker. Find out who started it, and file a ticket on the code '
+        "site: its summary is the topic's title, its description the username of that member and nothing else, its "
+        "component {component}.",
+        'File a ticket on the code site for the component {component}, with the title of the forum topic "{title}" as '
+        "its summary and the username of whoever started that topic as its whole description.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Complaint]:
+        components = [row[0] for row in world.database("code").rows("SELECT name FROM component ORDER BY name")]
+        authors = dict(
+            world.database("forum").rows(f"SELECT t.id, u.username FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id")
+        )
+        drawn = rng.sample(topics(world, f"t.comment_count < {PER_PAGE}"), SAMPLE)
+        return [row.into(Complaint, author=authors[row.topic], component=rng.choice(components)) for row in drawn]
+
+    def milestones(self, p: Complaint) -> Milestones:
+        return (
+            Goal(f'The topic "{p.title}" is open', visited(p.page)),
+            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal(f'A ticket "{p.title}" is created', changed("code", "ticket", summary=p.title)),
+            Goal(
+                "It names the member and the component",
+                changed("code", "ticket", summary=p.title, description=p.author, component=p.component),
+            ),
+        )
+
+    def outcome(self, p: Complaint) -> Outcome:
+        row = {
+            "summary": p.title,
+            "description": p.author,
+            "component": p.component,
+            "reporter": code_parts.DEVELOPER,
+            "status": "new",
+        }
+        return Outcome(changes={"code": (Inserted("ticket", row),)})
+
+    async def solve(self, hand: Hand, p: Complaint) -> str | None:
+        await open_topic(hand, p.title)
+        author = comments_on(await hand.text())[0].author
+        await hand.tab(1)
+        await hand.click("link", "New Ticket")
+        await hand.type("textbox", "Summary:", p.title)
+        await hand.type("textbox", re.compile("^Description"), author)
+        await hand.select("combobox", "Component:", p.component)
+        await hand.click("button", "Create ticket")
+        return None
+
+
+TEMPLATES: tuple[Template[Any], ...] = (
+    PriceToForum(),
+    PhoneToForum(),
+    AddressToForum(),
+    EventDayToForum(),
+    ReporterToForum(),
+    TopicToTicket(),
+)
