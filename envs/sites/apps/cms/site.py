@@ -96,7 +96,9 @@ def _configure(folder: Path) -> None:
         WAGTAIL_ENABLE_UPDATE_CHECK=False,
         WAGTAIL_ENABLE_WHATS_NEW_BANNER=False,
         WAGTAILADMIN_COMMENTS_ENABLED=False,
-        WAGTAIL_USAGE_COUNT_ENABLED=False,
+        # A draft is saved when somebody saves it: what an episode leaves behind must not hang on how long it took.
+        WAGTAIL_AUTOSAVE_INTERVAL=0,
+        WAGTAIL_EDITING_SESSION_PING_INTERVAL=600_000,
         DATA_UPLOAD_MAX_NUMBER_FIELDS=10_000,
     )
 
