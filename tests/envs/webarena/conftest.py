@@ -50,7 +50,8 @@ async def guarded() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def start(guarded: Chromium, places: Places, tmp_path: Path) -> AsyncIterator[Start]:
-    """`await start(raw(…))`: the environment of that task, reset."""
+    """`await start(raw(…))`: the environment of that task, reset; logged in by cookies unless *environ* is given."""
+    states = places.store_logins(tmp_path / "auth")
     async with AsyncExitStack() as stack:
 
         async def make(
@@ -68,7 +69,7 @@ async def start(guarded: Chromium, places: Places, tmp_path: Path) -> AsyncItera
                 judge=judge,
                 tasks=[(VerifiedTask if "start_urls" in entry else RawTask).model_validate(entry).task()],
                 sites=places.sites,
-                accounts=Accounts.from_environment(environ or {}),
+                accounts=Accounts.from_environment({"WA_AUTH": str(states)} if environ is None else environ),
                 wait_s=0.5,
             )
             environment = await suite.environment()

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -159,8 +160,21 @@ class Places:
     def sites(self) -> Sites:
         return Sites.from_environment(self.environ)
 
+    def store_logins(self, folder: Path) -> Path:
+        """Storage states as `WA_AUTH` expects them: faster than the forms."""
+        folder.mkdir()
+        for site, server in self._servers().items():
+            user = quote(PUBLISHED_ACCOUNTS[site].username)
+            cookie = {"name": server.cookie, "value": user, "domain": "127.0.0.1", "path": "/", "expires": -1}
+            cookie |= {"httpOnly": False, "secure": False, "sameSite": "Lax"}
+            (folder / f"{site}_state.json").write_text(json.dumps({"cookies": [cookie], "origins": []}))
+        return folder
+
+    def _servers(self) -> dict[Site, Server]:
+        return {"shopping": self.shop, "reddit": self.forum, "gitlab": self.code, "shopping_admin": self.admin}
+
     def close(self) -> None:
-        for server in (self.shop, self.forum, self.code, self.admin):
+        for server in self._servers().values():
             server.close()
 
     def _login(self, server: Server, asked: Asked, site: Site) -> Reply:

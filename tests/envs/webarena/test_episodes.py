@@ -18,11 +18,12 @@ from envs.tasks import Score, TaskRef
 from envs.webarena.accounts import Accounts
 from envs.webarena.environment import WebArenaEnvironment
 from envs.webarena.evaluators import JudgeFailed
+from envs.webarena.raw_format import RawTask
 from envs.webarena.suite import WebArenaSuite
 from tests.envs.contract import check_environment
 from tests.envs.sessions.browsing import click, type_text
 from tests.envs.sessions.processes import belonging
-from tests.envs.webarena.conftest import TASK, Start
+from tests.envs.webarena.conftest import QUICK, TASK, Start
 from tests.envs.webarena.places import Places
 from tests.envs.webarena.tasks import page, raw, request, response, verified
 
@@ -137,7 +138,7 @@ async def test_the_start_of_a_task(start: Start, places: Places) -> None:
         start_url="__SHOPPING__/tea.html |AND| __REDDIT__/f/books",
         intent="Compare\n both",
     )
-    environment = await start(entry, reset=False)
+    environment = await start(entry, reset=False, environ={})
     begun = await environment.reset(TASK)
     assert begun.instruction == "Compare both If this cannot be done, answer N/A and say why."
     assert (begun.category, begun.milestones) == ("multi", ())
@@ -154,7 +155,7 @@ async def test_the_form_of_the_answer_is_part_of_a_typed_task(start: Start) -> N
 
 @pytest.mark.parametrize("site", ["shopping", "shopping_admin", "reddit", "gitlab"])
 async def test_each_site_is_logged_in_to(start: Start, places: Places, site: str) -> None:
-    environment = await start(raw(sites=[site], start_url=f"__{site.upper()}__/"))
+    environment = await start(raw(sites=[site], start_url=f"__{site.upper()}__/"), environ={})
     server = {"shopping": places.shop, "shopping_admin": places.admin, "reddit": places.forum, "gitlab": places.code}[
         site
     ]
@@ -170,16 +171,15 @@ async def test_a_login_that_is_refused_says_what_to_set_and_not_the_password(sta
 
 
 async def test_stored_states_take_the_place_of_logins(start: Start, places: Places, tmp_path: Path) -> None:
-    cookie = {"name": places.shop.cookie, "value": "stored", "domain": "127.0.0.1", "path": "/", "expires": -1}
-    state = {"cookies": [{**cookie, "httpOnly": False, "secure": False, "sameSite": "Lax"}], "origins": []}
-    folder = tmp_path / "auth"
-    folder.mkdir()
-    (folder / "shopping_state.json").write_text(json.dumps(state))
     places.shop.asked.clear()
-    await start(raw(), environ={"WA_AUTH": str(folder)})
-    assert {(asked.method, asked.user) for asked in places.shop.asked} == {("GET", "stored")}
+    await start(raw())
+    assert {(asked.method, asked.user[:4]) for asked in places.shop.asked} == {("GET", "emma")}
+    (tmp_path / "auth" / "reddit_state.json").unlink()
     with pytest.raises(BadInput, match=r"reddit_state\.json: No such file"):
-        await start(raw(sites=["reddit"]), environ={"WA_AUTH": str(folder)})
+        await start(raw(sites=["shopping", "reddit"]))
+    (tmp_path / "auth" / "shopping_state.json").write_text("{}")
+    with pytest.raises(BadInput, match=r"shopping_state\.json is no storage state"):
+        await start(raw())
     with pytest.raises(BadInput, match="is no folder of storage states"):
         Accounts.from_environment({"WA_AUTH": str(tmp_path / "gone")})
 
@@ -193,7 +193,7 @@ async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> No
 async def test_a_killed_episode_keeps_its_requests_and_sends_nothing_again(
     start: Start, places: Places, tmp_path: Path
 ) -> None:
-    first = await start(BOUGHT)
+    first = await start(BOUGHT, environ={})
     await buy(first)
     await first.save_state(tmp_path / "state")
     await first.close()
@@ -207,15 +207,20 @@ async def test_a_killed_episode_keeps_its_requests_and_sends_nothing_again(
     assert "Password.123" not in (tmp_path / "state" / "requests.json").read_text()
 
 
-async def test_a_browser_that_died_before_the_score_is_started_again(
-    start: Start, guarded: Chromium, tmp_path: Path
-) -> None:
-    environment = await start(ADDRESS)
-    await open_tea(environment)
-    await environment.save_state(tmp_path / "state")
-    for pid in belonging(guarded):
-        os.kill(pid, signal.SIGKILL)
-    score = await _score(environment)
+async def test_a_browser_that_died_before_the_score_is_started_again(places: Places, tmp_path: Path) -> None:
+    task = RawTask.model_validate(ADDRESS).task()
+    accounts = Accounts.from_environment({"WA_AUTH": str(places.store_logins(tmp_path / "auth"))})
+    async with Chromium.launch() as chromium:
+        suite = WebArenaSuite(chromium, tmp_path, QUICK, tasks=[task], sites=places.sites, accounts=accounts)
+        environment = await suite.environment()
+        await environment.reset(TASK)
+        await open_tea(environment)
+        await environment.save_state(tmp_path / "state")
+        for process in belonging(str(chromium.home)):
+            os.kill(process.pid, signal.SIGKILL)
+        assert (await environment.execute(Goto(url=places.shop.url))).status in (Status.CRASHED, Status.FAILED)
+        score = await _score(environment)
+        await environment.close()
     assert score.status == "success", score.evidence
 
 

@@ -170,8 +170,12 @@ async def test_what_a_locator_does_cannot_leave_the_sites(start: Start, places: 
     call = f"document.body.appendChild(new Image()).src = '{outside.url}/x'"
     await program_html(check(page("last", call, must_include=["x"])), evidence(environment, places))
     await environment.execute(Goto(url=f"{places.shop.url}/tea.html"))
+    with pytest.raises(CheckBroken, match=r"gave no JSON|answered 403"):
+        await evidence(environment, places).pages.fetch_json("GET", f"{outside.url}/rest")
     outside.close()
     assert outside.url in environment.session.boundary.blocked
+    tunnel = outside.url.replace("http:", "https:")  # the helpers' own calls: what runs in a tunnel is not known
+    assert tunnel in environment.session.boundary.blocked
     assert outside.asked == []
 
 
