@@ -204,45 +204,63 @@ class NewComponent(Template[Part]):
 
 
 @dataclass(frozen=True)
-class Grant(Params):
-    user: str
-    action: str
+class Choice(Params):
+    word: str
+    list: str
+    """As the administration calls it: `Resolutions`."""
+    what: str
+    """One of it: `resolution`."""
+    panel: str
+    kind: str
+    """As the database calls it."""
 
 
-class GrantPermission(Template[Grant]):
-    name = "code-grant-permission"
+CHOICES = {
+    "Resolutions": ("resolution", "resolution", "resolution", ("postponed", "upstream", "obsolete", "by design")),
+    "Ticket Types": ("ticket type", "type", "ticket_type", ("question", "regression", "research", "security")),
+    "Severities": ("severity", "severity", "severity", ("cosmetic", "annoying", "harmful", "dangerous")),
+    "Priorities": ("priority", "priority", "priority", ("urgent", "whenever", "this week", "next week")),
+}
+
+
+class NewChoice(Template[Choice]):
+    """What a ticket's fields can be set to."""
+
+    name = "code-new-choice"
     sites = ("code",)
     category = "code"
     kind = "configuration"
-    difficulty = "medium"
+    difficulty = "easy"
     personas = ADMINISTRATOR
     wordings = (
-        'Give the user "{user}" the permission {action}.',
-        'The account "{user}" needs {action}; grant it in the administration.',
+        'Add "{word}" to the values that the {what} of a ticket can have.',
+        'Tickets need a new {what} to choose: "{word}". Set it up in the administration.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[Grant]:
-        actions = ("MILESTONE_ADMIN", "MILESTONE_CREATE", "WIKI_DELETE", "REPORT_MODIFY", "TICKET_ADMIN", "EMAIL_VIEW")
-        return [Grant(user, action) for user in people(world) if user != "admin" for action in rng.sample(actions, 4)]
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
+        return [
+            Choice(word, title, what, panel, kind)
+            for title, (what, panel, kind, words) in CHOICES.items()
+            for word in words
+        ]
 
-    def milestones(self, p: Grant) -> Milestones:
+    def milestones(self, p: Choice) -> Milestones:
         return (
-            *through("general/perm"),
-            Goal(f'"{p.user}" has a new permission', changed("code", "permission", username=p.user)),
-            Goal(f'"{p.user}" has {p.action}', changed("code", "permission", username=p.user, action=p.action)),
+            *through(f"ticket/{p.panel}"),
+            Goal(f"There is a new {p.what}", changed("code", "enum", type=p.kind)),
+            Goal(f'It is "{p.word}"', changed("code", "enum", type=p.kind, name=p.word)),
         )
 
-    def outcome(self, p: Grant) -> Outcome:
-        row = Inserted("permission", {"username": p.user, "action": p.action})
+    def outcome(self, p: Choice) -> Outcome:
+        row = Inserted("enum", {"type": p.kind, "name": p.word, "description": empty})
         return Outcome(changes={"code": (row,)})
 
-    async def solve(self, hand: Hand, p: Grant) -> str | None:
+    async def solve(self, hand: Hand, p: Choice) -> str | None:
         await hand.click("link", "Admin")
-        await hand.click("link", "Permissions")
-        await hand.select("combobox", "Action:", p.action)
-        await hand.type("textbox", "Subject:", p.user)
+        await hand.click("link", p.list)
+        await hand.type("textbox", "Name:", p.word)
         await hand.click("button", "Add")
         return None
 
 
-TEMPLATES = (NewMilestone(), MoveDue(), NewVersion(), NewComponent(), GrantPermission())
+TEMPLATES = (NewMilestone(), MoveDue(), NewVersion(), NewComponent(), NewChoice())

@@ -161,7 +161,7 @@ class CountOwned(Template[Load]):
     sites = ("code",)
     category = "code"
     kind = "information"
-    difficulty = "medium"
+    difficulty = "easy"
     wordings = (
         "How many tickets that are not closed does {full_name} own? Answer with a number.",
         "{full_name} wonders how many open tickets there still are in that name (owner). Answer with the number.",
@@ -179,11 +179,11 @@ class CountOwned(Template[Load]):
         return [Load(user, names[user], number) for user, number in (*rows, (DEVELOPER, own))]
 
     def milestones(self, p: Load) -> Milestones:
-        query = Where("code", "/query")
+        query = Where("code", "/query", {"owner": p.user})
         return (
             Goal("Reports and queries are listed", visited(Where("code", r"/report.*|/query"))),
             Goal("A query or a report is open", visited(Where("code", r"/report/\d+|/query"))),
-            Goal(f"Tickets of {p.full_name} are asked for", visited(Where("code", "/query", {"owner": p.user}))),
+            Goal(f"Tickets of {p.full_name} are asked for", visited(query)),
             Goal("The query is in front", shows(query)),
         )
 

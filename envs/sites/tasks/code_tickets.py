@@ -152,7 +152,7 @@ class AddComment(Template[OneTicket]):
         )
 
     def outcome(self, p: OneTicket) -> Outcome:
-        return Outcome(changes={"code": (commented(p.ticket, p.truth), ticket_row(p.ticket))})
+        return Outcome(changes={"code": (commented(p.ticket, p.truth),)}, may={"code": (ticket_row(p.ticket),)})
 
     async def solve(self, hand: Hand, p: OneTicket) -> str | None:
         await open_ticket(hand, p.summary)

@@ -48,7 +48,7 @@ class OneRoute(Template[TwoPlaces]):
 class WalkMetres(OneRoute):
     name = "map-walk-distance"
     kind = "information"
-    difficulty = "medium"
+    difficulty = "easy"
     wordings = (
         "How far is it on foot from {start_name} to {end_name}? Answer in metres.",
         'I walk from "{start_name}" to "{end_name}". How many metres is that by the map\'s directions?',

@@ -10,8 +10,9 @@ import gc
 import json
 import locale
 import os
+import sqlite3
 from collections.abc import Iterable
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from datetime import datetime
 from io import StringIO
 from pathlib import Path
@@ -87,6 +88,7 @@ class CodeSite:
         insert_tickets(env)
         print("code: tickets and wiki", flush=True)  # noqa: T201
         env.shutdown()
+        _name_keys(golden / DATABASE)
 
     def application(self, copy: Path) -> WSGIApplication:
         os.environ.update(git_environment())
@@ -109,6 +111,16 @@ class CodeSite:
         if env is not None:
             env.shutdown()
         open_environment(str(self._home), use_cache=True)
+
+
+def _name_keys(database: Path) -> None:
+    """Says PRIMARY KEY where Trac's schema says UNIQUE of several columns (the same index in SQLite): so that what an
+    episode changed can be told row by row."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'UNIQUE (', 'PRIMARY KEY (') WHERE type = 'table'"
+        )
 
 
 def _home(folder: Path) -> Path:

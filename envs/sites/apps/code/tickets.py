@@ -137,7 +137,7 @@ def _insert(env: Any, source: random.Random, draft: Draft, opened: datetime) -> 
     ticket["type"] = draft.kind
     ticket["component"] = draft.component
     ticket["summary"] = draft.summary
-    ticket["description"] = _description(draft, released)
+    ticket["description"] = _description(draft, released).replace("\n", "\r\n")  # as a browser sends it
     ticket["reporter"] = reporter
     ticket["owner"] = owner
     ticket["status"] = "new"

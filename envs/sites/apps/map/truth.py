@@ -1,7 +1,7 @@
 """Writes down what the map knows as an SQLite file, for those who check answers and cannot ask the application.
 
-Tables of `truth.sqlite3`: `place` has every place, `walk` the distance on foot from each landmark to every
-other, `route` the route between every two landmarks. A landmark is a place whose name is its own.
+Tables of `truth.sqlite3`: `place` has every place, `walk` the distance on foot from each landmark to the
+NEAREST of every category, `route` the route between every two landmarks. A landmark is a place whose name is its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 from envs.sites.apps.map.network import Mode, Network
 from envs.sites.apps.map.places import Gazetteer, Place, folded
 
+NEAREST = 5
+"""Places of each category whose distance from a landmark is kept."""
 MOST_FOUND = 8
 """A landmark's name finds few other things, so that it can be told from them."""
 FILE = "truth.sqlite3"
@@ -67,9 +69,9 @@ def _walks(marks: list[Place], gazetteer: Gazetteer, network: Network) -> Iterat
     for mark in marks:
         metres = network.walks(mark.on_foot)
         for group in gazetteer.categories.values():
-            for place in group:
-                if place.on_foot in metres and place.id != mark.id:
-                    yield mark.id, place.id, round(metres[place.on_foot])
+            reached = [place for place in group if place.on_foot in metres and place.id != mark.id]
+            for place in sorted(reached, key=lambda place: (metres[place.on_foot], place.id))[:NEAREST]:
+                yield mark.id, place.id, round(metres[place.on_foot])
 
 
 def _routes(marks: list[Place], network: Network) -> Iterator[tuple[str, str, str, int, int]]:
