@@ -29,6 +29,7 @@ from envs.record import storable
 from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
 from envs.trace_store import BlobStore, TraceWriter, now
+from envs.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
 from models.base import ChatReply, Message
 from planners.base import Planner
@@ -59,6 +60,8 @@ class Team:
     watch: Watch
     answers: AnswerSchema | None
     """What an answer must fit; None where any text will do."""
+    compares: FuzzyJudge | None = None
+    """Asked by checkers that compare answers by meaning; None where no model judges."""
 
 
 @dataclass(frozen=True, slots=True)

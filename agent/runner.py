@@ -162,9 +162,9 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
-    make_suite = given.suite or suite_maker(manifest, vault)
     async with AsyncExitStack() as stack:
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
+        make_suite = given.suite or suite_maker(manifest, vault, team.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
         if fresh:

@@ -13,7 +13,9 @@ from agent.oracle import SPECS, oracle_policy
 from agent.policy import ModelPolicy, Policy
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
+from envs.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
+from judges.fuzzy import ModelFuzzyJudge
 from judges.make import make_judge, make_rater
 from judges.model_rater import RaterSettings
 from judges.outcome import JudgeSettings
@@ -44,6 +46,7 @@ async def open_team(config: RunConfig, suite: str, policy: Policy | None = None)
             judge=_judge(config, models),
             language=LANGUAGES[config.language],
             watch=Watch(),
+            compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
         )
 
@@ -111,6 +114,12 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
         return make_rater(spec)
     settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
     return make_rater(spec, models.get(spec), settings)
+
+
+def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
+    """The judge's model also compares answers by meaning, for the checkers that ask for it."""
+    spec = _judge_spec(config)
+    return None if spec in ("none", "state") else ModelFuzzyJudge(models.get(spec))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent.config import RunConfig
@@ -13,26 +14,65 @@ from envs.errors import BadInput
 from envs.open_world import OpenWorld
 from envs.secrets import SecretVault
 from envs.settings import SessionSettings
-from envs.tasks import Suite
+from envs.tasks import Suite, TaskInfo
+from envs.webarena.evaluators import FuzzyJudge
+from envs.webarena.files import SUITE_NAMES, SuiteName
 
 SuiteMaker = Callable[[Chromium, Path, SessionSettings], Suite]
 """Makes a suite of your own: the run's browser, the run's folder, the session settings."""
 
 
-def _miniwob(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-    from envs.miniwob.suite import MiniwobSuite
+@dataclass(frozen=True, slots=True)
+class KnownSuite:
+    """A suite that a run can name."""
 
-    return MiniwobSuite(chromium, folder, settings)
-
-
-def _sites(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-    from envs.sites.suite import SitesSuite
-
-    return SitesSuite(chromium, folder, settings)
+    make: Callable[[Chromium, Path, SessionSettings, FuzzyJudge | None], Suite]
+    infos: Callable[[], Sequence[TaskInfo]]
+    """Its tasks, without starting anything."""
 
 
-SUITES: dict[str, SuiteMaker] = {"miniwob": _miniwob, "sites": _sites}
-"""Suites that a run can name."""
+def _miniwob() -> KnownSuite:
+    from envs.miniwob import suite
+
+    return KnownSuite(
+        lambda chromium, folder, settings, _: suite.MiniwobSuite(chromium, folder, settings), suite.task_infos
+    )
+
+
+def _sites() -> KnownSuite:
+    from envs.sites import suite
+
+    return KnownSuite(
+        lambda chromium, folder, settings, _: suite.SitesSuite(chromium, folder, settings), suite.task_infos
+    )
+
+
+def _webarena(name: SuiteName) -> Callable[[], KnownSuite]:
+    def known() -> KnownSuite:
+        from envs.webarena import suite
+        from envs.webarena.evaluators import no_judge
+
+        def make(chromium: Chromium, folder: Path, settings: SessionSettings, judge: FuzzyJudge | None) -> Suite:
+            return suite.WebArenaSuite(chromium, folder, settings, name=name, judge=judge or no_judge)
+
+        return KnownSuite(make, lambda: suite.task_infos(name))
+
+    return known
+
+
+SUITES: Mapping[str, Callable[[], KnownSuite]] = {
+    "miniwob": _miniwob,
+    "sites": _sites,
+    **{name: _webarena(name) for name in SUITE_NAMES},
+}
+"""By the name that a run gives; a suite's own packages are imported when it is asked for."""
+
+
+def known_suite(name: str) -> KnownSuite:
+    """Raises BadInput for a name that is not known here."""
+    if name not in SUITES:
+        raise BadInput(f"unknown suite {name!r}: known are {', '.join(SUITES)}")
+    return SUITES[name]()
 
 
 @asynccontextmanager
@@ -54,8 +94,8 @@ def session_settings(config: RunConfig) -> SessionSettings:
     return session.model_copy(update={"observe": session.observe.model_copy(update={"boxes": True})})
 
 
-def suite_maker(manifest: Manifest, vault: SecretVault) -> SuiteMaker:
-    """The maker that *manifest* names. Raises BadInput for a suite that is not known here."""
+def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None) -> SuiteMaker:
+    """The maker that *manifest* names; *judge* is asked by checkers that compare by meaning. Raises BadInput."""
     task = manifest.open_task
     if task is not None:
 
@@ -63,6 +103,5 @@ def suite_maker(manifest: Manifest, vault: SecretVault) -> SuiteMaker:
             return OpenWorld(chromium, folder, settings, instruction=task.instruction, url=task.url, vault=vault)
 
         return make_open
-    if manifest.suite not in SUITES:
-        raise BadInput(f"unknown suite {manifest.suite!r}: known are {', '.join(sorted(SUITES))}")
-    return SUITES[manifest.suite]
+    known = known_suite(manifest.suite)
+    return lambda chromium, folder, settings: known.make(chromium, folder, settings, judge)

@@ -8,7 +8,7 @@ import sys
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli import inspecting, running, sites
+from agent.cli import data, inspecting, running, sites
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, print_problem
 from envs.errors import EnvError
 from models.base import ModelError
@@ -29,6 +29,7 @@ app.command("tasks")(inspecting.tasks)
 app.command("models")(inspecting.models)
 app.command("doctor")(inspecting.doctor)
 app.add_typer(sites.app, name="sites")
+app.add_typer(data.app, name="data")
 
 
 @app.callback(invoke_without_command=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from agent.config import RunConfig, load_config, merged, parse_config
+from agent.worlds import known_suite
 from envs.errors import BadInput
 from envs.tasks import TaskInfo, TaskSelection
 
@@ -77,24 +78,12 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
     """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
-    infos = _all_tasks(suite)
+    infos = known_suite(suite).infos()
     splits = {info.split for info in infos}
     if split is not None and split not in splits:
         known = f"known are {', '.join(sorted(splits))}" if splits != {""} else f"the suite {suite} has none"
         raise BadInput(f"--split {split!r} is unknown: {known}")
     return [info for info in infos if split in (None, info.split)]
-
-
-def _all_tasks(suite: str) -> Sequence[TaskInfo]:
-    if suite == "miniwob":
-        from envs.miniwob.suite import task_infos
-
-        return task_infos()
-    if suite == "sites":
-        from envs.sites import suite as sites
-
-        return sites.task_infos()
-    raise BadInput(f"--suite {suite!r} is unknown: known are miniwob, sites")
 
 
 def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str | None = None) -> TaskSelection:
