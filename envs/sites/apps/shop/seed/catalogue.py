@@ -113,6 +113,7 @@ def _fill_shelf(rng: random.Random, shelf: Shelf, place: Place) -> list[Any]:
             upc=f"{category.pk:02d}{len(rows) + 1:02d}{rng.randint(1000, 9999)}",
             description=_description(rng, shelf, title, values),
             product_class=kind,
+            meta_description="",
         )
         rows.append((row, price, values))
     products = bulk(product, (row for row, _, _ in rows))
