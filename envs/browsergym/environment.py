@@ -1,0 +1,194 @@
+"""One worker's BrowserGym environment: its task and its verdict there, our eyes and hands on the same pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.async_api import Browser, Playwright, async_playwright
+from playwright.async_api import Error as PlaywrightError
+
+from envs.actions import Action, ActionResult, NewTab, Status
+from envs.browsergym.browser import SharedChromium
+from envs.browsergym.process import GymFailed, GymProcess
+from envs.errors import ResetFailed
+from envs.observation import Observation
+from envs.origins import Origins
+from envs.proxy import Boundary
+from envs.session import BrowserSession
+from envs.settings import SessionSettings
+from envs.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskRef
+
+CATEGORY = "open"
+CONNECT_S = 30.0
+TAB_S = 10.0
+FULL_REWARD = 1.0
+
+
+class BrowserGymEnvironment:
+    """Reset, reward and end are BrowserGym's; what is seen and done is ours.
+
+    Not carried over: BrowserGym's own action strings, and messages of a task to the agent after its goal.
+    A task may keep its state anywhere, so a killed episode is replayed from its seed.
+    """
+
+    restore: Restore = "replay"
+
+    def __init__(self, folder: Path, settings: SessionSettings, module: str = "") -> None:
+        """A task's name is the id under which gymnasium knows it; *module* is imported to register it."""
+        self._folder = folder
+        self._settings = settings
+        self._module = module
+        self._opened = ""
+        """The task that BrowserGym's process holds."""
+        self._boundary = Boundary(Origins.parse(settings.allow))
+        self._chromium: SharedChromium | None = None
+        self._gym: GymProcess | None = None
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+        self._session: BrowserSession | None = None
+
+    @property
+    def session(self) -> BrowserSession:
+        if self._session is None:
+            raise ResetFailed("the task was not started: call reset first")
+        return self._session
+
+    async def reset(self, task: TaskRef) -> EpisodeStart:
+        """Sets the task up for its seed. Raises ResetFailed, and BadInput without BrowserGym."""
+        try:
+            return await self._begin(task)
+        except (GymFailed, PlaywrightError, TimeoutError) as error:
+            blocked = tuple(dict.fromkeys(self._boundary.blocked))
+            hint = f"; not allowed was {', '.join(blocked[:5])}: name it with --allow" if blocked else ""
+            await self.close()
+            line = next(iter(str(error).splitlines()), "") or type(error).__name__
+            raise ResetFailed(f"{task.id}: {line}{hint}") from error
+
+    async def observe(self, *, screenshot: bool = False) -> Observation:
+        return await self.session.observe(screenshot=screenshot)
+
+    async def execute(self, action: Action) -> ActionResult:
+        """A new tab is BrowserGym's to open: only then does it share the task's cookies."""
+        if isinstance(action, NewTab):
+            return await self._new_tab()
+        return await self.session.execute(action)
+
+    async def done(self) -> bool:
+        """BrowserGym's word, asked after each action as its own loop does."""
+        try:
+            return bool((await self._process().ask("check"))["done"])
+        except GymFailed:
+            return True  # nothing more can come of it; the score says why
+
+    async def score(self, answer: str | None) -> Score | None:
+        """The reward once the answer, if any, was said in the chat. Success is the full reward."""
+        try:
+            asked = {"do": "say", "text": answer} if answer is not None else {"do": "check"}
+            reward = float((await self._process().ask(**asked))["reward"])
+        except GymFailed as error:
+            return Score(status="broken", reward=0.0, evidence=f"no reward: {error}")
+        won = reward >= FULL_REWARD
+        return Score(
+            status="success" if won else "failure",
+            reward=max(0.0, min(1.0, reward)),
+            evidence=f"BrowserGym's reward is {reward:g}",
+        )
+
+    async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
+        return None
+
+    async def save_state(self, folder: Path) -> None:
+        """Nothing is kept: the seed and the committed actions are the state."""
+
+    async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
+        """Starts the same seed again and re-executes *committed*, each after an observation as at first."""
+        start = await self.reset(task)
+        for number, action in enumerate(committed, 1):
+            await self.observe()
+            result = await self.execute(action)
+            if result.status in (Status.CRASHED, Status.TIMEOUT):
+                raise ResetFailed(f"{task.id}: replaying action {number} ended as {result.status}: {result.message}")
+        return start
+
+    async def close(self) -> None:
+        """Ends BrowserGym's process, the browser, and what connects us with them."""
+        await self._disconnect()
+        if self._gym is not None:
+            await self._gym.end()
+        if self._chromium is not None:
+            await self._chromium.end()
+        if self._playwright is not None:
+            await self._playwright.stop()
+        self._gym = self._chromium = self._playwright = None
+        self._opened = ""
+        await self._boundary.close()
+
+    async def _begin(self, task: TaskRef) -> EpisodeStart:
+        if self._gym is None or self._chromium is None:
+            self._gym, self._chromium = await self._start()
+        await self._disconnect()
+        if self._opened != task.name:
+            name = f"{self._module}:{task.name}" if self._module else task.name
+            await self._process().ask("open", environment=name, endpoint=self._chromium.endpoint)
+            self._opened = task.name
+        answer = await self._process().ask("reset", seed=task.seed)
+        url = str(answer["url"])
+        if url.startswith("http") and not self._boundary.allows(url):
+            raise GymFailed("the task begins on a site that this run may not reach")
+        await self._connect(url)
+        instruction = " ".join(str(answer["goal"]).split()) or "Do what the page asks for."
+        return EpisodeStart(instruction=instruction, category=CATEGORY)
+
+    async def _start(self) -> tuple[GymProcess, SharedChromium]:
+        """The browser first: BrowserGym connects to it."""
+        await self._boundary.start()
+        self._chromium = await SharedChromium.start(self._boundary)
+        async with asyncio.timeout(CONNECT_S):
+            self._playwright = await async_playwright().start()
+        return await GymProcess.start(self._folder / "browsergym.log"), self._chromium
+
+    async def _connect(self, url: str) -> None:
+        """A session over the pages that the task has opened; the one at *url* is in front."""
+        assert self._playwright is not None and self._chromium is not None, "both were started"
+        async with asyncio.timeout(CONNECT_S):
+            self._browser = await self._playwright.chromium.connect_over_cdp(self._chromium.endpoint)
+        # Over this protocol the pages of BrowserGym's context are listed under the default one.
+        context = self._browser.contexts[0]
+        self._session = BrowserSession(context, self._settings, self._boundary, self._folder)
+        for page in context.pages:
+            self._session.tabs.arrived(page)
+        front = [tab for tab in self._session.tabs.all if tab.page.url == url]
+        if not front:
+            raise GymFailed(f"the task's page {url} is not among the browser's")
+        self._session.tabs.focus(front[-1])
+
+    async def _disconnect(self) -> None:
+        """Lets go of the pages without closing them: they are BrowserGym's."""
+        session, self._session = self._session, None
+        browser, self._browser = self._browser, None
+        if session is not None:
+            await session.downloads.close()
+        if browser is not None:
+            try:
+                async with asyncio.timeout(TAB_S):
+                    await browser.close()
+            except (PlaywrightError, TimeoutError):
+                return  # it has died: there is nothing to let go of
+
+    async def _new_tab(self) -> ActionResult:
+        tabs = self.session.tabs
+        before = tabs.opened
+        try:
+            await self._process().ask("new_tab")
+        except GymFailed as error:
+            return ActionResult(status=Status.FAILED, message=str(error))
+        await tabs.until_opened(before + 1, TAB_S)
+        opened = tabs.opened > before
+        return ActionResult(status=Status.OK if opened else Status.TIMEOUT, url=self.session.url)
+
+    def _process(self) -> GymProcess:
+        if self._gym is None:
+            raise GymFailed("BrowserGym's process was ended")
+        return self._gym

@@ -1,0 +1,56 @@
+"""BrowserGym environments as a suite named `browsergym:ENV`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from envs.browsergym.environment import CATEGORY, BrowserGymEnvironment
+from envs.browsergym.process import registered
+from envs.chromium import Chromium
+from envs.errors import BadInput
+from envs.settings import SessionSettings
+from envs.tasks import TaskInfo
+
+PREFIX = "browsergym:"
+
+
+class BrowserGymSuite:
+    """One BrowserGym environment (`browsergym:miniwob.click-test`) or all below a name (`browsergym:miniwob`).
+
+    A registered id, with or without `browsergym/` in front; `browsergym:module:id` imports your module first.
+    From an episode only the origins in `settings.allow` can be reached. The run's own browser stays
+    unused: this suite needs one with a debugging port.
+    """
+
+    def __init__(self, chromium: Chromium, folder: Path, settings: SessionSettings | None = None, *, name: str) -> None:
+        """Raises BadInput: BrowserGym is not installed, or does not know the environment."""
+        self.name = name
+        self._infos = task_infos(name)
+        self._folder = folder
+        self._settings = settings or SessionSettings()
+        self._numbers = count(1)
+
+    def tasks(self) -> Sequence[TaskInfo]:
+        return self._infos
+
+    async def environment(self) -> BrowserGymEnvironment:
+        folder = self._folder / f"browsergym-{next(self._numbers)}"
+        return BrowserGymEnvironment(folder, self._settings, environment_of(self.name).rpartition(":")[0])
+
+    async def close(self) -> None:
+        """Each environment closes what it opened; nothing is left for the suite."""
+
+
+def environment_of(suite: str) -> str:
+    """The environment that a suite's name holds. Raises BadInput where it holds none."""
+    environment = suite.removeprefix(PREFIX)
+    if not suite.startswith(PREFIX) or not environment.strip():
+        raise BadInput(f"--suite {suite!r}: write browsergym:ENV, for example browsergym:miniwob.click-test")
+    return environment
+
+
+def task_infos(name: str) -> tuple[TaskInfo, ...]:
+    """Every environment that the name stands for. Raises BadInput: BrowserGym is not installed, or does not know it."""
+    return tuple(TaskInfo(name=one, category=CATEGORY, has_checker=True) for one in registered(environment_of(name)))
