@@ -64,10 +64,9 @@ class ChangePrice(Dashboard[PriceParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[PriceParams]:
+        rises = ("1.20", "2.35", "4.10", "6.65")
         return [
-            PriceParams(
-                one.id, one.title, one.stockrecord, one.price + Decimal(rng.choice(("1.20", "2.35", "4.10", "6.65")))
-            )
+            PriceParams(one.id, one.title, one.stockrecord, one.price + Decimal(rng.choice(rises)))
             for one in products(world)
         ]
 
@@ -297,7 +296,10 @@ class ModerateReview(Dashboard[ReviewParams]):
             " JOIN catalogue_product p ON p.id = r.product_id JOIN auth_user u ON u.id = r.user_id"
             " WHERE r.status = 0 ORDER BY r.id"
         )
-        return [ReviewParams(*row, *verb) for row, verb in product(rows, self.verbs)]
+        return [
+            ReviewParams(key, sold, title, customer, verb, option, status)
+            for (key, sold, title, customer), (verb, option, status) in product(rows, self.verbs)
+        ]
 
     def milestones(self, p: ReviewParams) -> Milestones:
         name, last = p.customer, p.customer.split()[-1]
@@ -365,9 +367,9 @@ class CreateCoupon(Dashboard[CouponParams]):
             "SELECT name, id FROM offer_conditionaloffer WHERE offer_type = 'Voucher' ORDER BY id"
         )
         found: list[CouponParams] = []
-        for name, offer, usage in product(self.names, offers, self.usages):
+        for (title, code), (offer, key), usage in product(self.names, offers, self.usages):
             last = TODAY + timedelta(days=rng.randint(20, 200))
-            found.append(CouponParams(*name, *offer, last, written(last), *usage))
+            found.append(CouponParams(title, code, offer, key, last, written(last), *usage))
         return found
 
     def milestones(self, p: CouponParams) -> Milestones:

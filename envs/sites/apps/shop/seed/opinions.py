@@ -58,7 +58,7 @@ def _review(rng: random.Random, shoppers: Shoppers, products: list[Any]) -> None
 
 def _wish(rng: random.Random, customer: Any, products: list[Any]) -> None:
     wish_list, line = get_model("wishlists", "WishList"), get_model("wishlists", "Line")
-    for name, size in WISH_LISTS.items():
-        wishes = wish_list.objects.create(owner=customer, name=name)
+    for number, (name, size) in enumerate(WISH_LISTS.items(), 1):
+        wishes = wish_list.objects.create(owner=customer, name=name, key=f"wish{number:02d}")
         chosen = rng.sample(products, size)
         bulk(line, (line(wishlist=wishes, product=product, title=product.title) for product in chosen))
