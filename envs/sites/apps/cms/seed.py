@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
@@ -68,6 +69,11 @@ class Museum:
             )
             for pattern in patterns
         ]
+
+    def keyed(self, html: str) -> str:
+        """Rich text with the keys that the editor would give its paragraphs, so that saving it again changes nothing."""
+        letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+        return re.sub("<p>", lambda _: f'<p data-block-key="{"".join(self.chance.choices(letters, k=5))}">', html)
 
 
 def fill() -> dict[str, Any]:
@@ -165,7 +171,7 @@ def _articles(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
             author=museum.chance.choice(museum.texts["authors"]),
             summary=" ".join(museum.sentences("article", 2)),
             picture=museum.chance.choice(museum.pictures),
-            body="".join(f"<p>{paragraph}</p>" for paragraph in paragraphs),
+            body=museum.keyed("".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)),
         )
         if state == "draft":
             page.owner = museum.editor
@@ -190,10 +196,10 @@ def _events(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
 def _infos(museum: Museum, section: Any, entries: Sequence[dict[str, str]]) -> None:
     """Live pages; the second of each section has changes that are not published."""
     for number, entry in enumerate(entries):
-        page: Any = InfoPage(title=entry["title"], body=entry["body"])
+        page: Any = InfoPage(title=entry["title"], body=museum.keyed(entry["body"]))
         _publish(museum, section, page, NOW - timedelta(days=400 - 10 * number))
         if number == 1:
-            page.body += "<p>This page is being revised.</p>"
+            page.body += museum.keyed("<p>This page is being revised.</p>")
             with time_machine.travel(NOW - timedelta(days=3), tick=False):
                 page.save_revision(user=museum.editor)
 
