@@ -54,6 +54,7 @@ SWITCHES = (
     "--disable-gpu",
     "--disable-smooth-scrolling",
     "--disable-notifications",
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers a window, for an address bar unseen
 )
 UNWANTED = ("--disable-popup-blocking", "--enable-unsafe-swiftshader")
 """Playwright's defaults that we take back: a page opens windows only on a user's gesture, as in a person's browser."""

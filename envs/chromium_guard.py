@@ -30,6 +30,7 @@ MARK = "MIRA_CHROMIUM_HOME"
 TRIES = 40
 PAUSE_S = 0.05
 STANDARD = (0, 1, 2)
+FEATURES = ("--enable-features", "--disable-features")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -54,7 +55,20 @@ def main(argv: Sequence[str]) -> None:
     if os.fork() == 0:
         _watch(watched, own, group, [Path(home), *_profile(switches)])
         os._exit(0)
-    os.execv(chromium, [chromium, *switches])
+    os.execv(chromium, [chromium, *joined(switches)])
+
+
+def joined(switches: Sequence[str]) -> list[str]:
+    """The same, each list of features in one switch: of two, Chromium would obey only the last."""
+    lists: dict[str, list[str]] = {}
+    others: list[str] = []
+    for switch in switches:
+        name, equals, value = switch.partition("=")
+        if equals and name in FEATURES:
+            lists.setdefault(name, []).append(value)
+        else:
+            others.append(switch)
+    return [*(f"{name}={','.join(values)}" for name, values in lists.items()), *others]
 
 
 def _profile(switches: Sequence[str]) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from envs import chromium_guard
 from envs.chromium import Chromium, find_chromium
 from envs.errors import BrowserMissing
 from tests.envs.sessions.processes import all_gone, belonging
@@ -140,3 +141,9 @@ def profile_of(processes: list[psutil.Process]) -> Path:
     words = [word for process in processes for word in process.cmdline() if word.startswith("--user-data-dir=")]
     assert words, "the browser runs with a profile of its own"
     return Path(words[0].partition("=")[2])
+
+
+def test_lists_of_features_become_one_switch() -> None:
+    """Of two switches Chromium would obey the last, and forget what Playwright had turned off."""
+    given = ["--disable-features=A,B", "--x", "--enable-features=C", "--disable-features=D", "--proxy=a=b"]
+    assert chromium_guard.joined(given) == ["--disable-features=A,B,D", "--enable-features=C", "--x", "--proxy=a=b"]
