@@ -16,6 +16,17 @@ from envs.chromium import SWITCHES, find_chromium
 from envs.errors import BrowserMissing
 from envs.proxy import Boundary
 
+QUIET = (
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-features=AutofillServerCommunication,MediaRouter,OptimizationHints,Translate",
+    "--metrics-recording-only",
+    "--no-default-browser-check",
+    "--password-store=basic",
+    "--use-mock-keychain",
+)
+"""What Playwright passes to a browser that it starts itself: no calls home of the browser's own."""
 START_S = 60.0
 END_S = 5.0
 POLL_S = 0.02
@@ -69,7 +80,7 @@ class SharedChromium:
 
 def _switches(home: Path, boundary: Boundary, headed: bool) -> list[str]:
     ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
-    ours += [f"--proxy-server={boundary.server}", "--no-default-browser-check", "--password-store=basic"]
+    ours += [*QUIET, f"--proxy-server={boundary.server}"]
     ours += [] if headed else ["--headless=new", "--hide-scrollbars"]
     return [*SWITCHES, *ours, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 

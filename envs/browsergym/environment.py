@@ -14,7 +14,7 @@ from envs.browsergym.browser import SharedChromium
 from envs.browsergym.process import GymFailed, GymProcess
 from envs.errors import ResetFailed
 from envs.observation import Observation
-from envs.origins import Origins
+from envs.origins import Origins, origin_of
 from envs.proxy import Boundary
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
@@ -60,11 +60,9 @@ class BrowserGymEnvironment:
         try:
             return await self._begin(task)
         except (GymFailed, PlaywrightError, TimeoutError) as error:
-            blocked = tuple(dict.fromkeys(self._boundary.blocked))
-            hint = f"; not allowed was {', '.join(blocked[:5])}: name it with --allow" if blocked else ""
             await self.close()
             line = next(iter(str(error).splitlines()), "") or type(error).__name__
-            raise ResetFailed(f"{task.id}: {line}{hint}") from error
+            raise ResetFailed(f"{task.id}: {line}") from error
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         return await self.session.observe(screenshot=screenshot)
@@ -136,7 +134,7 @@ class BrowserGymEnvironment:
         answer = await self._process().ask("reset", seed=task.seed)
         url = str(answer["url"])
         if url.startswith("http") and not self._boundary.allows(url):
-            raise GymFailed("the task begins on a site that this run may not reach")
+            raise GymFailed(f"the task begins on {origin_of(url)}, where this run may not go: name it with --allow")
         await self._connect(url)
         instruction = " ".join(str(answer["goal"]).split()) or "Do what the page asks for."
         return EpisodeStart(instruction=instruction, category=CATEGORY)
