@@ -13,7 +13,7 @@ from envs.sites.evidence import Where
 from envs.sites.hand import Hand
 from envs.sites.kinds import SiteName
 from envs.sites.tasks.code_parts import empty, people
-from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, visited
+from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, either, visited
 
 DAYS = ("2026-04-24", "2026-05-08", "2026-05-29", "2026-06-26", "2026-07-10", "2026-08-21", "2026-10-02", "2026-11-13")
 WORDS = ("storm surges", "faster tables", "small harbours", "mobile", "numpy 3", "translations", "spring cleaning")
@@ -90,10 +90,11 @@ class MoveDue(Template[Due]):
 
     def milestones(self, p: Due) -> Milestones:
         page = Where("code", f"/milestone/{re.escape(p.milestone)}")
+        panel = Where("code", f"/admin/ticket/milestones/{re.escape(p.milestone)}")
         return (
             Goal("The roadmap is open", visited(Where("code", r"/roadmap|/admin/ticket/milestones"))),
-            Goal(f'The milestone "{p.milestone}" is opened', visited(Where("code", rf".*{page.path}|/admin.*"))),
-            Goal("Its form was open", visited(Where("code", page.path, {"action": "edit"}))),
+            Goal(f'The milestone "{p.milestone}" is opened', either(visited(page), visited(panel))),
+            Goal("Its form is opened", either(visited(Where("code", page.path, {"action": "edit"})), visited(panel))),
             Goal("It has its new due date", changed("code", "milestone", name=p.milestone, due=microseconds(p.day))),
         )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envs.sites.changes import Noise
-from envs.sites.tasks import map_places, map_routes
+from envs.sites.tasks import map_nearest, map_places, map_routes
 
 __all__ = ["NOISE", "TEMPLATES"]
 
 NOISE = Noise()
 """It has no database."""
-TEMPLATES = (*map_places.TEMPLATES, *map_routes.TEMPLATES)
+TEMPLATES = (*map_places.TEMPLATES, *map_routes.TEMPLATES, *map_nearest.TEMPLATES)

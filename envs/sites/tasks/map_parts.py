@@ -114,7 +114,7 @@ def truth(world: World) -> Database:
     return Database(world.folder("map") / "fixed" / "truth.sqlite3", frozen=True)
 
 
-def places(world: World, column: str, rng: random.Random) -> list[OnePlace]:
+def places(world: World, column: str, rng: random.Random, *, most: int = MOST) -> list[OnePlace]:
     """Places with a name of their own for which *column* is known, and what it says."""
     rows = truth(world).rows(
         f"SELECT id, name, kind, {column} FROM place WHERE found <= 8 AND {column} <> '' AND lower(name) IN"
@@ -122,7 +122,7 @@ def places(world: World, column: str, rng: random.Random) -> list[OnePlace]:
         " AND category NOT IN ('address', 'street') ORDER BY id"
     )
     plain = [OnePlace(i, name, kind.lower(), said) for i, name, kind, said in rows if PLAIN.fullmatch(name)]
-    return drawn_from(plain, rng)
+    return drawn_from(plain, rng, most=most)
 
 
 def landmarks(world: World) -> dict[str, str]:
@@ -141,8 +141,8 @@ def pairs(world: World, by: str, rng: random.Random) -> list[TwoPlaces]:
     return drawn_from(known, rng)
 
 
-def drawn_from(every: Sequence[P], rng: random.Random) -> list[P]:
-    return rng.sample(every, min(MOST, len(every)))
+def drawn_from(every: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
+    return rng.sample(every, min(most, len(every)))
 
 
 def found_place(place: str, name: str) -> Milestones:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -120,6 +121,47 @@ class PlaceWebsite(AboutPlace):
 
     def outcome(self, p: OnePlace) -> Outcome:
         return Outcome(answer=Text(p.truth, (p.truth.rstrip("/"), p.truth.rstrip("/") + "/")))
+
+
+@dataclass(frozen=True)
+class At(OnePlace):
+    coordinates: str
+
+
+class PlaceAt(Template[At]):
+    """A place known only by where it is."""
+
+    name = "map-place-at"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "At the coordinates {coordinates} there is a {kind}. What are its opening hours, exactly as the map "
+        "writes them?",
+        "Which opening hours does the map give for the {kind} at {coordinates} (latitude, longitude)? Copy them.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[At]:
+        where = {p.place: p.truth for p in places(world, PlaceCoordinates.column, random.Random(0), most=10_000)}
+        hours = [p for p in places(world, "opening_hours", rng) if len(p.truth) <= 60 and '"' not in p.truth]
+        alone = Counter(where.values())
+        return [
+            At(p.place, p.name, p.kind, p.truth, where[p.place])
+            for p in hours
+            if p.place in where and alone[where[p.place]] == 1
+        ]
+
+    def milestones(self, p: At) -> Milestones:
+        return found_place(p.place, p.name)
+
+    def outcome(self, p: At) -> Outcome:
+        return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
+
+    async def solve(self, hand: Hand, p: At) -> str | None:
+        await hand.type("searchbox", "Search places", p.coordinates, enter=True)
+        await hand.click("link", await hand.read(r'link "(.+?)"  .+ · \d+ m$'))
+        return await hand.read(r"^Opening hours \| (.+)$")
 
 
 @dataclass(frozen=True)
@@ -319,6 +361,7 @@ TEMPLATES = (
     PlaceHours(),
     PlacePhone(),
     PlaceWebsite(),
+    PlaceAt(),
     OpenBranch(),
     CountCategory(),
     NoSuchFact(),

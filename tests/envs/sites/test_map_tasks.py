@@ -12,8 +12,8 @@ pytest.importorskip("networkx")
 
 from envs.sites.golden import build_golden
 from envs.sites.tasks.map import TEMPLATES
+from envs.sites.tasks.map_nearest import nearest_of
 from envs.sites.tasks.map_parts import Coordinates, Phone, landmarks, truth
-from envs.sites.tasks.map_routes import nearest_of
 from envs.sites.templates import World
 
 

@@ -27,8 +27,9 @@ SCHEMA = """
 CREATE TABLE place (id TEXT PRIMARY KEY, name TEXT, category TEXT, kind TEXT, lat REAL, lon REAL, address TEXT,
     opening_hours TEXT, phone TEXT, website TEXT, cuisine TEXT, wheelchair TEXT, landmark INTEGER,
     found INTEGER);
-CREATE TABLE walk (start TEXT, place TEXT, metres INTEGER);
-CREATE TABLE route (start TEXT, end TEXT, by TEXT, metres INTEGER, minutes INTEGER);
+CREATE TABLE walk (start TEXT, place TEXT, metres INTEGER, PRIMARY KEY (start, place)) WITHOUT ROWID;
+CREATE TABLE route (start TEXT, end TEXT, by TEXT, metres INTEGER, minutes INTEGER, PRIMARY KEY (start, end, by))
+    WITHOUT ROWID;
 """
 
 
