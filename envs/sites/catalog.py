@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import ModuleType
@@ -48,5 +47,4 @@ def noise(site: SiteName) -> Noise:
 
 
 def _modules() -> Sequence[ModuleType]:
-    names = [f"envs.sites.tasks.{name}" for name in MODULES]
-    return [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
+    return [importlib.import_module(f"envs.sites.tasks.{name}") for name in MODULES]

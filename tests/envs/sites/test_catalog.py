@@ -1,0 +1,72 @@
+"""The tasks as a whole: how many, of what kinds, how they are split and worded."""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+from collections import Counter
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from envs.sites import splits
+from envs.sites.catalog import templates
+from envs.sites.golden import missing_packages
+from envs.sites.kinds import KINDS
+from envs.sites.splits import EVALUATION_SEEDS, POOL, split_of
+from envs.sites.suite import Drawer, pool
+from envs.sites.templates import Difficulty, Kind, Template
+from envs.tasks import TaskRef
+
+
+def test_there_is_enough_of_everything() -> None:
+    found = templates().values()
+    assert len(found) >= 60
+    assert {site for one in found for site in one.sites} == set(KINDS)
+    assert sum(len(one.sites) > 1 for one in found) >= 4, "some cross two sites"
+    assert sum(one.kind == "impossible" for one in found) >= 10
+    for kind in get_args(Kind):
+        assert any(one.kind == kind for one in found)
+    for difficulty in get_args(Difficulty):
+        assert sum(one.difficulty == difficulty for one in found) >= 10
+
+
+def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> None:
+    assert not splits.VALIDATION & splits.TEST
+    assert templates().keys() >= splits.VALIDATION | splits.TEST
+    held_out = Counter((split_of(name), one.category) for name, one in templates().items())
+    for category in {one.category for one in templates().values()}:
+        assert all(held_out[split, category] for split in splits.SPLITS)
+
+
+@pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
+def test_a_wording_is_made_of_the_parameters(template: Template[Any]) -> None:
+    """And there are several, begun with the site's name, for somebody who can be logged in there."""
+    params = get_type_hints(type(template).outcome)["p"]
+    if isinstance(params, type):  # else a template of templates, whose parameters its heirs name
+        fields = {one.name for one in dataclasses.fields(params)}
+        used = {name for text in template.wordings for _, name, _, _ in string.Formatter().parse(text) if name}
+        assert {name.partition(".")[0] for name in used} <= fields
+    assert len(template.wordings) >= 2
+    assert len(set(template.wordings)) == len(template.wordings)
+    assert all(persona in KINDS[site].personas for site, persona in template.personas.items())
+    assert set(template.start) <= set(template.sites)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(any(missing_packages(name) for name in KINDS), reason="the extra `sites` is not installed")
+async def test_instances_are_many_distinct_and_the_same_each_time() -> None:
+    """Builds the golden states that are missing."""
+    one, other = Drawer(), Drawer()
+    for name, template in templates().items():
+        drawn = await one.candidates(template)
+        assert len(set(drawn)) == len(drawn) >= 8, name
+        texts = {(await one.instance(TaskRef(suite="sites", name=name, seed=seed))).instruction for seed in range(8)}
+        assert len(texts) == 8, name
+        assert "{" not in "".join(texts), name
+    tasks = await pool(one)
+    assert len(set(tasks)) == POOL
+    assert {split_of(task.name) for task in tasks} == {"train"}
+    assert min(task.seed for task in tasks) == EVALUATION_SEEDS
+    assert tasks == await pool(other)
