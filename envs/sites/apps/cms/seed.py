@@ -71,7 +71,7 @@ class Museum:
         ]
 
     def keyed(self, html: str) -> str:
-        """Rich text with the keys that the editor would give its paragraphs, so that saving it again changes nothing."""
+        """Rich text with the keys that the editor gives to paragraphs, so that saving it again changes nothing."""
         letters = "abcdefghijklmnopqrstuvwxyz0123456789"
         return re.sub("<p>", lambda _: f'<p data-block-key="{"".join(self.chance.choices(letters, k=5))}">', html)
 
