@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-import string
 from collections import Counter
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
 
@@ -40,13 +38,7 @@ def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> Non
 
 
 @pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
-def test_a_wording_is_made_of_the_parameters(template: Template[Any]) -> None:
-    """And there are several, begun with the site's name, for somebody who can be logged in there."""
-    params = get_type_hints(type(template).outcome)["p"]
-    if isinstance(params, type):  # else a template of templates, whose parameters its heirs name
-        fields = {one.name for one in dataclasses.fields(params)}
-        used = {name for text in template.wordings for _, name, _, _ in string.Formatter().parse(text) if name}
-        assert {name.partition(".")[0] for name in used} <= fields
+def test_a_template_is_worded_in_several_ways_for_somebody_who_can_be_logged_in(template: Template[Any]) -> None:
     assert len(template.wordings) >= 2
     assert len(set(template.wordings)) == len(template.wordings)
     assert all(persona in KINDS[site].personas for site, persona in template.personas.items())
