@@ -82,9 +82,11 @@ def entries(categories: Any = None) -> list[Entry]:
 
 
 def found(among: Sequence[Entry], query: str) -> list[Entry]:
-    """Those that hold every word of *query*: first the ones that hold most of them in the title."""
+    """Those that hold every word of *query*: first the ones that hold most of them in the title. None without a word."""
     asked = words(query)
-    return sorted((e for e in among if asked <= e.words), key=lambda e: (-len(asked & e.title_words), e.title))
+    return sorted(
+        (e for e in among if asked and asked <= e.words), key=lambda e: (-len(asked & e.title_words), e.title)
+    )
 
 
 def narrowed(among: Sequence[Entry], facets: Mapping[str, Sequence[str]]) -> list[Entry]:

@@ -58,7 +58,10 @@ def _review(rng: random.Random, shoppers: Shoppers, products: list[Any]) -> None
 
 def _wish(rng: random.Random, customer: Any, products: list[Any]) -> None:
     wish_list, line = get_model("wishlists", "WishList"), get_model("wishlists", "Line")
-    for number, (name, size) in enumerate(WISH_LISTS.items(), 1):
-        wishes = wish_list.objects.create(owner=customer, name=name, key=f"wish{number:02d}")
-        chosen = rng.sample(products, size)
+    # A saved list would draw its key anew, and with it its address would differ from build to build.
+    lists = bulk(
+        wish_list, (wish_list(owner=customer, name=name, key=f"wish{n:02d}") for n, name in enumerate(WISH_LISTS))
+    )
+    for wishes in lists:
+        chosen = rng.sample(products, WISH_LISTS[wishes.name])
         bulk(line, (line(wishlist=wishes, product=product, title=product.title) for product in chosen))
