@@ -82,11 +82,12 @@ def entries(categories: Any = None) -> list[Entry]:
 
 
 def found(among: Sequence[Entry], query: str) -> list[Entry]:
-    """Those that hold every word of *query*: first the ones that hold most of them in the title. None without a word."""
+    """Those that hold every word of *query*, first the ones that hold most of them in the title.
+
+    A query without any word finds nothing."""
     asked = words(query)
-    return sorted(
-        (e for e in among if asked and asked <= e.words), key=lambda e: (-len(asked & e.title_words), e.title)
-    )
+    holding = [e for e in among if asked and asked <= e.words]
+    return sorted(holding, key=lambda e: (-len(asked & e.title_words), e.title))
 
 
 def narrowed(among: Sequence[Entry], facets: Mapping[str, Sequence[str]]) -> list[Entry]:
