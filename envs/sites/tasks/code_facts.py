@@ -20,6 +20,7 @@ from envs.sites.tasks.code_parts import (
     people,
     person,
     tickets,
+    unfold,
 )
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
 
@@ -278,7 +279,7 @@ class AssignStranger(Template[OneTicket]):
 
     async def solve(self, hand: Hand, p: OneTicket) -> str | None:
         await open_ticket(hand, p.summary)
-        await hand.click("link", "Modify Ticket")
+        await unfold(hand)
         if p.truth in await hand.text():
             raise Unsolvable(f"{p.truth} can be chosen")
         return f"N/A: there is no user {p.truth} who could own it"

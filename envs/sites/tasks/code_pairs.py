@@ -16,6 +16,7 @@ from envs.sites.tasks.code_parts import (
     ticket_page,
     ticket_row,
     tickets,
+    unfold,
 )
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, either, every, visited
 
@@ -76,7 +77,7 @@ class MoveTwo(Template[TwoTickets]):
     async def solve(self, hand: Hand, p: TwoTickets) -> str | None:
         for summary in (p.first_summary, p.second_summary):
             await open_ticket(hand, summary)
-            await hand.click("link", "Modify Ticket")
+            await unfold(hand)
             await hand.select("combobox", "Milestone:", p.milestone)
             await hand.click("button", "Submit changes")
         return None
@@ -144,7 +145,7 @@ class CloseDuplicate(Template[Duplicate]):
         await open_ticket(hand, p.original_summary)
         number = await hand.read(r'^# \[\d+\] link "#(\d+)"')
         await open_ticket(hand, p.summary)
-        await hand.click("link", "Modify Ticket")
+        await unfold(hand)
         await hand.select("combobox", "Priority:", "trivial")
         await hand.click("radio", "resolve")
         await hand.select("combobox", "", "duplicate")

@@ -19,6 +19,7 @@ NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_c
 
 MOST = 240
 """Instances drawn of a template."""
+LOOKS = 5
 DEVELOPER = "noor"
 """Who does the tasks of the usual persona."""
 PRIORITIES = ("blocker", "critical", "major", "minor", "trivial")
@@ -111,6 +112,14 @@ async def open_ticket(hand: Hand, summary: str) -> None:
     """Searches for it and follows the result."""
     await hand.type("textbox", "Search:", summary, enter=True)
     await hand.click("link", re.compile(rf"^#\d+: \w+: {re.escape(summary)} \("))
+
+
+async def unfold(hand: Hand) -> None:
+    """Shows the form that changes a ticket. Its heading is a link only once the page's scripts have run."""
+    for _ in range(LOOKS):
+        if await hand.has("link", "Modify Ticket"):
+            break
+    await hand.click("link", "Modify Ticket")
 
 
 async def open_page(hand: Hand, name: str) -> None:

@@ -23,6 +23,7 @@ from envs.sites.tasks.code_parts import (
     set_field,
     ticket_row,
     tickets,
+    unfold,
 )
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, every, visited
 
@@ -224,7 +225,7 @@ class CloseTicket(Template[Closing]):
 
     async def solve(self, hand: Hand, p: Closing) -> str | None:
         await open_ticket(hand, p.summary)
-        await hand.click("link", "Modify Ticket")
+        await unfold(hand)
         await hand.click("radio", "resolve")
         if p.resolution != "fixed":
             await hand.select("combobox", "", p.resolution)
@@ -282,7 +283,7 @@ class Reassign(Template[Handover]):
 
     async def solve(self, hand: Hand, p: Handover) -> str | None:
         await open_ticket(hand, p.summary)
-        await hand.click("link", "Modify Ticket")
+        await unfold(hand)
         await hand.click("radio", "reassign")
         await hand.select("combobox", "action_reassign_reassign_owner", p.full_name)
         await hand.click("button", "Submit changes")
@@ -347,7 +348,7 @@ class Replan(Template[Replanning]):
 
     async def solve(self, hand: Hand, p: Replanning) -> str | None:
         await open_ticket(hand, p.summary)
-        await hand.click("link", "Modify Ticket")
+        await unfold(hand)
         await hand.select("combobox", "Priority:", p.priority)
         await hand.select("combobox", "Milestone:", p.truth)
         await hand.click("button", "Submit changes")

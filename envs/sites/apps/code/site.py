@@ -18,6 +18,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import trac.env
 from trac.env import Environment, env_cache, open_environment
 from trac.perm import PermissionSystem
 from trac.ticket.model import Component, Milestone, Type, Version
@@ -95,6 +96,7 @@ class CodeSite:
         self._home = _home(copy)
         locale.setlocale(locale.LC_ALL, "C.UTF-8")
         open_environment(str(self._home), use_cache=True)
+        trac.env.load_components = _already_loaded
         gc.collect()
         gc.freeze()  # Trac collects after every request: only what came since is looked at
         home = str(self._home)
@@ -111,6 +113,11 @@ class CodeSite:
         if env is not None:
             env.shutdown()
         open_environment(str(self._home), use_cache=True)
+
+
+def _already_loaded(*_: object, **__: object) -> None:
+    """In place of a search through the whole installation for plugins, which would be most of a reset: what a first
+    environment has found stays loaded in the process."""
 
 
 def _name_keys(database: Path) -> None:
