@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -38,6 +39,8 @@ POLL_S = 0.02
 SERVER = "server.json"
 SERVER_LOG = "server.log"
 LEASE = "lease"
+_ERROR = re.compile(r"[\w.]+(Error|Exception|Missing|BadInput)\b")
+"""The line of a traceback that says what is wrong."""
 
 
 class SiteCopy:
@@ -205,7 +208,8 @@ async def _answering(process: asyncio.subprocess.Process, folder: Path) -> Serve
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    return lines[-1][:300] if lines else "no word why"
+    told = [line for line in lines if _ERROR.match(line)]
+    return (told or lines or ["no word why"])[-1][:300]
 
 
 def lease(folder: Path) -> int | None:

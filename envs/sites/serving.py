@@ -32,6 +32,7 @@ from envs.sites.recorder import Recorder
 SERVER = "server.json"
 THREADS = 4
 BUSY_S = 5.0
+STDIN = 0
 SOCKET_BYTES = 100
 """Systems refuse socket paths of more than about this."""
 
@@ -136,7 +137,7 @@ class _Line(socketserver.StreamRequestHandler):
 
 
 def _end_with_input() -> None:
-    sys.stdin.buffer.read()
+    os.read(STDIN, 1)  # not through `sys.stdin`: its lock would be held while the interpreter ends
     os._exit(0)
 
 

@@ -37,7 +37,8 @@ LEAFLET = WheelData(
             f"{_LEAFLET}/images/marker-shadow.png", "264f5c640339f042dd729062cfc04c17f8ea0f29882b538e3848ed8f10edb4da"
         ),
     ),
-    notice="Leaflet 1.9.4, (c) Volodymyr Agafonkin and CloudMade. BSD-2-Clause.",
+    licence="BSD-2-Clause",
+    notice="Leaflet 1.9.4, (c) Volodymyr Agafonkin and CloudMade.",
     licence_member="django_js_lib_leaflet-1.9.4.1.dist-info/LICENSE",
 )
 
