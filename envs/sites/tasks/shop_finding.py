@@ -155,7 +155,7 @@ class CheapestWith(Template[CheapestParams]):
         'I look for something from "{shelf}" that {condition}, as cheap as possible. Which one is it? '
         "Tell me its title only.",
     )
-    deepest = 4
+    deepest = 3
     """Pages that the oracle opens at most."""
 
     def candidates(self, world: World, rng: Random) -> Sequence[CheapestParams]:

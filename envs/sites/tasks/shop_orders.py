@@ -271,7 +271,6 @@ class WhichOrder(Template[WhichOrderParams]):
 class ReorderParams(Params):
     number: str
     date: str
-    place: int
     lines: tuple[tuple[int, int], ...]
     """Product and quantity."""
 
@@ -295,11 +294,12 @@ class Reorder(Template[ReorderParams]):
             ReorderParams(
                 order.number,
                 written(order.placed),
-                order.place,
                 tuple((known[title].id, quantity) for title, quantity in order.lines.items()),
             )
             for order in orders
-            if days[order.placed] == 1 and all(known[title].stock >= n for title, n in order.lines.items())
+            if days[order.placed] == 1
+            and order.place < PAGE
+            and all(known[title].stock >= n for title, n in order.lines.items())
         ]
 
     def milestones(self, p: ReorderParams) -> Milestones:
@@ -318,8 +318,6 @@ class Reorder(Template[ReorderParams]):
 
     async def solve(self, hand: Hand, p: ReorderParams) -> None:
         await open_orders(hand)
-        if p.place >= PAGE:
-            await hand.click("link", "next")
         await hand.click("link", p.number)
         await hand.click("button", "Re-order all items")
 
