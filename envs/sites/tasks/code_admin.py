@@ -12,11 +12,13 @@ from envs.sites.changes import Inserted, Updated
 from envs.sites.evidence import Where
 from envs.sites.hand import Hand
 from envs.sites.kinds import SiteName
-from envs.sites.tasks.code_parts import empty, people
+from envs.sites.tasks.code_parts import empty, people, shown
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, either, visited
 
 DAYS = ("2026-04-24", "2026-05-08", "2026-05-29", "2026-06-26", "2026-07-10", "2026-08-21", "2026-10-02", "2026-11-13")
 WORDS = ("storm surges", "faster tables", "small harbours", "mobile", "numpy 3", "translations", "spring cleaning")
+FORMAT = re.compile("^Format")
+"""How the field for a due date is named."""
 ADMINISTRATOR: Mapping[SiteName, str] = {"code": "admin"}
 
 
@@ -63,9 +65,10 @@ class NewMilestone(Template[Due]):
     async def solve(self, hand: Hand, p: Due) -> str | None:
         await hand.click("link", "Roadmap")
         await hand.click("button", "Add new milestone")
+        await shown(hand, "textbox", "Name:")
         await hand.type("textbox", "Name:", p.milestone)
         await hand.click("checkbox", "Due:")
-        await hand.type("textbox", re.compile("^Format"), f"{p.day}T17:00:00Z")
+        await hand.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
         await hand.click("button", "Add milestone")
         return None
 
@@ -106,7 +109,8 @@ class MoveDue(Template[Due]):
         await hand.click("link", "Roadmap")
         await hand.click("link", f"Milestone: {p.milestone}")
         await hand.click("button", "Edit milestone")
-        await hand.type("textbox", re.compile("^Format"), f"{p.day}T17:00:00Z")
+        await shown(hand, "textbox", FORMAT)
+        await hand.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
         await hand.click("button", "Submit changes")
         return None
 
@@ -156,6 +160,7 @@ class NewVersion(Template[Version]):
     async def solve(self, hand: Hand, p: Version) -> str | None:
         await hand.click("link", "Admin")
         await hand.click("link", "Versions")
+        await shown(hand, "textbox", "Name:")
         await hand.type("textbox", "Name:", p.version)
         await hand.type("textbox", "Released:", f"{p.day}T17:00:00Z")
         await hand.click("button", "Add")
@@ -198,6 +203,7 @@ class NewComponent(Template[Part]):
     async def solve(self, hand: Hand, p: Part) -> str | None:
         await hand.click("link", "Admin")
         await hand.click("link", "Components")
+        await shown(hand, "textbox", "Name:")
         await hand.type("textbox", "Name:", p.component)
         await hand.select("combobox", "Owner:", p.user)
         await hand.click("button", "Add")
@@ -259,6 +265,7 @@ class NewChoice(Template[Choice]):
     async def solve(self, hand: Hand, p: Choice) -> str | None:
         await hand.click("link", "Admin")
         await hand.click("link", p.list)
+        await shown(hand, "textbox", "Name:")
         await hand.type("textbox", "Name:", p.word)
         await hand.click("button", "Add")
         return None

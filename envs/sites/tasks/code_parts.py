@@ -11,7 +11,7 @@ from typing import TypeVar
 from envs.sites.answers import Text
 from envs.sites.changes import Inserted, Noise, SqlValue, Updated
 from envs.sites.evidence import Where
-from envs.sites.hand import Hand
+from envs.sites.hand import Hand, Name
 from envs.sites.templates import Check, Goal, Milestones, Params, World, either, shows, visited
 
 NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_cookie"}))
@@ -114,11 +114,16 @@ async def open_ticket(hand: Hand, summary: str) -> None:
     await hand.click("link", re.compile(rf"^#\d+: \w+: {re.escape(summary)} \("))
 
 
-async def unfold(hand: Hand) -> None:
-    """Shows the form that changes a ticket. Its heading is a link only once the page's scripts have run."""
+async def shown(hand: Hand, role: str, name: Name) -> None:
+    """Looks until a control is there: a busy server sends its forms, and the scripts that make them, late."""
     for _ in range(LOOKS):
-        if await hand.has("link", "Modify Ticket"):
-            break
+        if await hand.has(role, name):
+            return
+
+
+async def unfold(hand: Hand) -> None:
+    """Shows the form that changes a ticket; its heading is a link only once the page's scripts have run."""
+    await shown(hand, "link", "Modify Ticket")
     await hand.click("link", "Modify Ticket")
 
 

@@ -21,6 +21,7 @@ from envs.sites.tasks.code_parts import (
     found_ticket,
     open_ticket,
     set_field,
+    shown,
     ticket_row,
     tickets,
     unfold,
@@ -108,6 +109,7 @@ class CreateTicket(Template[NewTicket]):
 
     async def solve(self, hand: Hand, p: NewTicket) -> str | None:
         await hand.click("link", "New Ticket")
+        await shown(hand, "textbox", "Summary:")
         await hand.type("textbox", "Summary:", p.summary)
         await hand.type("textbox", re.compile("^Description"), p.description)
         await hand.select("combobox", "Type:", p.type)

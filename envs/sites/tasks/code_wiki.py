@@ -11,7 +11,7 @@ from envs.sites.answers import Refusal, Text
 from envs.sites.changes import Inserted, SqlValue
 from envs.sites.evidence import Where
 from envs.sites.hand import Hand, Unsolvable
-from envs.sites.tasks.code_parts import DEVELOPER, open_page
+from envs.sites.tasks.code_parts import DEVELOPER, open_page, shown
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, shows, visited
 
 
@@ -186,6 +186,7 @@ class AppendToPage(Template[Addition]):
     async def solve(self, hand: Hand, p: Addition) -> str | None:
         await open_page(hand, p.page)
         await hand.click("button", "Edit this page")
+        await shown(hand, "textbox", "text")
         await hand.type("textbox", "text", f"{p.before.rstrip()}\n\n{p.line}\n")
         await hand.click("button", "Submit changes")
         return None
