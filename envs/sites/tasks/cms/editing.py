@@ -347,6 +347,7 @@ class CreateArticle(Template[NewArticle]):
         await hand.click("button", f"More options for '{p.section}'")
         await hand.click("link", "Add child page")
         await hand.click("link", "Article page")
+        await appears(hand, "textbox", "Title*")
         await hand.type("textbox", "Title*", p.new)
         await hand.type("textbox", "Date*", p.day)
         await hand.type("textbox", "Author*", p.author)

@@ -12,8 +12,18 @@ from typing import Any
 
 from envs.sites.answers import Answer, Day, Number, Text
 from envs.sites.evidence import Where
-from envs.sites.hand import Hand, Unsolvable
-from envs.sites.tasks.cms.shared import ARTICLE, EVENT, IN_ADMIN, InPage, PageRow, pages, reading, way_to_form
+from envs.sites.hand import Hand
+from envs.sites.tasks.cms.shared import (
+    ARTICLE,
+    EVENT,
+    IN_ADMIN,
+    InPage,
+    PageRow,
+    open_form,
+    pages,
+    reading,
+    way_to_form,
+)
 from envs.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
 
 
@@ -259,10 +269,7 @@ class OpenForm(Template[InPage]):
         return Outcome(page=p.form)
 
     async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await hand.type("textbox", "Search", p.title, enter=True)
-        if not await hand.has("link", p.title):
-            raise Unsolvable(f"{p.title!r} is not among the results")
-        await hand.click("link", p.title)
+        await open_form(hand, p.title)
         return None
 
 

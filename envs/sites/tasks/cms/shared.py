@@ -158,13 +158,15 @@ def reading(title: str, path: str) -> Milestones:
 
 
 async def open_form(hand: Hand, title: str) -> None:
-    """From any page of the admin, two actions."""
+    """From any page of the admin, two actions where the server is not slow."""
     await hand.type("textbox", "Search", title, enter=True)
+    await appears(hand, "link", title)
     await hand.click("link", title)
+    await appears(hand, "textbox", "Title*")
 
 
 async def appears(hand: Hand, role: str, name: str, *, row: str | None = None) -> None:
-    """Waits for a control of a dialog that the server is still writing; an action a look, three at most."""
+    """Waits for a control that the server or a script is still writing; an action a look, three at most."""
     for _ in range(3):
         if await hand.has(role, name, row=row):
             return
