@@ -141,9 +141,12 @@ _SAID = re.compile(r'^\[\d+\] link "([a-z]+_[a-z]+)"$[\s\S]*?(?:like \((\d+)\)"|
 
 
 def comments_on(page: str) -> Sequence[Said]:
-    """The comments of a topic's page, in order."""
-    body = page[page.index("\n# ") :]
-    return [Said(match[1], int(match[2] or match[3])) for match in _SAID.finditer(body)]
+    """The comments of a topic's page, in order; at least one. Raises Unsolvable."""
+    body = page.partition("\n# ")[2]
+    found = [Said(match[1], int(match[2] or match[3])) for match in _SAID.finditer(body)]
+    if not found:
+        raise Unsolvable("no comments are shown")
+    return found
 
 
 def full_date(shown: str) -> str:
