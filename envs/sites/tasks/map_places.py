@@ -160,7 +160,7 @@ class PlaceAt(Template[At]):
 
     async def solve(self, hand: Hand, p: At) -> str | None:
         await hand.type("searchbox", "Search places", p.coordinates, enter=True)
-        await hand.click("link", await hand.read(r'link "(.+?)"  .+ · \d+ m$'))
+        await hand.click("link", p.name)
         return await hand.read(r"^Opening hours \| (.+)$")
 
 
