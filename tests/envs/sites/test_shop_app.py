@@ -89,6 +89,13 @@ async def test_golden_logins_are_live(site: SiteCopy, persona: str, path: str, t
     assert status == 200 and told in page
 
 
+@pytest.mark.parametrize("path", ["/dashboard/catalogue/", "/dashboard/catalogue/categories/"])
+async def test_a_table_cannot_be_sorted_by_its_checkboxes(site: SiteCopy, path: str) -> None:
+    visitor = Visitor(site, "staff")
+    assert "sort=checkbox" not in visitor.get(path)[1]
+    assert visitor.get(f"{path}?sort=checkbox")[0] == 200, "it was a server error"
+
+
 async def test_the_dashboard_is_closed_to_customers(site: SiteCopy) -> None:
     assert Visitor(site, "customer").get("/dashboard/")[0] == 403
 

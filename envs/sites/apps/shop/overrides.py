@@ -1,4 +1,4 @@
-"""Where the shop differs from Oscar's defaults: its listing and its shipping methods, by Oscar's own hook.
+"""Where the shop differs from Oscar's defaults: its listing, shipping methods and a table, by Oscar's own hook.
 
 `load` is `OSCAR_DYNAMIC_CLASS_LOADER`: Oscar asks it for every class that a shop may replace.
 """
@@ -16,6 +16,7 @@ from oscar.core.thumbnails import AbstractThumbnailer
 REPLACED = {
     ("shipping.repository", "Repository"): "envs.sites.apps.shop.shipping",
     ("search.views.base", "BaseSearchView"): "envs.sites.apps.shop.listing",
+    ("dashboard.tables", "DashboardTable"): "envs.sites.apps.shop.tables",
 }
 """(module in Oscar, class) -> the module of ours that has a class of that name."""
 
