@@ -254,7 +254,8 @@ class Schedule(Template[Scheduled]):
         when = f"{p.day} 09:00:00"
         plan = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": when})
         page = Updated(PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, may=(*STAMPS, "has_unpublished_changes"))
-        return Outcome(changes={"cms": (plan, page)}, may={"cms": revised(p.page)})
+        draft = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": None})
+        return Outcome(changes={"cms": (plan, page)}, may={"cms": (draft,)})
 
     async def solve(self, hand: Hand, p: Scheduled) -> str | None:
         await open_form(hand, p.title)
