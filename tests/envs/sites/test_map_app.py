@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -65,6 +66,14 @@ def test_turns_are_told_from_the_walkers_side() -> None:
         ("Head along", "South Street", 56),
         ("Turn left into", "East Street", 111),
     ]
+
+
+def test_a_network_is_read_as_it_was_made(tmp_path: Path) -> None:
+    made = Network.of(SQUARE)
+    made.write(tmp_path)
+    read = Network.read(tmp_path)
+    assert read.edges == made.edges, "to the centimetre: answers are checked to the metre"
+    assert read.points == made.points
 
 
 @pytest.mark.parametrize(

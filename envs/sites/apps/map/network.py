@@ -103,7 +103,7 @@ class Network:
     def write(self, folder: Path) -> None:
         names = sorted({edge.name for edge in self.edges})
         place = {name: number for number, name in enumerate(names)}
-        rows = [(e.start, e.end, round(e.metres, 2), place[e.name], int(e.foot), e.kmh) for e in self.edges]
+        rows = [(e.start, e.end, e.metres, place[e.name], int(e.foot), e.kmh) for e in self.edges]
         text = json.dumps({"names": names, "points": self.points, "edges": rows}, separators=(",", ":"))
         (folder / FILE).write_text(text, encoding="utf-8")
 
@@ -178,7 +178,7 @@ def _edges(way: Way, nodes: Sequence[int], points: Sequence[Point]) -> Iterable[
         forward = 0.0
     name = way.name or NAMELESS.get(tags["highway"], "a street")
     for a, b in pairwise(nodes):
-        metres = metres_between(points[a], points[b])
+        metres = round(metres_between(points[a], points[b]), 2)  # as it is written: both know the same distances
         if walked or forward:
             yield Edge(a, b, metres, name, walked, forward)
         if walked or back:
