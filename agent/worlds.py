@@ -60,6 +60,8 @@ def _webarena(name: SuiteName) -> Callable[[], KnownSuite]:
     return known
 
 
+BROWSERGYM = "browsergym:"
+"""Begins the name of a suite that is any BrowserGym environment."""
 SUITES: Mapping[str, Callable[[], KnownSuite]] = {
     "miniwob": _miniwob,
     "sites": _sites,
@@ -68,10 +70,21 @@ SUITES: Mapping[str, Callable[[], KnownSuite]] = {
 """By the name that a run gives; a suite's own packages are imported when it is asked for."""
 
 
+def _browsergym(name: str) -> KnownSuite:
+    from envs.browsergym import suite
+
+    def make(chromium: Chromium, folder: Path, settings: SessionSettings, _: FuzzyJudge | None) -> Suite:
+        return suite.BrowserGymSuite(chromium, folder, settings, name=name)
+
+    return KnownSuite(make, lambda: suite.task_infos(name))
+
+
 def known_suite(name: str) -> KnownSuite:
     """Raises BadInput for a name that is not known here."""
+    if name.startswith(BROWSERGYM):
+        return _browsergym(name)
     if name not in SUITES:
-        raise BadInput(f"unknown suite {name!r}: known are {', '.join(SUITES)}")
+        raise BadInput(f"unknown suite {name!r}: known are {', '.join(SUITES)}, {BROWSERGYM}ENV")
     return SUITES[name]()
 
 

@@ -55,6 +55,7 @@ SWITCHES = (
     "--disable-smooth-scrolling",
     "--disable-notifications",
     "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",  # two renderers a window, for an address bar unseen
+    "--disable-features=AutofillServerCommunication",  # would ask a server about every form
 )
 UNWANTED = ("--disable-popup-blocking", "--enable-unsafe-swiftshader")
 """Playwright's defaults that we take back: a page opens windows only on a user's gesture, as in a person's browser."""

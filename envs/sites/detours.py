@@ -12,7 +12,10 @@ from envs.actions import Action, ActionResult, Back, Click, Find, Status, Type
 from envs.observation import Element, Observation
 from envs.sites.hand import Stage, Unsolvable
 
-_LEAVES = re.compile(r"log.?out|sign.?out|delete|remove|mark|subscribe|download|add|export", re.IGNORECASE)
+_LEAVES = re.compile(
+    r"log.?(out|in)|sign.?(out|in)|delete|remove|mark|move|vote|like|follow|notif|default|download|add|export",
+    re.IGNORECASE,
+)
 """Links that do something: a detour must only look."""
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from envs.actions import Action, ActionResult, Back, Click, Find, FocusTab, Goto, Press, Select, Status, Type
+from envs.actions import Action, ActionResult, Back, Click, Find, FocusTab, Goto, Press, Select, Status, Type, Wait
 from envs.observation import Observation
 from envs.sites.kinds import KINDS, SiteName
 
 _CONTROL = re.compile(r'\[(\d+)\] (\w+)(?: "((?:[^"\\]|\\.)*)")?')
 Name = str | re.Pattern[str]
+PATIENCE = 2
+"""Times that a hand waits for a control that is not there yet; each is an action."""
 
 
 class Unsolvable(Exception):
@@ -101,6 +103,12 @@ class Hand:
         """The number under which the control is shown now; it is searched for where it is not shown."""
         page = await self.look()
         found = _refs(page.text, role, name, row)
+        for _ in range(PATIENCE):
+            if len(found) > nth or any(not one.shown for one in page.elements):
+                break
+            await self.act(Wait())  # a page that is still being filled in
+            page = await self.look()
+            found = _refs(page.text, role, name, row)
         if len(found) <= nth:
             wanted = row or (name if isinstance(name, str) else "")
             hidden = any(not one.shown for one in page.elements)

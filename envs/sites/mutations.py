@@ -56,7 +56,10 @@ def mutants(
         ground = _Ground(site.golden.path, noise[name], may)
         for one in _edits(outcome.changes.get(name, ()), site.changes, ground, rng):
             if _applied(one.edit, live, copy):
-                wrong = replace(site, database=Database(copy), changes=changes(site.golden.path, copy, noise[name]))
+                differ = changes(site.golden.path, copy, noise[name])
+                if differ == site.changes:
+                    continue  # the edit came to the same state: nothing is wrong with it
+                wrong = replace(site, database=Database(copy), changes=differ)
                 yield Mutant(f"{name}: {one.what}", replace(reached, sites={**reached.sites, name: wrong}))
 
 
@@ -96,7 +99,7 @@ def _edits(
         if change is None:
             continue
         yield _Edited(f"undone: {change.kind} {change.table}", _undo(change, ground.golden))
-        if isinstance(expected, Inserted):
+        if isinstance(expected, Inserted) and change.table not in ground.may:
             yield _Edited(f"twice: {change.table}", _again(change))
         stated = (
             {} if isinstance(expected, Deleted) else expected.values if isinstance(expected, Inserted) else expected.to
@@ -141,14 +144,20 @@ def _applied(edit: Edit, live: Path, copy: Path) -> bool:
         source.backup(target)
         try:
             changed = edit(target)
-        except sqlite3.IntegrityError:
+        except (sqlite3.IntegrityError, _NoKey):
             return False
         target.commit()
         return changed > 0
 
 
+class _NoKey(Exception):
+    """A row of a table without a primary key cannot be edited by its key."""
+
+
 def _where(database: sqlite3.Connection, table: str) -> str:
     keys = [row[1] for row in database.execute(f'PRAGMA main.table_info("{table}")') if row[5]]
+    if not keys:
+        raise _NoKey(table)
     return " AND ".join(f'"{key}" IS ?' for key in keys)
 
 
@@ -180,6 +189,8 @@ def _again(change: Change) -> Edit:
     def edit(database: sqlite3.Connection) -> int:
         info = database.execute(f'PRAGMA main.table_info("{change.table}")').fetchall()
         columns = ", ".join(f'"{row[1]}"' for row in info if not row[5])
+        if not columns:
+            return 0  # the key is the whole row
         sql = f'INSERT INTO "{change.table}" ({columns}) SELECT {columns} FROM "{change.table}" WHERE '
         return database.execute(sql + _where(database, change.table), change.key).rowcount
 

@@ -21,9 +21,9 @@ import psutil
 import pytest
 
 from agent.approval import ApprovalRequest
+from agent.oracle import solved_by_script
 from agent.policy import Turn
 from agent.runner import resume, run_open, run_suite
-from agent.oracle import solved_by_script
 from envs.actions import Action, Click, Stop
 from envs.chromium import Chromium
 from envs.tasks import TaskSelection
