@@ -76,6 +76,8 @@ async def _close(model: ChatModel) -> None:
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
     if config.policy in SPECS:
         return oracle_policy(config.policy, suite, LANGUAGES[config.language])
+    if config.policy == "scripted" and suite == "miniwob":  # the older name of its oracle, in manifests of runs
+        return oracle_policy("oracle", suite, LANGUAGES[config.language])
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
     style = config.prompt_style
