@@ -117,7 +117,7 @@ def _show(rows: Sequence[Running], as_json: bool) -> int:
         return 0
     table = Table(header_style="bold")
     for name in ("copy", "site", "application", "address", "pid", "MB", "state"):
-        table.add_column(name, no_wrap=True)
+        table.add_column(name, no_wrap=name != "application")
     for row in rows:
         software = KINDS[row.site].application.partition(" (")[0]
         cells = (str(row.copy_number), row.site, software, row.url, str(row.pid), f"{row.megabytes:.0f}")

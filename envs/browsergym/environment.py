@@ -16,6 +16,7 @@ from envs.errors import ResetFailed
 from envs.observation import Observation
 from envs.origins import Origins, origin_of
 from envs.proxy import Boundary
+from envs.redoing import redo
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
 from envs.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskRef
@@ -101,14 +102,7 @@ class BrowserGymEnvironment:
         """Nothing is kept: the seed and the committed actions are the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        """Starts the same seed again and re-executes *committed*, each after an observation as at first."""
-        start = await self.reset(task)
-        for number, action in enumerate(committed, 1):
-            await self.observe()
-            result = await self.execute(action)
-            if result.status in (Status.CRASHED, Status.TIMEOUT):
-                raise ResetFailed(f"{task.id}: replaying action {number} ended as {result.status}: {result.message}")
-        return start
+        return await redo(self, task, committed)
 
     async def close(self) -> None:
         """Ends BrowserGym's process, the browser, and what connects us with them."""

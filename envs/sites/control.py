@@ -15,11 +15,14 @@ from pydantic import ValidationError
 from envs.errors import ResetFailed
 from envs.record import Record
 
+SERVER = "server.json"
+"""Where a serving process says of itself, in the folder of its copy, that it is ready."""
+
 Command = Literal["ping", "reset", "stop"]
 
 
 class ServerInfo(Record):
-    """What a serving process says of itself, in `server.json` of its copy."""
+    """What a serving process says of itself, in `SERVER` of its copy."""
 
     name: str
     pid: int

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from envs.errors import ResetFailed
 from envs.sites.apps.base import DATABASE, FILES, FIXED
-from envs.sites.control import ServerInfo, ask
+from envs.sites.control import SERVER, ServerInfo, ask
 from envs.sites.golden import build_golden, child_environment
 from envs.sites.kinds import SiteName
 from envs.sites.recorder import ALIVE
@@ -36,7 +36,6 @@ PING_S = 3.0
 RESET_S = 15.0
 STOP_S = 3.0
 POLL_S = 0.02
-SERVER = "server.json"
 SERVER_LOG = "server.log"
 LEASE = "lease"
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Missing|BadInput)\b")

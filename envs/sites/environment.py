@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from envs.actions import Action, ActionResult, Goto, NewTab, Status
+from envs.actions import Action, ActionResult, Goto, NewTab
 from envs.chromium import Chromium
 from envs.errors import BadInput, EnvError, ResetFailed
 from envs.observation import Observation
 from envs.origins import Origins
 from envs.proxy import Boundary
+from envs.redoing import redo
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
 from envs.sites.apps.base import LOGINS
@@ -146,14 +147,7 @@ class SitesEnvironment:
         """Nothing is kept: the seed and the committed actions are the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        """Starts the same task again and re-executes *committed*, each after an observation as at first."""
-        start = await self.reset(task)
-        for number, action in enumerate(committed, 1):
-            await self.observe()
-            result = await self.execute(action)
-            if result.status in (Status.CRASHED, Status.TIMEOUT):
-                raise ResetFailed(f"{task.id}: replaying action {number} ended as {result.status}: {result.message}")
-        return start
+        return await redo(self, task, committed)
 
     async def close(self) -> None:
         await self._leave()

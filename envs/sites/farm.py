@@ -13,8 +13,8 @@ from pathlib import Path
 
 from envs.errors import ResetFailed
 from envs.record import Record
-from envs.sites.control import ServerInfo, ask
-from envs.sites.copies import PING_S, SERVER, lease, memory_bytes, start_copy
+from envs.sites.control import SERVER, ServerInfo, ask
+from envs.sites.copies import PING_S, lease, memory_bytes, start_copy
 from envs.sites.fleet import running_root
 from envs.sites.golden import Told, build_golden
 from envs.sites.kinds import KINDS, SiteName

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
-from envs.actions import Action, ActionResult, Back, Click, Find, FocusTab, Goto, Press, Select, Status, Type, Wait
+from envs.actions import Action, ActionResult, Back, Click, Find, FocusTab, Press, Select, Status, Type, Wait
 from envs.observation import Observation
-from envs.sites.kinds import KINDS, SiteName
 
 _CONTROL = re.compile(r'\[(\d+)\] (\w+)(?: "((?:[^"\\]|\\.)*)")?')
 Name = str | re.Pattern[str]
@@ -75,17 +74,8 @@ class Hand:
     async def back(self) -> None:
         await self.act(Back())
 
-    async def open(self, site: SiteName, path: str) -> None:
-        """Goes to an address by hand: for what a person would type or have as a bookmark, not as a short cut."""
-        await self.act(Goto(url=KINDS[site].origin + path))
-
     async def tab(self, index: int) -> None:
         await self.act(FocusTab(index=index))
-
-    async def find(self, text: str) -> str:
-        """Every line of the page that holds *text*, also those that are not shown; costs an action."""
-        await self.look()
-        return (await self.act(Find(text=text))).output
 
     async def read(self, pattern: str) -> str:
         """The first group of *pattern* in the page as it is now (multi-line). Raises Unsolvable."""

@@ -26,10 +26,9 @@ from waitress.server import create_server
 
 from envs.sites.apps.base import DATABASE, FILES, SiteApp
 from envs.sites.clock import NOW
-from envs.sites.control import Reply, ServerInfo
+from envs.sites.control import SERVER, Reply, ServerInfo
 from envs.sites.recorder import Recorder
 
-SERVER = "server.json"
 THREADS = 4
 BUSY_S = 5.0
 STDIN = 0
