@@ -25,6 +25,7 @@ from envs.errors import EnvError
 from envs.languages import Language
 from envs.marks import marked
 from envs.observation import ElementKey, Observation
+from envs.page_state import page_state
 from envs.record import storable
 from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
@@ -205,6 +206,8 @@ class Episode:
             url=storable(look.url),
             title=storable(look.title),
             digest=look.digest,
+            state=page_state(look.url, look.text),
+            viewport=look.viewport,
             text_blob=self.blobs.put_text(look.text),
             keys_blob=self.blobs.put_json(keys_json(look)),
             controls_total=look.controls_total,

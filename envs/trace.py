@@ -20,7 +20,8 @@ from envs.actions import Action, ActionResult
 from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
 
 Outcome = Literal["success", "failure", "broken", "unjudged"]
 """`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: nobody could judge."""
@@ -75,12 +76,18 @@ class Seen(Record):
     url: str
     title: str
     digest: str
+    """Equal digests: the policy saw the same page, to the letter."""
+    state: str = ""
+    """What :func:`envs.page_state.page_state` makes of it: equal where only clocks and tokens differ; empty in traces
+    that do not have it."""
     text_blob: str
     """Blob holding the text shown to the policy."""
     keys_blob: str
     """Blob holding the JSON list of :class:`KeyRow` of the shown elements."""
     controls_total: int
     screenshot_blob: str | None = None
+    viewport: tuple[int, int] | None = None
+    """Width and height in CSS pixels of what the screenshot shows; None in traces that do not have it."""
     tabs: int = 1
     note: str = ""
 
@@ -115,6 +122,15 @@ class Timings(Record):
     execute: float = 0.0
 
 
+class Parent(Record):
+    """Where a branched episode comes from."""
+
+    run_id: str
+    episode_id: str
+    step: int
+    """The last step taken over from the parent; the actions up to it were done again to get there."""
+
+
 class Header(Record):
     kind: Literal["header"] = "header"
     schema_version: int = SCHEMA_VERSION
@@ -131,8 +147,8 @@ class Header(Record):
     versions: dict[str, str]
     started_at: str
     """UTC, ISO 8601."""
-    parent: str | None = None
-    """Episode this one was branched from."""
+    parent: Parent | None = None
+    """Set where this episode was branched from another one."""
 
 
 class PlanRecord(Record):
@@ -161,6 +177,8 @@ class Intent(Record):
     """`# Note:` and `# Element:` comments of the policy."""
     target: KeyRow | None = None
     """Key of the element that the action names."""
+    target_box: tuple[float, float, float, float] | None = None
+    """That element's x, y, width, height in CSS pixels of the viewport; None unless boxes were observed."""
     calls: tuple[Call, ...] = ()
     at: str
 
@@ -186,6 +204,17 @@ class Event(Record):
     at: str
 
 
+class Loop(Record):
+    """A stretch of steps that repeats itself."""
+
+    entry: int
+    """1-based number of the first step of the stretch: where the loop was entered."""
+    period: int
+    """Steps in one round."""
+    repetitions: int
+    """Whole rounds, at least 2."""
+
+
 class Failure(Record):
     """Why it failed (SPEC §1.4)."""
 
@@ -193,6 +222,8 @@ class Failure(Record):
     key_step: int | None
     """1-based step at which the failure began; None where no step was taken."""
     reason: str
+    loop: Loop | None = None
+    """Set where a loop was found, whatever the category."""
 
 
 class Totals(Record):

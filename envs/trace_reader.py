@@ -14,8 +14,18 @@ from pydantic import ValidationError
 from envs.errors import TraceError
 from envs.trace import LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
 
-MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
-"""From a schema version to the function that lifts one line (as JSON) to the next version. Empty: 1 is the first."""
+
+def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 named a parent by its episode alone, and nothing wrote one."""
+    if line.get("kind") == "header":
+        parent = line.get("parent")
+        named = None if parent is None else {"run_id": line.get("run_id", ""), "episode_id": parent, "step": 0}
+        return line | {"parent": named}
+    return line
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _named_parent}
+"""From a schema version to the function that lifts one line (as JSON) to the next version."""
 
 _TAIL_BYTES = 65_536
 
@@ -124,7 +134,7 @@ def _lift(path: Path, first: bytes) -> _Lift:
 def _migrated(line: dict[str, Any], version: int) -> dict[str, Any]:
     for step in range(version, SCHEMA_VERSION):
         line = MIGRATIONS[step](line)
-    return line
+    return line | {"schema_version": SCHEMA_VERSION} if line.get("kind") == "header" else line
 
 
 def _parse(path: Path, number: int | None, raw: bytes, lift: _Lift) -> Line:

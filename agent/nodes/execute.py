@@ -12,7 +12,7 @@ from agent.progress import StepDone
 from agent.prompts import history_line
 from agent.state import State, Update, with_line
 from envs.actions import Action, ActionResult, Status, Stop
-from envs.observation import ElementKey, Observation
+from envs.observation import Box, ElementKey, Observation
 from envs.trace import Commit, Intent, KeyRow
 from envs.trace_store import now
 from planners.causes import Tick
@@ -67,6 +67,7 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
         raw=proposal.raw,
         notes=proposal.notes,
         target=_target_row(action, look),
+        target_box=_target_box(action, look),
         calls=episode.take_calls(),
         at=now(),
     )
@@ -103,6 +104,12 @@ def target_of(action: Action, look: Observation) -> ElementKey | None:
 def _target_row(action: Action, look: Observation) -> KeyRow | None:
     key, ref = target_of(action, look), getattr(action, "ref", None)
     return None if key is None or ref is None else key_row(ref, key)
+
+
+def _target_box(action: Action, look: Observation) -> Box | None:
+    ref = getattr(action, "ref", None)
+    element = look.element(ref) if isinstance(ref, int) else None
+    return None if element is None else element.box
 
 
 def told(episode: Episode, action: Action) -> str:

@@ -181,7 +181,7 @@ def damaged(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (damaged(schema_version=99), "1: schema_version: this trace has version 99, this Mira reads up to 1"),
+        (damaged(schema_version=99), "1: schema_version: this trace has version 99, this Mira reads up to 2"),
         (damaged(schema_version="x"), "1: schema_version: this trace has version 'x'"),
         (damaged(schema_version=0), "1: schema_version: version 0 is too old"),
         (damaged(attempt="many"), "1: header.attempt: "),
