@@ -8,7 +8,7 @@ import sys
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli import data, inspecting, running, sites
+from agent.cli import comparing, data, importing, inspecting, measuring, replaying, running, sites
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, print_problem
 from envs.errors import EnvError
 from models.base import ModelError
@@ -23,8 +23,12 @@ app = typer.Typer(
 app.command("run")(running.run)
 app.command("resume")(running.resume)
 app.command("demo")(running.demo)
+app.command("replay")(replaying.replay)
 app.command("show")(inspecting.show)
 app.command("report")(inspecting.report)
+app.command("quality")(measuring.quality)
+app.command("import")(importing.import_traces)
+app.command("compare")(comparing.compare)
 app.command("tasks")(inspecting.tasks)
 app.command("models")(inspecting.models)
 app.command("doctor")(inspecting.doctor)

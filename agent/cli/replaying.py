@@ -1,0 +1,106 @@
+"""`mira replay`: does a trace again, or hands over to another policy in its middle."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.prompt import Confirm
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli import options
+from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, stderr, stdout
+from agent.replay.records import Replay, ReplayedStep, Verdict
+from envs.errors import BadInput
+
+COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red", Verdict.DIFFERENT: "yellow"}
+
+From = Annotated[int, typer.Option("--from", min=1, help="First step to list; those before are done silently.")]
+Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to do.")]
+OnDifference = Annotated[str, typer.Option(help="After a missing or different step: continue or stop.")]
+Patience = Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for an element that is late.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site again without asking.")]
+
+
+def replay(
+    trace: Annotated[Path, typer.Argument(help="A trace, or the folder of a run of one episode.")],
+    from_step: From = 1,
+    until: Until = None,
+    on_difference: OnDifference = "continue",
+    patience: Patience = 5.0,
+    headed: options.Headed = False,
+    secret: options.Secret = None,
+    yes: Yes = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for downloads of a replay.")] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input."""
+    from agent.replay.playback import live_address, read_recording, replay_trace
+    from agent.replay.steps import ReplayOptions
+
+    if on_difference not in ("continue", "stop"):
+        raise BadInput(f"--on-difference {on_difference!r}: say continue or stop")
+    chosen = ReplayOptions(
+        from_step=from_step,
+        until_step=until,
+        on_difference=on_difference,
+        patience_s=patience,
+    )
+    may_act = yes or _agreed(live_address(read_recording(trace)), as_json)
+    tell = None if as_json else _tell
+    done = asyncio.run(
+        replay_trace(trace, chosen, headed=headed, may_act=may_act, secrets=secret or (), out=out, tell=tell)
+    )
+    if as_json:
+        print_json(done.model_dump(mode="json") | {"same_outcome": done.same_outcome, "ok": done.ok})
+    else:
+        _show(done)
+    return EXIT_OK if done.ok else EXIT_FAILED
+
+
+def _agreed(live: str | None, as_json: bool) -> bool:
+    """Asks a person where a live site would be acted on; with nobody to ask, the answer is no."""
+    if live is None or as_json or not sys.stdin.isatty():
+        return False
+    return Confirm.ask(f"This trace acted on a live site: click, type and submit at {live} again?", default=False)
+
+
+def _tell(step: ReplayedStep) -> None:
+    """Progress, while it goes on."""
+    stderr.print(Text(f"step {step.step}  {step.verdict.value}  {step.seconds:.1f} s", "dim"))
+
+
+def _show(done: Replay) -> None:
+    stdout.print(Text.assemble(("task  ", "dim"), done.task.id))
+    stdout.print(Text.assemble(("goal  ", "dim"), done.instruction))
+    table = Table(header_style="bold")
+    for name in ("step", "verdict", "action", "result", "what changed"):
+        table.add_column(name)
+    for step in done.steps:
+        result = step.status.value if step.status is not None else "not sent"
+        said = "; ".join(filter(None, (step.reason, step.note)))
+        verdict = Text(step.verdict.value, COLOURS[step.verdict])
+        table.add_row(str(step.step), verdict, Text(step.action), Text(result), Text(said))
+    stdout.print(table)
+    counts = ", ".join(f"{done.count(verdict)} {verdict.value}" for verdict in Verdict if done.count(verdict))
+    stdout.print(f"{done.done} of {done.recorded} steps done: {counts or 'nothing to list'}", highlight=False)
+    stdout.print(_outcome(done))
+
+
+def _outcome(done: Replay) -> Text:
+    then = done.recorded_outcome or "unfinished"
+    if done.outcome is None:
+        return Text(f"outcome not asked for before the end (recorded: {then})", "dim")
+    if done.same_outcome is None:
+        return Text(f"outcome {done.outcome}, recorded {then}: nothing to compare", "dim")
+    text = f"outcome {done.outcome}, recorded {then}"
+    evidence = f" ({done.score.evidence})" if done.score is not None and done.score.evidence else ""
+    return Text(f"{text}: {'the same' if done.same_outcome else 'another one'}{evidence}", _colour(done))
+
+
+def _colour(done: Replay) -> str:
+    return "green" if done.ok else "red"

@@ -1,0 +1,112 @@
+"""`replay_trace`: one recorded episode, done again from its start."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.gathering import gather
+from agent.replay.recorded import Recording
+from agent.replay.records import Replay, ReplayedStep
+from agent.replay.steps import ReplayOptions, Walk, Walker
+from agent.replay.world import config_of, replay_world
+from agent.worlds import SuiteMaker
+from envs.errors import BadInput
+from envs.open_world import SUITE as OPEN
+from envs.tasks import Score
+from envs.trace import Outcome
+from envs.webarena.files import SUITE_NAMES
+
+LIVE_SUITES: Final = frozenset({OPEN, *SUITE_NAMES})
+"""Suites whose worlds are servers that nobody resets."""
+
+
+async def replay_trace(
+    path: str | Path,
+    options: ReplayOptions | None = None,
+    *,
+    headed: bool = False,
+    may_act: bool = False,
+    secrets: Sequence[str] = (),
+    out: Path | None = None,
+    suite: SuiteMaker | None = None,
+    tell: Callable[[ReplayedStep], None] | None = None,
+) -> Replay:
+    """Does a trace again in a fresh environment of its suite and seed, and says how every step compares.
+
+    *path* is a trace, or a run of one episode. Elements are found by their durable keys; where one is missing nothing
+    is done in its place. *may_act* must be set for worlds that live on a server of their own (open tasks, WebArena):
+    there, what was submitted is submitted again. *secrets* replace the run's declarations; *out* takes files (else
+    they are thrown away); *suite* is needed where the run's came from Python; *tell* hears of each step as it is done.
+
+    Raises BadInput, TraceError and ResetFailed, each in one line. What a page does is a verdict, never an exception.
+    """
+    options = options or ReplayOptions()
+    recording = read_recording(Path(path))
+    check_steps(recording, options)
+    config = config_of(recording)
+    config = config.model_copy(update={"headed": headed, "secrets": tuple(secrets) or config.secrets})
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
+        async with replay_world(recording, config, out or Path(temporary), suite) as world:
+            if world.environment.restore == "reopen" and not may_act:
+                where = recording.header.start_url or recording.header.task.suite
+                raise BadInput(f"the trace acted on a live site ({where}) and would again: say --yes if it may")
+            await world.environment.reset(recording.header.task)
+            walk = await Walker(world.environment, recording, options, tell).go()
+            score = await world.environment.score(walk.answer) if walk.complete else None
+    return _told(recording, options, walk, score, time.monotonic() - began)
+
+
+def read_recording(path: Path) -> Recording:
+    """Raises BadInput where *path* holds more than one trace or none, TraceError for a damaged one."""
+    file, *others = gather([path])
+    if others:
+        raise BadInput(f"{str(path)!r} holds {len(others) + 1} traces: name one of them")
+    recording = Recording.read(file)
+    if not recording.steps:
+        raise BadInput(f"{file.path}: the trace has no steps, there is nothing to do again")
+    return recording
+
+
+def check_steps(recording: Recording, options: ReplayOptions) -> None:
+    """Raises BadInput where the options name steps that the trace does not have."""
+    last = max(step.number for step in recording.steps)
+    until = options.until_step if options.until_step is not None else last
+    for name, step in (("--from", options.from_step), ("--until", until)):
+        if step > last:
+            raise BadInput(f"{name} {step}: the trace has {last} steps")
+    if until < options.from_step:
+        raise BadInput(f"--from {options.from_step} comes after --until {until}")
+
+
+def live_address(recording: Recording) -> str | None:
+    """Where a replay would act on a server that keeps what is done to it; None where the world is rebuilt."""
+    task = recording.header.task
+    return (recording.header.start_url or task.suite) if task.suite in LIVE_SUITES else None
+
+
+def _told(recording: Recording, options: ReplayOptions, walk: Walk, score: Score | None, seconds: float) -> Replay:
+    header, footer = recording.header, recording.footer
+    outcome: Outcome | None = None
+    if walk.complete:
+        outcome = "unjudged" if score is None else score.status
+    return Replay(
+        trace=str(recording.file.path),
+        run_id=header.run_id,
+        episode_id=header.episode_id,
+        task=header.task,
+        instruction=header.instruction,
+        from_step=options.from_step,
+        until_step=options.until_step,
+        steps=tuple(walk.steps),
+        done=walk.done,
+        recorded=len(recording.steps),
+        recorded_outcome=None if footer is None else footer.outcome,
+        outcome=outcome,
+        score=score,
+        seconds=round(seconds, 3),
+    )

@@ -1,0 +1,112 @@
+"""The world of a trace, made again: its suite, seed and settings, as its header says."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agent.config import RunConfig, parse_config
+from agent.replay.recorded import Recording
+from agent.run_store import Manifest, OpenTask, RunFolder, versions
+from agent.worlds import SuiteMaker, open_world, suite_maker
+from envs.actions import Type
+from envs.errors import BadInput
+from envs.open_world import SUITE as OPEN
+from envs.secrets import SecretVault
+from envs.tasks import Environment, Suite
+from envs.trace_store import now
+
+_SECRET: Final = re.compile(r"<secret>(\w+)</secret>")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A fresh environment, not yet reset."""
+
+    environment: Environment
+    config: RunConfig
+
+
+def config_of(recording: Recording) -> RunConfig:
+    """The configuration that the header keeps. Raises BadInput where this Mira does not know it."""
+    return parse_config(recording.header.config, f"{recording.file.path}: config of the header")
+
+
+def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifest:
+    """A run of the recording's task alone."""
+    header = recording.header
+    return Manifest(
+        run_id=run_id,
+        created_at=now(),
+        config=config,
+        suite=header.task.suite,
+        open_task=_open_task(recording) if header.task.suite == OPEN else None,
+        names=(header.task.name,),
+        seeds=(header.task.seed,),
+        versions=versions(),
+    )
+
+
+@asynccontextmanager
+async def replay_world(
+    recording: Recording, config: RunConfig, folder: Path, suite: SuiteMaker | None = None
+) -> AsyncGenerator[World]:
+    """A browser, the suite over it and one environment, all closed at the end; files go below *folder*.
+
+    *suite* replaces the one that the header names. Raises BadInput where the suite or the task is not known here, a
+    secret is not declared or has no value, or there is no display for a window.
+    """
+    manifest = manifest_of(recording, config, "replay")
+    check_display(config)
+    vault = declared_secrets(recording, config)
+    maker = suite or suite_maker(manifest, vault, None)
+    async with AsyncExitStack() as stack:
+        made = await stack.enter_async_context(open_world(maker, folder, config))
+        check_task(recording, made)
+        environment = await made.environment()
+        stack.push_async_callback(environment.close)
+        yield World(environment, config)
+
+
+def check_task(recording: Recording, suite: Suite) -> None:
+    """Raises BadInput where *suite* has no such task."""
+    task = recording.header.task
+    if task.name not in {info.name for info in suite.tasks()}:
+        raise BadInput(f"{recording.file.path}: the suite {task.suite!r} has no task {task.name!r} here")
+
+
+def check_display(config: RunConfig) -> None:
+    """Raises BadInput where a window is asked for and there is nothing to show it on."""
+    if not config.headed or not sys.platform.startswith("linux"):
+        return
+    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+        raise BadInput("--headed needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; try xvfb-run")
+
+
+def declared_secrets(recording: Recording, config: RunConfig) -> SecretVault:
+    """The run's secrets, read anew. Raises BadInput where a value is not to be had, or a name was never declared."""
+    task = _open_task(recording) if recording.header.task.suite == OPEN else None
+    vault = SecretVault.declare(config.secrets, task.url if task else None)
+    texts = [step.action.text for step in recording.steps if isinstance(step.action, Type)]
+    for name in dict.fromkeys(name for text in texts for name in _SECRET.findall(text)):
+        if name not in vault.names and task is not None:
+            raise BadInput(
+                f"{recording.file.path}: it types the secret {name}, which is not declared: give --secret {name}=env:…"
+            )
+    return vault
+
+
+def _open_task(recording: Recording) -> OpenTask:
+    """As the run's manifest has it; from the header where the trace lies alone."""
+    folder = RunFolder(recording.file.folder)
+    known = folder.read_manifest().open_task if folder.manifest.exists() else None
+    header = recording.header
+    if known is None and not header.start_url:
+        raise BadInput(f"{recording.file.path}: the header names no address to start at (start_url)")
+    return known or OpenTask(instruction=header.instruction, url=header.start_url)
