@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -29,3 +32,12 @@ def print_problem(message: str) -> None:
     """The one line that says what is wrong and what to do."""
     line = " ".join(message.split())
     sys.stderr.write(f"mira: {line}\n")
+
+
+@contextmanager
+def counting(what: str, total: int, *, quiet: bool = False) -> Generator[Callable[[int], None]]:
+    """Shows how many of *total* are done on stderr, where a person looks; silent with *quiet*."""
+    columns = (TextColumn("{task.completed}/{task.total} " + what), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True, disable=quiet or not stderr.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,129 @@
+"""`mira quality`: how much the milestones of runs say about success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli import options
+from agent.cli.output import counting, print_json, stdout
+from agent.gathering import gather
+from agent.quality import RunsQuality, runs_quality
+from judges.quality import PAPER, Calibration, Quality
+from judges.statistics import Estimate
+
+Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
+
+_NAMES = {"checks": "checkers at the end", "rater": "the run's rater"}
+
+
+def quality(
+    runs: Runs,
+    resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    as_json: options.Json = False,
+) -> int:
+    """Measures subgoal quality: do milestones done tell success (SPEC §1.3), beside the MiRA paper's numbers?"""
+    files = gather(runs)
+    with counting("traces", len(files), quiet=as_json) as tell:
+        found = runs_quality(files, resamples=resamples, seed=seed, tell=tell)
+    if as_json:
+        print_json(found.model_dump(mode="json") | {"paper": PAPER._asdict()})
+    else:
+        _show(found)
+    return 0
+
+
+def _show(found: RunsQuality) -> None:
+    for line in _left_out(found):
+        stdout.print(Text(line, "dim"), soft_wrap=True)
+    if not found.sources:
+        stdout.print("no trace has both milestones and an outcome by a checker: there is nothing to measure")
+        return
+    stdout.print(_numbers(found.sources))
+    if found.agreement is not None and found.agreement.milestones:
+        agree = found.agreement
+        stdout.print(
+            f"rater and checkers agree on {_short(agree.same)} of {agree.milestones} milestones; "
+            f"{agree.only_rater} done for the rater alone, {agree.only_checks} for the checkers alone",
+            soft_wrap=True,
+            highlight=False,
+        )
+    for curve in found.sources[0].calibration:
+        stdout.print(_calibration(curve))
+    _show_silent(found.sources[0])
+
+
+def _left_out(found: RunsQuality) -> list[str]:
+    lines = [f"{found.read} traces read"]
+    lines += [f"left out: {count} × {reason}" for reason, count in found.left_out.items()]
+    return lines + [f"cannot be read: {line}" for line in found.damaged]
+
+
+def _numbers(sources: tuple[Quality, ...]) -> Table:
+    table = Table(
+        header_style="bold",
+        title="all milestones done ⇔ success; progress as a score; 95 % intervals",
+        title_justify="left",
+    )
+    table.add_column("", no_wrap=True)
+    for one in sources:
+        name = f"{_NAMES[one.source]}\n{one.traces} traces\n{one.successes} successful"
+        table.add_column(name, justify="right")
+    table.add_column("paper", justify="right", no_wrap=True)
+    for name, label in (
+        ("precision", "precision"),
+        ("recall", "recall"),
+        ("f1", "F1"),
+        ("auroc", "AUROC of progress"),
+        ("tau", "Kendall's τ"),
+    ):
+        cells = [Text(_short(getattr(one, name))) for one in sources]
+        table.add_row(label, *cells, f"{getattr(PAPER, name)}")
+    table.add_row("p of τ", *(Text(_p(one.tau_p)) for one in sources), "< 0.001")
+    return table
+
+
+def _calibration(curve: Calibration) -> Table:
+    of = "any number of" if curve.of is None else str(curve.of)
+    rises = {True: "strictly increasing", False: "not strictly increasing", None: "one point"}[
+        curve.strictly_increasing
+    ]
+    title = f"P(success | m of {of} milestones done): {rises}"
+    table = Table(header_style="bold", title=title, title_justify="left")
+    for name in ("m", "traces", "success", "95 % Wilson"):
+        table.add_column(name, justify="right")
+    for point in curve.points:
+        rate = point.success
+        low_high = f"{rate.low:.0%} to {rate.high:.0%}" if rate.low is not None and rate.high is not None else "-"
+        table.add_row(str(point.done), str(point.traces), f"{rate.value or 0:.0%}", low_high)
+    return table
+
+
+def _show_silent(one: Quality) -> None:
+    silent = [row for row in one.milestones if row.tells_nothing]
+    stdout.print(f"{len(silent)} of {len(one.milestones)} milestones were the same in every trace of their task")
+    if not silent:
+        return
+    table = Table(header_style="bold")
+    for name in ("task", "milestone", "done", "traces"):
+        table.add_column(name)
+    for row in silent:
+        table.add_row(Text(row.task), Text(row.text or row.milestone), row.tells_nothing, str(row.traces))
+    stdout.print(table)
+
+
+def _short(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return estimate.why_not
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.4f} ({estimate.why_not})"
+    return f"{estimate.value:.4f} ({estimate.low:.3f}-{estimate.high:.3f})"
+
+
+def _p(p: float | None) -> str:
+    return "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,71 @@
+"""Numbers with their uncertainty: intervals of proportions and of resampled statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.record import Record
+
+Z_95: Final = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution."""
+
+Floats = NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """The 95 % interval of an estimate."""
+
+    low: float
+    high: float
+
+
+class Estimate(Record):
+    """A number, where it is defined, with its 95 % interval, where that is."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    why_not: str = ""
+    """Why `value`, or else its interval, is None; empty where both are given."""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"not defined: {self.why_not}"
+        if self.low is None or self.high is None:
+            return f"{self.value:.4f} (no interval: {self.why_not})"
+        return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+
+
+def wilson(successes: int, trials: int) -> Interval:
+    """Wilson's 95 % score interval of a proportion; (0, 1) where nothing was tried.
+
+    Raises ValueError unless 0 <= *successes* <= *trials*.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes of {trials} trials")
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    share, square = successes / trials, Z_95**2 / trials
+    centre = (share + square / 2) / (1 + square)
+    half = Z_95 * math.sqrt(share * (1 - share) / trials + square / (4 * trials)) / (1 + square)
+    # At the ends the interval ends exactly, which rounding would miss.
+    low = 0.0 if successes == 0 else centre - half
+    return Interval(low, 1.0 if successes == trials else centre + half)
+
+
+def proportion(successes: int, trials: int) -> Estimate:
+    """The share with its Wilson interval; not defined where nothing was tried."""
+    if trials == 0:
+        return Estimate(value=None, why_not="nothing to count")
+    low, high = wilson(successes, trials)
+    return Estimate(value=successes / trials, low=low, high=high)
+
+
+def percentiles(samples: Floats) -> Interval:
+    """The percentile bootstrap's 95 % interval; the samples hold no NaN and are not empty."""
+    low, high = np.percentile(samples, (2.5, 97.5))
+    return Interval(float(low), float(high))
