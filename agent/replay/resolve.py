@@ -82,10 +82,10 @@ def resolve(wanted: Standing, then: Page, now: Page) -> Match:
         if choice.element is not None:
             return _match(wanted.key, choice.element)
         problem = problem or choice.reason
+    if problem:
+        return Match(How.MISSING, None, problem)
     choice = _by_digest(wanted, then, now) or _by_name_alone(wanted, then, now) or _field(wanted, then, now)
-    if choice is not None:
-        return _match(wanted.key, choice)
-    return Match(How.MISSING, None, problem or f"no {told(wanted.key)} is there")
+    return _match(wanted.key, choice) if choice else Match(How.MISSING, None, f"no {told(wanted.key)} is there")
 
 
 def told(key: ElementKey) -> str:
