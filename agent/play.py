@@ -18,7 +18,7 @@ from envs.errors import EnvError, TraceError
 from envs.record import storable
 from envs.trace import EndedBy, Footer, Totals
 from envs.trace_store import now
-from judges import failure
+from judges.analysis import Case, explain
 from models.base import ModelError
 
 log = logging.getLogger(__name__)
@@ -99,9 +99,8 @@ async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver:
 async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
     known = (await graph.aget_state(config)).values
     state = State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
-    episode.ending = Ending(
-        outcome="broken", failure=failure.analyze(episode.steps, ended_by="error", outcome="broken")
-    )
+    case = Case(episode.steps, ended_by="error", outcome="broken", error=told(error))
+    episode.ending = Ending(outcome="broken", failure=explain(case))
     return _finish(episode, state, "error", told(error))
 
 

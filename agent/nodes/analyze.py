@@ -9,13 +9,22 @@ from langgraph.runtime import Runtime
 from agent.episode import Episode
 from agent.state import State, Update
 from envs.trace import EndedBy
-from judges import failure
+from judges.analysis import Case, explain
 
 
 async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
-    """The category and the key step, for the footer."""
+    """The category and the key step, for the footer: by the rules alone, for references may be played later."""
     episode = runtime.context
-    if episode.ending.outcome == "failure":
-        ended_by = cast(EndedBy, state.ended_by)
-        episode.ending.failure = failure.analyze(episode.steps, ended_by=ended_by, outcome="failure")
+    ending = episode.ending
+    if ending.outcome == "failure":
+        checks = ending.checks
+        case = Case(
+            steps=episode.steps,
+            ended_by=cast(EndedBy, state.ended_by),
+            outcome="failure",
+            instruction=episode.start.instruction,
+            final=episode.rating.z if checks is None else [check.achieved for check in checks],
+            error=state.error or None,
+        )
+        ending.failure = explain(case)
     return Update()

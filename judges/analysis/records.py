@@ -19,6 +19,21 @@ class Divergence(Record):
     reason: str
 
 
+class Comparison(Record):
+    """A failed episode beside the nearest reference success of the same task."""
+
+    reference: str
+    """Episode id of the reference."""
+    divergence: Divergence | None = None
+    """None: no significant difference was found."""
+    followed: int = 0
+    """Steps of the reference, its exit left out, that the failed episode did too."""
+    first_known: bool = False
+    """Some reference of the task does what the failed episode did first."""
+    done_at: int | None = None
+    """Step at which everything that the reference did was done and only its exit was left; None if that never was."""
+
+
 class Analysis(Record):
     """One failed episode, explained."""
 

@@ -1,4 +1,4 @@
-"""The failure analyzer: a table of short traces, written as (action, page) pairs."""
+"""The rules of failure: a table of short traces, written as (action, page) pairs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.actions import ActionResult, Click, Scroll, Status, Stop
-from envs.trace import Commit, EndedBy, Intent, KeyRow, Rating, Seen, Timings
-from judges.failure import FailureRules, Step, analyze, find_cycle
+from envs.trace import Commit, EndedBy, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings
+from judges.analysis import Case, FailureRules, explain
+from judges.analysis.loops import Step, find_cycle
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -32,6 +33,12 @@ def trace(text: str, **fields: Any) -> list[Step]:
     return [step(number, *word.split("@"), **fields) for number, word in enumerate(text.split(), 1)]
 
 
+def analyze(
+    steps: Sequence[Step], *, ended_by: EndedBy, outcome: Outcome, rules: FailureRules | None = None
+) -> Failure:
+    return explain(Case(steps, ended_by, outcome), rules)
+
+
 A, B, C, D = "stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"
 
 CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
@@ -43,7 +50,10 @@ CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
     "world_ended_by_a_wrong_submit": ("1@a 2@b", "world", A, 2),
     "world_ended_by_the_first_click": ("1@a", "world", C, 1),
     "one_action_again_and_again": ("1@a 2@b 3@c 3@c 3@c 3@c", "max_steps", B, 3),
-    "identical_actions_on_changing_pages": ("1@a scroll@b scroll@c scroll@d", "max_steps", B, 2),
+    "identical_last_actions_on_changing_pages": ("1@a 5@b 5@c 5@d", "max_steps", B, 2),
+    "identical_actions_that_were_not_the_last": ("5@b 5@c 5@d 1@e", "max_steps", D, 1),
+    "scrolling_past_something_new": ("1@a scroll@b scroll@c scroll@d", "max_steps", D, 1),
+    "scrolling_at_the_end_of_a_page": ("1@a scroll@b scroll@c scroll@c scroll@c", "max_steps", B, 3),
     "back_and_forth": ("1@a 2@b 3@c 2@b 3@c", "max_steps", B, 2),
     "a_cycle_of_four": ("9@z 1@a 2@b 3@c 4@d 1@a 2@b 3@c 4@d", "max_seconds", B, 2),
     "a_cycle_of_five_is_none": ("1@a 2@b 3@c 4@d 5@e 1@a 2@b 3@c 4@d 5@e", "max_steps", D, 1),

@@ -1,0 +1,126 @@
+"""`mira analyze`: why episodes failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from agent.analyzing import Analyses, Problem, Survey, survey, totals
+from agent.cli import options
+from agent.cli.output import EXIT_BAD_INPUT, EXIT_OK, counting, print_json, print_problem, stdout
+from judges.analysis import Analysis, Analyzer
+from judges.analysis.meaning import ModelMeaning
+from models.specs import make_model
+
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.")]
+References = Annotated[
+    list[Path] | None,
+    typer.Option("--references", help="More runs whose successes are compared with; repeat for more."),
+]
+JudgeSpec = Annotated[
+    str | None, typer.Option("--judge", help="Model that is asked where two actions may mean the same; default none.")
+]
+LETTERS = {"stop_at_wrong_page": "A", "stuck_midway": "B", "no_reasonable_attempt": "C", "other": "D"}
+
+
+def analyze(
+    runs: Runs,
+    references: References = None,
+    judge: JudgeSpec = None,
+    base_url: options.BaseUrl = None,
+    as_json: options.Json = False,
+) -> int:
+    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.
+
+    Exit code 2 if no trace could be read, else 0; a trace that cannot be read is named and passed over.
+    """
+    found = survey(runs, references or ())
+    analyses, problems = asyncio.run(_explained(found, _spec(judge), base_url, quiet=as_json))
+    if as_json:
+        _print_json(found, analyses, problems)
+    else:
+        _print_tables(found, analyses)
+    for problem in problems:
+        print_problem(f"passed over: {problem.problem}")
+    return EXIT_OK if found.readable else EXIT_BAD_INPUT
+
+
+def _spec(judge: str | None) -> str | None:
+    return None if judge in (None, "none") else judge
+
+
+async def _explained(
+    found: Survey, judge: str | None, base_url: str | None, *, quiet: bool
+) -> tuple[list[Analysis], list[Problem]]:
+    model = make_model(judge, base_url=base_url) if judge is not None else None
+    analyzer = Analyzer(meaning=ModelMeaning(model) if model is not None else None)
+    analyses: list[Analysis] = []
+    problems: list[Problem] = []
+    try:
+        with counting("failures explained", len(found.failed), quiet=quiet) as done:
+            async for one in Analyses(found, analyzer):
+                (problems if isinstance(one, Problem) else analyses).append(one)  # pyright: ignore[reportArgumentType]
+                done(len(analyses) + len(problems))
+    finally:
+        if model is not None:
+            await model.aclose()
+    return analyses, [*found.problems, *problems]
+
+
+def _print_json(found: Survey, analyses: Sequence[Analysis], problems: Sequence[Problem]) -> None:
+    print_json(
+        {
+            "episodes": {outcome or "unfinished": count for outcome, count in found.outcomes.items()},
+            "analyses": [one.model_dump(mode="json") for one in analyses],
+            "totals": [total.model_dump(mode="json") for total in totals(analyses)],
+            "problems": [problem.model_dump(mode="json") for problem in problems],
+        }
+    )
+
+
+def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
+    told = ", ".join(f"{count} {outcome or 'unfinished'}" for outcome, count in found.outcomes.most_common())
+    stdout.print(f"{found.readable} episodes: {told or 'none'}", highlight=False)
+    if not analyses:
+        return
+    stdout.print(_episodes(analyses))
+    if len(analyses) == 1:
+        stdout.print(Text(analyses[0].summary))
+        return
+    stdout.print(_totals(analyses))
+
+
+def _episodes(analyses: Sequence[Analysis]) -> Table:
+    table = Table(header_style="bold")
+    for name in ("episode", "failure", "key step", "left reference", "why"):
+        table.add_column(name, ratio=1 if name == "why" else None)
+    for one in analyses:
+        failure, gone = one.failure, one.divergence
+        key = f"{failure.key_step or '-'} of {one.steps}"
+        left = f"at {gone.step}" if gone else "never" if one.references else "there is none"
+        name = f"{LETTERS[failure.category]} {failure.category.replace('_', ' ')}"
+        table.add_row(Text(one.episode_id), name, key, left, Text(failure.reason))
+    return table
+
+
+def _totals(analyses: Sequence[Analysis]) -> Table:
+    """Categories of failure down, kinds of site and policies across."""
+    rows = totals(analyses)
+    columns = sorted({(row.category, row.policy) for row in rows})
+    counts = Counter({(row.failure, row.category, row.policy): row.count for row in rows})
+    table = Table(header_style="bold", title="failures by kind of site and policy", title_justify="left")
+    table.add_column("")
+    for category, policy in columns:
+        table.add_column(Text(f"{category}\n{policy}"), justify="right")
+    table.add_column("all", justify="right")
+    for failure, letter in LETTERS.items():
+        cells = [counts[failure, category, policy] for category, policy in columns]
+        table.add_row(f"{letter} {failure.replace('_', ' ')}", *(str(n) if n else "-" for n in cells), str(sum(cells)))
+    return table

@@ -1,0 +1,102 @@
+"""One failed trace and its reference successes in, one :class:`judges.analysis.records.Analysis` out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envs.trace import Footer
+from envs.trace_reader import Trace
+from judges.analysis.align import Aligned, Alignment, AlignRules, reference_of
+from judges.analysis.meaning import Meaning, Question
+from judges.analysis.moves import Reference
+from judges.analysis.pages import Pages
+from judges.analysis.records import Analysis, Comparison
+from judges.analysis.rules import Case, FailureRules, explain, settled
+from judges.analysis.summary import achieved, summarize
+
+_ROUNDS = 4
+"""Times that an episode is aligned anew with a model's answers: the divergence may move on to other open questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A trace and the pages that it saw."""
+
+    trace: Trace
+    pages: Pages
+
+
+class Analyzer:
+    """Explains failures. One instance serves any number of traces."""
+
+    def __init__(
+        self,
+        rules: FailureRules | None = None,
+        alignment: AlignRules | None = None,
+        meaning: Meaning | None = None,
+    ) -> None:
+        """*meaning* is asked where keys, addresses and texts leave two moves undecided; a threshold decides without."""
+        self._rules = rules or FailureRules()
+        self._alignment = alignment or AlignRules()
+        self._meaning = meaning
+
+    def reference(self, success: Recorded) -> Reference:
+        """A success of the same task, made ready to be compared with."""
+        trace = success.trace
+        return reference_of(trace.header.episode_id, settled(trace.steps), success.pages)
+
+    async def analyze(self, failed: Recorded, references: Sequence[Reference] = ()) -> Analysis:
+        """*references* are successes of the same task. Raises ValueError where *failed* has no end or did not fail, and
+        :class:`judges.analysis.meaning.MeaningFailed` where a model was asked and gave no verdict."""
+        trace, footer = failed.trace, failed.trace.footer
+        if footer is None:
+            raise ValueError("an episode without an end is not known to have failed")
+        header = trace.header
+        answers: dict[Question, bool] = {}
+        nearest = (await self._nearest(failed, references, answers)) if references else None
+        comparison = nearest.comparison if nearest is not None else None
+        return Analysis(
+            run_id=header.run_id,
+            episode_id=header.episode_id,
+            task=header.task,
+            attempt=header.attempt,
+            category=header.category,
+            policy=str(header.config.get("policy", "")),
+            outcome=footer.outcome,
+            ended_by=footer.ended_by,
+            steps=len(trace.steps),
+            summary=summarize(trace),
+            failure=explain(_case(failed, footer, comparison), self._rules),
+            divergence=comparison.divergence if comparison is not None else None,
+            references=len(references),
+            asked=len(answers),
+        )
+
+    async def _nearest(
+        self, failed: Recorded, references: Sequence[Reference], answers: dict[Question, bool]
+    ) -> Aligned | None:
+        """Aligns, asks what is undecided where it matters, and aligns again with the answers."""
+        alignment = Alignment(settled(failed.trace.steps), failed.pages, self._alignment, answers)
+        found = alignment.nearest(references)
+        for _ in range(_ROUNDS if self._meaning is not None else 0):
+            if found is None or not found.undecided:
+                break
+            for question in sorted(found.undecided):
+                assert self._meaning is not None
+                answers[question] = await self._meaning.same(failed.trace.header.instruction, question)
+            found = alignment.nearest(references)
+        return found
+
+
+def _case(failed: Recorded, footer: Footer, nearest: Comparison | None) -> Case:
+    return Case(
+        steps=failed.trace.steps,
+        ended_by=footer.ended_by,
+        outcome=footer.outcome,
+        instruction=failed.trace.header.instruction,
+        final=achieved(footer),
+        error=footer.error,
+        nearest=nearest,
+        unnumbered=lambda intent: failed.pages.unnumbered(intent.seen),
+    )

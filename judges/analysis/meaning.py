@@ -1,0 +1,105 @@
+"""Do two actions mean the same? Asked only where keys, addresses and texts leave it open.
+
+AnalysisError
+└── MeaningFailed     the model could not be reached, or its answer is none: never taken for a yes or a no
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+from pydantic import Field
+
+from envs.errors import EnvError
+from envs.page_text import one_line
+from envs.record import Record, storable
+from models.asking import ask
+from models.base import ChatModel, ChatRequest, Message, ModelError, Usage
+from models.fence import FENCE_RULE, escape, fence
+
+SYSTEM: Final = f"""\
+You compare two single actions of two agents that do the same task on the same website. The names and words may \
+differ; what counts is whether both actions serve the same purpose there: the same link or control, the same query or \
+value in other words. Two links to different items, or values that differ in a number, a date, a name or a unit, are \
+not the same.
+
+{FENCE_RULE}
+
+Answer with a JSON object: {{"reason": one sentence, "same": true or false}}."""
+
+
+class AnalysisError(EnvError):
+    """Base of what the analyzer raises on purpose."""
+
+
+class MeaningFailed(AnalysisError):
+    """A model gave no verdict on whether two actions mean the same."""
+
+
+class Question(NamedTuple):
+    """Two actions, in words."""
+
+    failed: str
+    reference: str
+
+
+class Meaning(Protocol):
+    async def same(self, instruction: str, question: Question) -> bool:
+        """Raises MeaningFailed."""
+        ...
+
+
+class SameAction(Record):
+    """What the model answers with; the reason comes first, so that the verdict follows from it."""
+
+    reason: str
+    same: bool
+
+
+class MeaningSettings(Record):
+    deadline_s: float = Field(default=60.0, gt=0)
+    max_tokens: int = Field(default=256, ge=64)
+
+
+class ModelMeaning:
+    """Asks *model* once for each pair of actions of a task."""
+
+    def __init__(self, model: ChatModel, settings: MeaningSettings | None = None) -> None:
+        self.spec = model.spec
+        self.usages: list[Usage] = []
+        """What the questions cost, oldest first."""
+        self._model = model
+        self._settings = settings or MeaningSettings()
+        self._known: dict[tuple[str, Question], bool] = {}
+
+    async def same(self, instruction: str, question: Question) -> bool:
+        key = (instruction, question)
+        if key not in self._known:
+            self._known[key] = await self._asked(instruction, question)
+        return self._known[key]
+
+    async def _asked(self, instruction: str, question: Question) -> bool:
+        request = ChatRequest(
+            messages=render(instruction, question),
+            max_tokens=self._settings.max_tokens,
+            deadline_s=self._settings.deadline_s,
+        )
+        try:
+            asked = await ask(self._model, request, SameAction)
+        except ModelError as error:
+            if error.usage is not None:
+                self.usages.append(error.usage)
+            reason = one_line(storable(str(error)), 200)
+            raise MeaningFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
+        self.usages.append(asked.reply.usage)
+        return asked.answer.same
+
+
+def render(instruction: str, question: Question) -> tuple[Message, ...]:
+    """The model's messages; rules first, what comes from the task or a page last and fenced."""
+    parts = [
+        f"The task:\n{escape(instruction)}",
+        fence("action one", storable(question.failed)),
+        fence("action two", storable(question.reference)),
+    ]
+    return Message("system", SYSTEM), Message("user", "\n\n".join(parts))

@@ -1,0 +1,264 @@
+"""An episode as a way: the steps that did something, without what made no difference.
+
+A step becomes one *move*, or two where it typed and pressed Enter. Left out: looking (scroll, find, expand, hover,
+wait), actions that were not carried out, values that were typed over later on the same page, and detours: moves after
+which the page was again what it had been. A detour is taken for one only where nothing can remain of it on a server,
+that is, where no form was submitted in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from envs.actions import (
+    Action,
+    AnswerDialog,
+    Back,
+    Click,
+    ClickAt,
+    CloseTab,
+    FocusTab,
+    Forward,
+    Goto,
+    NewTab,
+    Press,
+    Select,
+    Stop,
+    Type,
+    Upload,
+)
+from envs.page_state import steady_text
+from envs.trace import Intent, KeyRow, Seen
+from judges.analysis.loops import LOOKING, Step, state_of
+from judges.analysis.pages import Pages, place
+
+_SPACE: Final = re.compile(r"\s+")
+_COUNTED: Final = re.compile(r"\s*[(\[]\s*\d+\s*[)\]]$")
+"""`Inbox (3)`: a count behind a name is no part of it."""
+TOGGLES: Final = ("checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio")
+FIELDS: Final = ("textbox", "searchbox", "combobox", "spinbutton", "listbox")
+_SUBMITTERS: Final = ("button", "clickable")
+_SEARCH: Final = re.compile(r"search|query|\bfind\b|filter", re.IGNORECASE)
+
+
+class Kind(Enum):
+    GO = auto()
+    """The address changed."""
+    SET = auto()
+    """A field was given a value."""
+    DO = auto()
+    """Anything else that was done to a page."""
+    STOP = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An element without the number and the digest that it had."""
+
+    frame: str
+    role: str
+    name: str
+    """Casefolded, white space folded, without a count at its end."""
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page before or after a move."""
+
+    place: str
+    state: str
+    """Tells pages of one episode apart; empty where the page was not seen (after the last step)."""
+    seen: Seen | None
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    step: int
+    kind: Kind
+    verb: str
+    """Kind of the action: `click`, `type`, `goto` …"""
+    target: Target | None
+    value: str
+    """What was typed, chosen, pressed, opened or answered, folded as names are; empty where there is no such thing."""
+    before: Page
+    after: Page
+    said: str
+    """For people and models: the action in words."""
+    point: tuple[float, float] | None = None
+
+    @property
+    def changed(self) -> bool:
+        """It made a visible difference, or none can be known of (the last step)."""
+        return not self.after.state or self.after.state != self.before.state
+
+    @property
+    def search(self) -> bool:
+        """It fills in a field that looks for things: other words may mean the same."""
+        target = self.target
+        return (
+            self.kind is Kind.SET
+            and target is not None
+            and (target.role == "searchbox" or _SEARCH.search(target.name) is not None)
+        )
+
+    @property
+    def submits(self) -> bool:
+        """Something may remain of it on a server: a new address that no query made, reached by a button or a key."""
+        by_button = self.target is None or self.target.role in (*_SUBMITTERS, *FIELDS)
+        return (
+            self.kind is Kind.GO
+            and self.verb in ("click", "press", "type", "click_at", "answer_dialog")
+            and (by_button and "?" not in self.after.place)
+        )
+
+    @property
+    def fills(self) -> bool:
+        """Fills in a form without leaving the page: such moves may come in any order."""
+        toggles = self.kind is Kind.DO and self.target is not None and self.target.role in TOGGLES
+        return self.kind is Kind.SET or toggles
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A success, ready to be compared with."""
+
+    episode_id: str
+    moves: tuple[Move, ...]
+    pages: Pages
+
+
+def fold(text: str) -> str:
+    """*text* as it is compared: no case, no white space but single blanks, no clocks."""
+    return _SPACE.sub(" ", steady_text(text)).strip().casefold()
+
+
+def moves_of(steps: Sequence[Step]) -> tuple[Move, ...]:
+    """Every move of the steps that were carried out, in order."""
+    found: list[Move] = []
+    for i, (intent, commit) in enumerate(steps):
+        if isinstance(intent.action, LOOKING) or (commit is not None and not commit.result.ok):
+            continue
+        after = _after(steps, i)
+        found += _moves(intent, _page(intent.seen, state_of(intent)), after)
+    return tuple(found)
+
+
+def straight(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """*moves* without detours and without values that were typed over."""
+    return _last_values(_without_detours(moves))
+
+
+def _moves(intent: Intent, before: Page, after: Page) -> Iterator[Move]:
+    action, target = intent.action, _target(intent.target)
+    if isinstance(action, Type):
+        between = after if not action.enter else Page(before.place, "", None)
+        said = f"type {action.text!r} into {_called(target)}"
+        yield Move(intent.step, Kind.SET, "type", target, fold(action.text), before, between, said)
+        if not action.enter:
+            return
+        action, target, before = Press(keys="Enter"), None, Page(before.place, before.state, None)
+    kind, value = _meant(action, before, after)
+    point = (action.x, action.y) if isinstance(action, ClickAt) else None
+    said = _said(action.kind, target, value)
+    yield Move(intent.step, kind, action.kind, target, value, before, after, said, point)
+
+
+def _meant(action: Action, before: Page, after: Page) -> tuple[Kind, str]:
+    """What kind of move it is, and its value."""
+    kind, value = Kind.GO if after.place != before.place else Kind.DO, ""
+    match action:
+        case Select():
+            kind, value = Kind.SET, fold(action.option)
+        case Upload():
+            kind, value = Kind.SET, action.path
+        case Press():
+            value = action.keys.casefold()
+        case Goto():
+            kind, value = Kind.GO, place(action.url)
+        case Back() | Forward() | NewTab() | CloseTab():
+            kind = Kind.GO
+        case FocusTab():
+            kind, value = Kind.GO, str(action.index)
+        case AnswerDialog():
+            value = f"{action.accept} {fold(action.text)}".strip()
+        case Stop():
+            kind, value = Kind.STOP, fold(action.answer or "")
+        case Click():
+            value = "" if (action.button, action.count) == ("left", 1) else f"{action.button} ×{action.count}"
+        case ClickAt():
+            pass
+        case _:
+            value = action.model_dump_json(exclude={"ref", "to_ref"})
+    return kind, value
+
+
+def _said(verb: str, target: Target | None, value: str) -> str:
+    shown = f" {value!r}" if value else ""
+    return f"{verb.replace('_', ' ')}{shown}" + (f" on {_called(target)}" if target is not None else "")
+
+
+def _called(target: Target | None) -> str:
+    return f"{target.role} {target.name!r}" if target is not None else "an element without a key"
+
+
+def _target(row: KeyRow | None) -> Target | None:
+    if row is None:
+        return None
+    return Target(row.frame, row.role, _COUNTED.sub("", fold(row.name)), row.ordinal)
+
+
+def _page(seen: Seen, state: str) -> Page:
+    return Page(place(seen.url), state, seen)
+
+
+def _after(steps: Sequence[Step], i: int) -> Page:
+    """The page that the next step saw; after the last one, only where it led to is known."""
+    if i + 1 < len(steps):
+        following = steps[i + 1][0]
+        return _page(following.seen, state_of(following))
+    intent, commit = steps[i]
+    url = commit.result.url if commit is not None and commit.result.url else intent.seen.url
+    return Page(place(url), "", None)
+
+
+def _without_detours(moves: Sequence[Move]) -> list[Move]:
+    kept: list[Move] = []
+    for move in moves:
+        kept.append(move)
+        if not move.after.state or not move.changed:
+            continue
+        back = next((i for i in range(len(kept) - 1) if kept[i].before.state == move.after.state), None)
+        if back is not None and not any(_remains(one) for one in kept[back:]):
+            del kept[back:]
+    return kept
+
+
+def _remains(move: Move) -> bool:
+    """Going back to an earlier page does not prove that it was undone."""
+    hidden = move.kind is Kind.SET and bool(move.after.state) and not move.changed
+    return move.submits or hidden or move.kind is Kind.STOP
+
+
+def _last_values(moves: Sequence[Move]) -> tuple[Move, ...]:
+    """Of the values that a field was given before the page was left, the last."""
+    kept: list[Move] = []
+    since: dict[Target, int] = {}
+    for move in moves:
+        if (
+            move.kind is Kind.SET
+            and move.target is not None
+            and not (move.verb == "select" and move.target.role == "listbox")
+        ):
+            if move.target in since:
+                kept[since[move.target]] = move  # the corrected value stands where the field was first filled in
+                continue
+            since[move.target] = len(kept)
+        elif move.kind is not Kind.SET:
+            since = since if move.fills else {}
+        kept.append(move)
+    return tuple(kept)

@@ -1,0 +1,228 @@
+"""The category of a failure by prioritised hard rules, and its key step (SPEC §1.4; §4.2 and §4.3 of the MiRA paper).
+
+Pure: reads records, asks no model, guesses nothing. That an episode *failed* is the checker's word (or the judge's),
+never this module's. The first rule that holds decides:
+
+    A  stop_at_wrong_page      the agent ended the episode itself, and the check failed
+    B  stuck_midway            it repeated itself and did not get out, see :mod:`judges.analysis.loops`
+    C  no_reasonable_attempt   the right page was reached and no exit tried; a very early exit; a nonsensical first
+                               click that nothing good came of; nothing ever done to a page
+    D  other                   the world or a model broke, and whatever no rule above covers
+
+Choices where SPEC §1.4 leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
+A world that ends the episode on an action (MiniWoB++ does on a submit) makes that action the exit; where it is the very
+first one, that is C too. What broke (an error, a broken world) is D before every other rule.
+
+Key step, always an `Intent.step` of the trace:
+
+    A  the last action before the claim; or the divergence from the nearest reference where that came earlier
+    B  the first step of the stretch that repeats: where the loop was entered
+    C  the exit; the first click; the step at which it should have stopped; the first step where nothing was attempted
+    D  the divergence; else the first step after the last milestone was gained; where something broke, the last step
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+from pydantic import Field
+
+from envs.actions import Click, Stop
+from envs.trace import EndedBy, Failure, Loop, Outcome
+from judges.analysis.loops import LOOKING, LoopRules, Step, Unnumbered, find_loop
+from judges.analysis.records import Comparison
+
+
+class FailureRules(LoopRules):
+    """Thresholds of the rules, in steps."""
+
+    early_exit_steps: int = Field(default=2, ge=0)
+    """A Stop at or before this step is rule C; 0 gives every exit to rule A."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the rules look at. Only the first three are needed; the rest makes them see more."""
+
+    steps: Sequence[Step]
+    ended_by: EndedBy
+    outcome: Outcome
+    instruction: str = ""
+    final: Sequence[bool] = ()
+    """Milestones achieved at the end, after the last action."""
+    error: str | None = None
+    """What broke, in the trace's words."""
+    nearest: Comparison | None = None
+    """How it compares with the nearest reference success; None where there is none."""
+    unnumbered: Unnumbered | None = None
+
+
+SELF_ENDED: Final = ("stop", "world")
+LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
+_WORD: Final = re.compile(r"\w+")
+_COMMON: Final = frozenset(
+    (
+        "a",
+        "an",
+        "and",
+        "at",
+        "by",
+        "click",
+        "for",
+        "from",
+        "in",
+        "is",
+        "it",
+        "of",
+        "on",
+        "or",
+        "page",
+        "press",
+        "the",
+        "to",
+    )
+)
+
+
+def explain(case: Case, rules: FailureRules | None = None) -> Failure:
+    """The category, the key step and the loop of a failed or broken episode.
+
+    Raises ValueError for an episode that did not fail: success needs no reason, and an unjudged one is not known to
+    have failed.
+    """
+    if case.outcome not in ("failure", "broken"):
+        raise ValueError(f"an episode with outcome {case.outcome!r} has no failure to analyze")
+    rules = rules or FailureRules()
+    case = replace(case, steps=settled(case.steps))
+    loop = find_loop(case.steps, rules, case.unnumbered)
+    if case.outcome == "broken" or case.ended_by == "error":
+        why = f": {case.error}" if case.error else ""
+        return _failure("other", _last(case), f"the world or a model broke, not the policy{why}", loop)
+    if not case.steps:
+        return _no_step(case.ended_by)
+    return _exited(case, rules, loop) or _stuck(case, loop) or _no_attempt(case, loop) or _other(case, loop)
+
+
+def settled(steps: Sequence[Step]) -> Sequence[Step]:
+    """*steps* without intents that a resumed run looked at again: each number once, the last time."""
+    again = {i for i, (one, following) in enumerate(pairwise(steps)) if one[0].step == following[0].step}
+    return [one for i, one in enumerate(steps) if i not in again] if again else steps
+
+
+def _no_step(ended_by: EndedBy) -> Failure:
+    if ended_by in LIMITS or ended_by in SELF_ENDED:
+        return Failure(category="no_reasonable_attempt", key_step=None, reason="no step was taken")
+    return Failure(category="other", key_step=None, reason=f"ended by {ended_by} before the first step")
+
+
+def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | None:
+    """Rule A, and the exits that are rule C."""
+    if case.ended_by not in SELF_ENDED:
+        return None
+    steps = case.steps
+    claim = steps[-1][0].step
+    stopped = isinstance(steps[-1][0].action, Stop)
+    if stopped and len(steps) <= rules.early_exit_steps:
+        return _failure(
+            "no_reasonable_attempt", claim, f"the agent ended the episode at step {claim}, hardly begun", loop
+        )
+    if not stopped and len(steps) == 1:
+        return _failure(
+            "no_reasonable_attempt", claim, "the very first action ended the episode with the task not done", loop
+        )
+    what = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
+    reason = f"{what} at step {claim}, but the final check failed"
+    before = steps[-2][0].step if stopped and len(steps) > 1 else claim
+    gone = case.nearest.divergence if case.nearest else None
+    if gone is not None and gone.step < before:
+        return _failure("stop_at_wrong_page", gone.step, f"{reason}; {gone.reason}", loop)
+    return _failure("stop_at_wrong_page", before, reason, loop)
+
+
+def _stuck(case: Case, loop: Loop | None) -> Failure | None:
+    if loop is None:
+        return None
+    what = "one action" if loop.period == 1 else f"a round of {loop.period} steps"
+    reason = f"from step {loop.entry} on, {what} was repeated {loop.repetitions} times and nothing came of it"
+    return _failure("stuck_midway", loop.entry, reason, loop)
+
+
+def _no_attempt(case: Case, loop: Loop | None) -> Failure | None:
+    """Rule C for episodes that ran until a limit."""
+    if case.ended_by not in LIMITS:
+        return None
+    if (done := _done_at(case)) is not None:
+        reason = f"everything was achieved by step {done}, but the agent never stopped"
+        return _failure("no_reasonable_attempt", done, reason, loop)
+    first = next((s for s in case.steps if not isinstance(s[0].action, LOOKING)), None)
+    if first is None or not any(_carried_out(s) for s in case.steps):
+        reason = "nothing was ever done to the page"
+        return _failure("no_reasonable_attempt", case.steps[0][0].step, reason, loop)
+    if _nonsensical(case, first):
+        step, name = first[0].step, first[0].target.name if first[0].target else ""
+        reason = f"the first click, on {name!r} at step {step}, has nothing to do with the task, and nothing came of it"
+        return _failure("no_reasonable_attempt", step, reason, loop)
+    return None
+
+
+def _other(case: Case, loop: Loop | None) -> Failure:
+    ended = f"ended by {case.ended_by} after {len(case.steps)} steps"
+    gone = case.nearest.divergence if case.nearest else None
+    if gone is not None:
+        return _failure("other", gone.step, f"{ended}; {gone.reason}", loop)
+    counts = [sum(intent.rating.z) for intent, _ in case.steps]
+    key = case.steps[counts.index(max(counts))][0].step
+    gained = (
+        f"no milestone was gained from step {key} on"
+        if any(i.rating.z for i, _ in case.steps)
+        else ("there were no milestones and no reference to tell where it went wrong")
+    )
+    return _failure("other", key, f"{ended}; {gained}", loop)
+
+
+def _done_at(case: Case) -> int | None:
+    """The first step at which nothing was left to do but to stop; the last one where that came of the last action."""
+    for intent, _ in case.steps:
+        if intent.rating.z and all(intent.rating.z):
+            return intent.step
+    if case.final and all(case.final):
+        return _last(case)
+    return case.nearest.done_at if case.nearest else None
+
+
+def _carried_out(step: Step) -> bool:
+    intent, commit = step
+    return not isinstance(intent.action, LOOKING) and commit is not None and commit.result.ok
+
+
+def _nonsensical(case: Case, first: Step) -> bool:
+    """A first click on something that the task does not name, no reference ever clicks, and that led to nothing.
+
+    "Led to nothing" needs a witness: milestones of which none was gained, or references of which no step was done.
+    """
+    intent = first[0]
+    if not isinstance(intent.action, Click) or intent.target is None:
+        return False
+    if _words(intent.target.name) & _words(case.instruction):
+        return False
+    tracked = [sum(intent.rating.z) for intent, _ in case.steps if intent.rating.z]
+    gained = bool(tracked) and max([*tracked, sum(case.final)]) > tracked[0]
+    if case.nearest is not None:
+        return not gained and not case.nearest.first_known and case.nearest.followed == 0
+    return bool(tracked) and not gained
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold())) - _COMMON
+
+
+def _failure(category: str, key: int | None, reason: str, loop: Loop | None) -> Failure:
+    return Failure.model_validate({"category": category, "key_step": key, "reason": reason, "loop": loop})
+
+
+def _last(case: Case) -> int | None:
+    return case.steps[-1][0].step if case.steps else None
