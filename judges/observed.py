@@ -57,7 +57,7 @@ def observe(trace: Trace, source: Source) -> Observed | Unfit:
     if not z:
         return Unfit("no milestones")
     ids = tuple(named) if len(named) == len(z) else tuple(str(k) for k in range(1, len(z) + 1))
-    reached = _reached(trace)
+    reached = reached_after(trace)
     return Observed(
         task=f"{header.task.suite}/{header.task.name}",
         milestones=ids,
@@ -69,8 +69,8 @@ def observe(trace: Trace, source: Source) -> Observed | Unfit:
     )
 
 
-def _reached(trace: Trace) -> dict[str, int]:
-    """After how many steps each milestone, by its id, was first seen done."""
+def reached_after(trace: Trace) -> dict[str, int]:
+    """After how many steps each milestone, by its id, was first seen done; 0 = from the start."""
     reached: dict[str, int] = {}
     plans = sorted(trace.plans, key=lambda plan: plan.step)
     for done, (intent, _) in enumerate(trace.steps):

@@ -135,7 +135,7 @@ def quality(observed: Sequence[Observed], source: Source, *, resamples: int = 20
         tau_p=tau_p(table),
         calibration=tuple(_calibrations(observed)),
         milestones=tuple(_milestone_rows(observed)),
-        heat=tuple(_heat_maps(observed)),
+        heat=tuple(heat_maps(observed)),
     )
 
 
@@ -188,7 +188,7 @@ def _milestone_rows(observed: Sequence[Observed]) -> Iterable[MilestoneRow]:
         yield MilestoneRow(task=task, milestone=name, text=text, done=done[key], traces=traces[key])
 
 
-def _heat_maps(observed: Sequence[Observed]) -> Iterable[HeatMap]:
+def heat_maps(observed: Sequence[Observed]) -> Iterable[HeatMap]:
     last = min(MAX_HEAT_STEPS, max((one.steps for one in observed), default=0))
     for group in ("all", "success", "failure"):
         members = [one for one in observed if group == "all" or one.success == (group == "success")]

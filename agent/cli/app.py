@@ -8,7 +8,7 @@ import sys
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli import comparing, data, importing, inspecting, measuring, replaying, running, sites
+from agent.cli import analyzing, comparing, data, importing, inspecting, measuring, replaying, reporting, running, sites
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, print_problem
 from envs.errors import EnvError
 from models.base import ModelError
@@ -25,7 +25,8 @@ app.command("resume")(running.resume)
 app.command("demo")(running.demo)
 app.command("replay")(replaying.replay)
 app.command("show")(inspecting.show)
-app.command("report")(inspecting.report)
+app.command("report")(reporting.report)
+app.command("analyze")(analyzing.analyze)
 app.command("quality")(measuring.quality)
 app.command("import")(importing.import_traces)
 app.command("compare")(comparing.compare)

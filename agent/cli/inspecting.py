@@ -1,4 +1,4 @@
-"""`mira show`, `report`, `tasks`, `models`, `doctor`: what reads and lists, and plays nothing."""
+"""`mira show`, `tasks`, `models`, `doctor`: what reads and lists, and plays nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import print_json, stdout
-from agent.report import write_report
 from agent.run_store import RunFolder
 from envs.languages import language
 from envs.trace_store import Trace, read_trace
@@ -37,16 +36,6 @@ def show(where: RunArgument, as_json: options.Json = False) -> int:
         row = _episode_row(trace)
         table.add_row(*(Text(str(row[key])) for key in ("episode", "outcome", "ended_by", "steps", "z", "instruction")))
     stdout.print(table)
-    return 0
-
-
-def report(where: RunArgument, as_json: options.Json = False) -> int:
-    """Writes the HTML report of a run again."""
-    page = write_report(where)
-    if as_json:
-        print_json({"report": str(page)})
-    else:
-        stdout.print(str(page), highlight=False)
     return 0
 
 

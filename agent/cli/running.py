@@ -114,8 +114,8 @@ def resume(
     from agent import runner
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.resume(folder, (display,), approver=_approver(as_json)))
-    return _finish(result, as_json)
+        result = asyncio.run(runner.resume(folder, (display,), approver=approver(as_json)))
+    return finish(result, as_json)
 
 
 def demo(
@@ -135,8 +135,8 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
     from agent import runner
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.run_open(config, instruction, url, out, (display,), approver=_approver(as_json)))
-    code = _finish(result, as_json)
+        result = asyncio.run(runner.run_open(config, instruction, url, out, (display,), approver=approver(as_json)))
+    code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
@@ -149,14 +149,15 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
     from agent import runner
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.run_suite(config, selection, out, (display,), approver=_approver(as_json)))
-    return _finish(result, as_json)
+        result = asyncio.run(runner.run_suite(config, selection, out, (display,), approver=approver(as_json)))
+    return finish(result, as_json)
 
 
-def _finish(result: RunResult, as_json: bool) -> int:
+def finish(result: RunResult, as_json: bool) -> int:
+    """Says what came of a run and writes its report; the exit code."""
     from agent.report import write_report
 
-    page = write_report(result.folder) if result.episodes else None
+    page = write_report([result.folder]).path if result.episodes else None
     if as_json:
         print_json(
             {
@@ -181,7 +182,7 @@ def _finish(result: RunResult, as_json: bool) -> int:
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 
-def _approver(as_json: bool) -> Approver | None:
+def approver(as_json: bool) -> Approver | None:
     """Asks on the terminal; None (which declines) where there is nobody to ask."""
     if as_json or not sys.stdin.isatty():
         return None

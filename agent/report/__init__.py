@@ -1,5 +1,6 @@
-"""The report of a run: one self-contained HTML file (:func:`write_report`)."""
+"""The report of runs: one self-contained HTML file (:func:`write_report`)."""
 
-from agent.report.build import write_report
+from agent.report.build import Report, write_report
+from agent.report.pictures import Screenshots
 
-__all__ = ["write_report"]
+__all__ = ["Report", "Screenshots", "write_report"]

@@ -1,117 +1,235 @@
-"""Turns the traces of a run into one HTML file that works offline.
+"""Turns traces into one HTML file that works offline.
 
-Everything from a page or a model is escaped by Jinja2; a content-security policy that names the hashes of the
-report's own script and style forbids whatever would slip through. Episodes are rendered one at a time and
-written as they come, so a run of thousands fits in memory.
+Everything from a page or a model is escaped by Jinja2 or by :mod:`agent.report.svg`; a content-security policy that
+names the hashes of the report's own script and style, and allows no inline style, forbids whatever would slip through.
+
+Episodes are written one at a time, each into a `<template>`: a browser neither lays it out nor decodes its pictures
+until it is opened, so memory stays flat here and there. What is said of all of them comes last.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import jinja2
 
-from agent.run_store import RunFolder
-from envs.languages import language
-from envs.trace import Commit, Event, Failure, Flip, Intent
-from envs.trace_store import BlobStore, Trace, read_trace
+from agent.gathering import EpisodeFile, gather
+from agent.report.charts import CATEGORIES
+from agent.report.episodes import Cut, EpisodeMaker, Material
+from agent.report.overview import Overview
+from agent.report.pictures import AUTO_STEPS, Gallery, Screenshots
+from agent.report.timeline import timeline
+from envs.errors import BadInput, TraceError
+from envs.trace_store import Trace, read_summary
+from judges.analysis import Analysis
+from judges.observed import Observed, observe
 
 _HERE = Path(__file__).parent
-_PAGE_CHARS = 20_000
-"""Longest page text put into the report for one step; the whole text stays in the blob."""
+_TEXT_BUDGET: Final = 24_000_000
+"""Characters of page texts, and as many of prompts, that a report aims at."""
+_LEAST_TEXT, _MOST_TEXT = 800, 8_000
+
+Key = tuple[str, str]
+"""Run id and episode id."""
 
 
-class Tile(NamedTuple):
-    value: str
-    label: str
+class Report(NamedTuple):
+    """A report that was written."""
 
-
-@dataclass(frozen=True, slots=True)
-class TaskRow:
-    """One line of the summary: an average over the episodes of a task."""
-
-    task: str
+    path: Path
     episodes: int
-    successes: int
-    steps: float
-    seconds: float
-    tokens: int
+    bytes: int
+    pictures: int
+    picture_bytes: int
+    pictures_left_out: int
+    problems: tuple[str, ...]
+    """What could not be read, one line each; the report lists them too."""
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    title: str
-    subtitle: str
-    tiles: tuple[Tile, ...]
-    by_task: tuple[TaskRow, ...]
+class _Catalog:
+    """What the headers and footers say, before any trace is read whole."""
+
+    files: tuple[EpisodeFile, ...]
+    steps: int
+    successes: Mapping[str, Sequence[EpisodeFile]]
+    """By task, fewest steps first."""
 
 
-@dataclass(frozen=True, slots=True)
-class MilestoneView:
-    text: str
-    achieved: bool
-    evidence: str
+def write_report(
+    runs: Sequence[Path],
+    *,
+    references: Sequence[Path] = (),
+    out: Path | None = None,
+    screenshots: Screenshots = "auto",
+    analyses: Mapping[Key, Analysis] | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Report:
+    """Writes one HTML file for the episodes of *runs*; failures stand beside a success of the same task from there or
+    from *references*. *tell* hears how many episodes are written.
 
-
-@dataclass(frozen=True, slots=True)
-class StepView:
-    number: int
-    action: str
-    status: str
-    message: str
-    seconds: float
-    url: str
-    z: tuple[bool, ...]
-    flips: tuple[Flip, ...]
-    page: str
-    raw: str
-    screenshot: str
-    is_key: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeView:
-    task: str
-    instruction: str
-    outcome: str
-    verdict: str
-    error: str | None
-    answer: str | None
-    failure: Failure | None
-    seconds: float
-    milestones: tuple[MilestoneView, ...]
-    steps: tuple[StepView, ...]
-    events: tuple[Event, ...]
-
-
-def write_report(run: Path, out: Path | None = None) -> Path:
-    """Writes `report.html` for the run in folder *run* and returns its path. Raises TraceError or BadInput."""
-    folder = RunFolder(run)
-    target = out or run / "report.html"
-    traces = [read_trace(path) for path in folder.traces()]
-    style, script = _asset("report.css"), _asset("report.js")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string((_HERE / "template.html.j2").read_text("utf-8"))
-    blobs = BlobStore(folder.blobs)
-    stream = template.stream(
-        run=_run_view(folder, traces),
-        episodes=_episodes(traces, blobs),
-        style=style,
-        script=script,
-        style_hash=_csp_hash(style),
-        script_hash=_csp_hash(script),
+    The default *out* is `report.html` in the run's folder, or here for several. A trace or a blob that cannot be read
+    is listed in the report and the rest is written. Raises BadInput for places without traces or an *out* that cannot
+    be written; the file is replaced as a whole or not at all.
+    """
+    catalog = _catalog(gather(runs), gather(references) if references else ())
+    target = out or _default_target(runs)
+    writing = _Writing(catalog, screenshots, analyses or {}, tell)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with part.open("wb") as file:
+            writing.write(file)
+        part.replace(target)
+    except OSError as error:
+        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    gallery = writing.gallery
+    return Report(
+        path=target,
+        episodes=len(writing.overview.rows),
+        bytes=target.stat().st_size,
+        pictures=gallery.count,
+        picture_bytes=gallery.bytes,
+        pictures_left_out=gallery.left_out,
+        problems=tuple(writing.problems),
     )
-    part = target.with_suffix(".part")
-    stream.enable_buffering(200)
-    with part.open("wb") as file:
-        stream.dump(file, encoding="utf-8")
-    part.replace(target)
-    return target
+
+
+class _Writing:
+    """One report in the making."""
+
+    def __init__(
+        self,
+        catalog: _Catalog,
+        screenshots: Screenshots,
+        analyses: Mapping[Key, Analysis],
+        tell: Callable[[int], None] | None,
+    ) -> None:
+        self.overview = Overview()
+        self.gallery = Gallery()
+        self.problems: list[str] = []
+        self._catalog = catalog
+        self._analyses = analyses
+        self._tell = tell
+        every = screenshots == "all" or (screenshots == "auto" and catalog.steps <= AUTO_STEPS)
+        text = min(max(_TEXT_BUDGET // max(catalog.steps, 1), _LEAST_TEXT), _MOST_TEXT)
+        self._text_chars = text
+        self._maker = EpisodeMaker(Cut(text, every, screenshots == "none"), self.gallery)
+        self._reference = lru_cache(maxsize=8)(self._read_reference)
+        loader = jinja2.FileSystemLoader(_HERE)
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._templates.globals.update(timeline=timeline, categories=CATEGORIES)  # pyright: ignore[reportArgumentType]
+
+    def write(self, file: BinaryIO) -> None:
+        style, script = _asset("report.css"), _asset("report.js")
+        head = self._templates.get_template("head.html.j2")
+        file.write(head.render(style=style, style_hash=_csp_hash(style), script_hash=_csp_hash(script)).encode())
+        episode = self._templates.get_template("episode.html.j2")
+        for number, material in enumerate(self._materials(), 1):
+            view = self._maker.view(material)
+            self.overview.add(view.row, _observed(material.trace))
+            failure = view.analysis.failure if view.analysis else None
+            if failure is None and material.trace.footer:
+                failure = material.trace.footer.failure
+            file.write(episode.render(e=view, loop=failure.loop if failure else None).encode())
+            if self._tell is not None:
+                self._tell(number)
+        self.problems += self._maker.problems
+        shell = self._templates.get_template("shell.html.j2")
+        for chunk in shell.generate(**self._whole(), script=script):
+            file.write(chunk.encode())
+
+    def _whole(self) -> dict[str, object]:
+        """What the shell is given."""
+        rows = self.overview.rows
+        runs = list(dict.fromkeys(row.run for row in rows))
+        return {
+            "title": f"Run {runs[0]}" if len(runs) == 1 else f"{len(runs)} runs",
+            "runs": runs,
+            "policies": list(dict.fromkeys(row.policy for row in rows)),
+            "sites": sorted({row.site for row in rows}),
+            "outcomes": [o for o in ("success", "failure", "broken", "unjudged", "unfinished") if _has(rows, o)],
+            "failures": [name for name in CATEGORIES if any(row.failure == name for row in rows)],
+            "rows": rows,
+            "tiles": self.overview.tiles(),
+            "charts": self.overview.charts(),
+            "tasks": self.overview.tasks(),
+            "problems": self.problems[:200],
+            "problems_total": len(self.problems),
+            "gallery": self.gallery,
+            "text_chars": self._text_chars,
+        }
+
+    def _materials(self) -> Iterator[Material]:
+        for number, file in enumerate(self._catalog.files, 1):
+            try:
+                trace = file.read()
+            except TraceError as error:
+                self.problems.append(str(error))
+                continue
+            analysis = self._analyses.get((trace.header.run_id, trace.header.episode_id))
+            yield Material(f"e{number}", trace, file.blobs, analysis, self._beside(file, trace, analysis))
+
+    def _beside(self, file: EpisodeFile, trace: Trace, analysis: Analysis | None) -> Trace | None:
+        """The success that a failure is shown beside: the one it was compared with, else the shortest."""
+        if trace.footer is None or trace.footer.outcome == "success":
+            return None
+        known = [one for one in self._catalog.successes.get(trace.header.task.id, ()) if one.path != file.path]
+        named = analysis.divergence.reference if analysis and analysis.divergence else None
+        for one in sorted(known, key=lambda one: one.path.stem != named):
+            reference = self._reference(one.path)
+            if reference is not None:
+                return reference
+        return None
+
+    def _read_reference(self, path: Path) -> Trace | None:
+        try:
+            return EpisodeFile(path).read()
+        except TraceError as error:
+            self.problems.append(str(error))
+            return None
+
+
+def _catalog(files: Sequence[EpisodeFile], references: Sequence[EpisodeFile]) -> _Catalog:
+    """Reads headers and footers; what cannot be read is told when the trace itself is."""
+    successes: dict[str, list[tuple[int, str, EpisodeFile]]] = {}
+    steps = 0
+    mine = {file.path.resolve() for file in files}
+    for file in (*files, *references):
+        try:
+            header, footer = read_summary(file.path)
+        except TraceError:
+            continue
+        if footer is not None and file.path.resolve() in mine:
+            steps += footer.totals.steps
+        if footer is not None and footer.outcome == "success":
+            successes.setdefault(header.task.id, []).append((footer.totals.steps, str(file.path), file))
+    ordered = {task: tuple(file for *_, file in sorted(known)) for task, known in successes.items()}
+    return _Catalog(tuple(files), steps, ordered)
+
+
+def _default_target(runs: Sequence[Path]) -> Path:
+    if len(runs) == 1 and runs[0].is_dir():
+        return runs[0] / "report.html"
+    return Path("report.html")
+
+
+def _observed(trace: Trace) -> Observed | None:
+    seen = observe(trace, "rater")
+    return seen if isinstance(seen, Observed) else None
+
+
+def _has(rows: Sequence[object], outcome: str) -> bool:
+    return any(getattr(row, "outcome", None) == outcome for row in rows)
 
 
 def _asset(name: str) -> str:
@@ -120,104 +238,3 @@ def _asset(name: str) -> str:
 
 def _csp_hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _run_view(folder: RunFolder, traces: Sequence[Trace]) -> RunView:
-    ended = [t for t in traces if t.footer is not None]
-    wins = sum(1 for t in ended if t.footer and t.footer.outcome == "success")
-    broken = sum(1 for t in ended if t.footer and t.footer.outcome == "broken")
-    config = traces[0].header.config if traces else {}
-    roles = " · ".join(f"{role} {config[role]}" for role in ("policy", "planner", "judge") if config.get(role))
-    tokens = sum(t.footer.totals.tokens_in + t.footer.totals.tokens_out for t in ended if t.footer)
-    tiles = (
-        Tile(f"{wins}/{len(traces)}", "successful"),
-        Tile(str(broken), "broken"),
-        Tile(str(sum(len(t.steps) for t in traces)), "steps"),
-        Tile(f"{tokens:,}", "tokens"),
-        Tile(f"{sum(t.footer.totals.seconds for t in ended if t.footer):.1f} s", "episode time"),
-    )
-    return RunView(f"Mira run {folder.path.name}", roles, tiles, tuple(_by_task(traces)))
-
-
-def _by_task(traces: Sequence[Trace]) -> Iterator[TaskRow]:
-    names = dict.fromkeys(t.header.task.name for t in traces)
-    for name in names:
-        mine = [t for t in traces if t.header.task.name == name]
-        feet = [t.footer for t in mine if t.footer is not None]
-        n = max(1, len(feet))
-        yield TaskRow(
-            task=name,
-            episodes=len(mine),
-            successes=sum(f.outcome == "success" for f in feet),
-            steps=sum(f.totals.steps for f in feet) / n,
-            seconds=sum(f.totals.seconds for f in feet) / n,
-            tokens=sum(f.totals.tokens_in + f.totals.tokens_out for f in feet) // n,
-        )
-
-
-def _episodes(traces: Sequence[Trace], blobs: BlobStore) -> Iterator[EpisodeView]:
-    for trace in traces:
-        yield _episode(trace, blobs)
-
-
-def _episode(trace: Trace, blobs: BlobStore) -> EpisodeView:
-    header, footer = trace.header, trace.footer
-    key_step = footer.failure.key_step if footer and footer.failure else None
-    return EpisodeView(
-        task=header.task.id,
-        instruction=header.instruction,
-        outcome=footer.outcome if footer else "unfinished",
-        verdict=_verdict(trace),
-        error=footer.error if footer else "the trace has no end: resume the run to finish it",
-        answer=footer.answer if footer else None,
-        failure=footer.failure if footer else None,
-        seconds=footer.totals.seconds if footer else 0.0,
-        milestones=_milestones(trace),
-        steps=tuple(_step(intent, commit, blobs, key_step) for intent, commit in trace.steps),
-        events=tuple(trace.events),
-    )
-
-
-def _verdict(trace: Trace) -> str:
-    footer = trace.footer
-    if footer is None:
-        return ""
-    said = footer.score.evidence if footer.score else footer.verdict
-    return f"ended by {footer.ended_by}, judged by {footer.judged_by}: {said}"
-
-
-def _milestones(trace: Trace) -> tuple[MilestoneView, ...]:
-    if not trace.plans:
-        return ()
-    evidence: dict[str, str] = {}
-    ratings = [intent.rating for intent, _ in trace.steps]
-    if trace.footer and trace.footer.rating:
-        ratings.append(trace.footer.rating)
-    for rating in ratings:
-        evidence |= {flip.milestone: flip.evidence for flip in rating.flips if flip.achieved}
-    z = ratings[-1].z if ratings else ()
-    plan = trace.plans[-1].milestones
-    return tuple(MilestoneView(m.text, i < len(z) and z[i], evidence.get(m.id, "")) for i, m in enumerate(plan))
-
-
-def _step(intent: Intent, commit: Commit | None, blobs: BlobStore, key_step: int | None) -> StepView:
-    shot = intent.seen.screenshot_blob
-    seconds = commit.timings if commit else None
-    return StepView(
-        number=intent.step,
-        action=language("program").show(intent.action),
-        status=str(commit.result.status) if commit else "uncertain",
-        message=commit.result.message if commit else "intended, but the process ended before the result was known",
-        seconds=seconds.observe + seconds.reflect + seconds.act + seconds.execute if seconds else 0.0,
-        url=intent.seen.url,
-        z=intent.rating.z,
-        flips=intent.rating.flips,
-        page=_clip(blobs.text(intent.seen.text_blob)),
-        raw=intent.raw,
-        screenshot=base64.b64encode(blobs.read(shot)).decode() if shot else "",
-        is_key=intent.step == key_step,
-    )
-
-
-def _clip(text: str) -> str:
-    return text if len(text) <= _PAGE_CHARS else f"{text[:_PAGE_CHARS]}\n… {len(text) - _PAGE_CHARS} more characters"

@@ -1,0 +1,52 @@
+"""Puts the steps of two episodes of one task side by side: for reading, not for judging."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from envs.trace_store import Step
+
+_MOST_STEPS = 400
+"""Beyond it the longest common subsequence costs seconds, and nobody reads both."""
+
+
+class Pair(NamedTuple):
+    """0-based places; None where one side has nothing to put beside the other."""
+
+    own: int | None
+    other: int | None
+    same: bool
+
+
+def paired(own: Sequence[Step], other: Sequence[Step]) -> Iterator[Pair]:
+    """Same actions on the same elements stand in one row; between them, what differs stands side by side."""
+    if max(len(own), len(other)) > _MOST_STEPS:
+        yield from _side_by_side(range(len(own)), range(len(other)))
+        return
+    mine, theirs = [_key(step) for step in own], [_key(step) for step in other]
+    for kind, a1, a2, b1, b2 in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (Pair(a, b, same=True) for a, b in zip(range(a1, a2), range(b1, b2), strict=True))
+        else:
+            yield from _side_by_side(range(a1, a2), range(b1, b2))
+
+
+def _side_by_side(own: range, other: range) -> Iterator[Pair]:
+    for place in range(max(len(own), len(other))):
+        yield Pair(own[place] if place < len(own) else None, other[place] if place < len(other) else None, same=False)
+
+
+def _key(step: Step) -> tuple[str, object, str]:
+    """The action without the numbers of one observation, the element by its durable key, the path of the page."""
+    intent = step.intent
+    action = intent.action.model_dump_json(exclude={"ref", "to_ref"})
+    target = intent.target
+    element = (target.frame, target.role, target.name, target.ordinal) if target else None
+    try:
+        path = urlsplit(intent.seen.url).path
+    except ValueError:
+        path = intent.seen.url
+    return action, element, path
