@@ -36,6 +36,7 @@ from agent.resume import has_header
 from envs.errors import BadInput
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
+from envs.trace import Parent
 from envs.trace_store import read_summary
 
 MANIFEST_VERSION = 1
@@ -48,6 +49,14 @@ class OpenTask(Record):
     url: str
 
 
+class Branch(Record):
+    """How a branched run begins: with steps of another run's episode, done again."""
+
+    trace: Path
+    """The parent's, absolute; needed until its steps have been done again."""
+    parent: Parent
+
+
 class Manifest(Record):
     """`run.json`: everything that decides what a run plays."""
 
@@ -58,6 +67,8 @@ class Manifest(Record):
     suite: str
     open_task: OpenTask | None = None
     """Set for `run_task`, whose suite is made from it."""
+    branch: Branch | None = None
+    """Set where the run goes on from the middle of another one."""
     names: tuple[str, ...]
     seeds: tuple[int, ...]
     versions: dict[str, str]

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from agent.config import RunConfig, parse_config
 from agent.graph import build_graph
 from agent.policy import Policy
 from agent.progress import Listener, RunEnded, RunStarted
+from agent.replay.retracing import retraced
 from agent.results import EpisodeResult, RunResult
 from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions
 from agent.sitting import Sitting
@@ -67,6 +68,21 @@ async def run_open(
     task = OpenTask(instruction=instruction, url=url)
     manifest = _manifest(config, SUITE, (TASK,), (config.seed,), run_id).model_copy(update={"open_task": task})
     given = _Given(tuple(listeners), approver or decline, policy, None)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_branch(
+    manifest: Manifest,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+) -> RunResult:
+    """Plays a run that begins in the middle of another one; :func:`agent.replay.branch_trace` makes its *manifest*.
+    Raises as `run_suite` does."""
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
     return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
 
 
@@ -164,6 +180,8 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
     async with AsyncExitStack() as stack:
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
+        if manifest.branch is not None:
+            team = replace(team, policy=retraced(manifest.branch, team.policy, team.language))
         make_suite = given.suite or suite_maker(manifest, vault, team.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)

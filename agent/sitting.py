@@ -206,6 +206,7 @@ class Sitting:
             config=self.manifest.config.resolved(),
             versions=self.manifest.versions,
             started_at=now(),
+            parent=self.manifest.branch.parent if self.manifest.branch is not None else None,
         )
 
     def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:

@@ -53,7 +53,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, an
 
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """One configuration from the file and the options given; options that are None were not given."""
-    given = _without_none(values)
+    given = without_none(values)
     return load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
 
 
@@ -106,10 +106,11 @@ def thinking_budget(text: str | None) -> int | str | None:
     return int(text)
 
 
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """What was given, empty tables left out."""
     kept: dict[str, Any] = {}
     for key, value in values.items():
-        inner = _without_none(value) if isinstance(value, dict) else value
+        inner = without_none(value) if isinstance(value, dict) else value
         if inner is not None and inner != {}:
             kept[key] = inner
     return kept

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
-from agent.cli import options
+from agent.cli import options, running
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, stderr, stdout
+from agent.display import RunDisplay
 from agent.replay.records import Replay, ReplayedStep, Verdict
 from envs.errors import BadInput
+
+if TYPE_CHECKING:
+    from agent.replay.steps import ReplayOptions
 
 COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red", Verdict.DIFFERENT: "yellow"}
 
@@ -26,31 +30,77 @@ Patience = Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait fo
 Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site again without asking.")]
 
 
+Branch = Annotated[str | None, typer.Option(help="Hand over to this policy at step --at: a new run.")]
+At = Annotated[int | None, typer.Option(min=1, help="First step of the branch; default the trace's key step.")]
+
+
 def replay(
     trace: Annotated[Path, typer.Argument(help="A trace, or the folder of a run of one episode.")],
     from_step: From = 1,
     until: Until = None,
     on_difference: OnDifference = "continue",
     patience: Patience = 5.0,
+    branch: Branch = None,
+    at: At = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    attempts: options.Attempts = None,
+    max_steps: options.MaxSteps = None,
+    max_seconds: options.MaxSeconds = None,
+    temperature: options.Temperature = None,
     headed: options.Headed = False,
     secret: options.Secret = None,
     yes: Yes = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for downloads of a replay.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where a branch's run, or a replay's downloads, go.")] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input."""
-    from agent.replay.playback import live_address, read_recording, replay_trace
+    """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.
+
+    With --branch another policy goes on from step --at, as a run of its own; planner, judge and limits are the
+    trace's unless given.
+    """
+    from agent.replay.playback import live_address, read_recording
+
+    may_act = yes or _agreed(live_address(read_recording(trace)), as_json)
+    values = {
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "attempts": attempts,
+        "temperature": temperature,
+        "limits": {"max_steps": max_steps, "max_seconds": max_seconds},
+        "headed": headed or None,
+        "secrets": secret,
+    }
+    given = options.without_none(values)
+    if branch is not None:
+        return _branch(trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs")}, as_json)
+    unused = [name for name in given if name not in ("headed", "secrets")]
+    if at is not None or unused:
+        raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
+    return _replay(trace, _options(from_step, until, on_difference, patience), may_act, headed, secret, out, as_json)
+
+
+def _options(from_step: int, until: int | None, on_difference: str, patience: float) -> ReplayOptions:
     from agent.replay.steps import ReplayOptions
 
     if on_difference not in ("continue", "stop"):
         raise BadInput(f"--on-difference {on_difference!r}: say continue or stop")
-    chosen = ReplayOptions(
-        from_step=from_step,
-        until_step=until,
-        on_difference=on_difference,
-        patience_s=patience,
-    )
-    may_act = yes or _agreed(live_address(read_recording(trace)), as_json)
+    return ReplayOptions(from_step=from_step, until_step=until, on_difference=on_difference, patience_s=patience)
+
+
+def _replay(
+    trace: Path,
+    chosen: ReplayOptions,
+    may_act: bool,
+    headed: bool,
+    secret: list[str] | None,
+    out: Path | None,
+    as_json: bool,
+) -> int:
+    from agent.replay.playback import replay_trace
+
     tell = None if as_json else _tell
     done = asyncio.run(
         replay_trace(trace, chosen, headed=headed, may_act=may_act, secrets=secret or (), out=out, tell=tell)
@@ -60,6 +110,18 @@ def replay(
     else:
         _show(done)
     return EXIT_OK if done.ok else EXIT_FAILED
+
+
+def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_json: bool) -> int:
+    from agent.replay.branching import branch_trace
+
+    with RunDisplay(stderr if as_json else stdout) as display:
+        run = asyncio.run(
+            branch_trace(trace, policy, at, listeners=(display,), approver=running.approver(as_json), **given)
+        )
+    code = running.finish(run, as_json)
+    lost = any(episode.outcome != "success" for episode in run.episodes)
+    return EXIT_FAILED if code == EXIT_OK and lost else code
 
 
 def _agreed(live: str | None, as_json: bool) -> bool:

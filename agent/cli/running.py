@@ -155,9 +155,10 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 
 def finish(result: RunResult, as_json: bool) -> int:
     """Says what came of a run and writes its report; the exit code."""
-    from agent.report import write_report
+    from agent.report import explained, write_report
 
-    page = write_report([result.folder]).path if result.episodes else None
+    runs = (result.folder,)
+    page = write_report(runs, analyses=explained(runs)).path if result.episodes else None
     if as_json:
         print_json(
             {

@@ -7,12 +7,30 @@ Promised: an element is found by its durable key or reported missing, never repl
 bounded; a person's "no" is respected again; nothing is sent to a live site unless `may_act` says so. Not promised: the
 same pixels. Clicks at coordinates go where they went.
 
-`branch_trace` hands over to another policy in the middle: see :mod:`agent.replay.branching`.
+`branch_trace` hands over to another policy in the middle. Importing this is cheap, as with :mod:`agent`.
 """
 
-from agent.replay.playback import replay_trace
-from agent.replay.records import Replay, ReplayedStep, Verdict
-from agent.replay.resolve import How, Match, resolve
-from agent.replay.steps import ReplayOptions
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["How", "Match", "Replay", "ReplayOptions", "ReplayedStep", "Verdict", "replay_trace", "resolve"]
+from agent.replay.records import Replay, ReplayedStep, Verdict
+from agent.replay.resolve import How
+
+if TYPE_CHECKING:
+    from agent.replay.branching import branch_trace
+    from agent.replay.playback import replay_trace
+    from agent.replay.steps import ReplayOptions
+
+__all__ = ["How", "Replay", "ReplayOptions", "ReplayedStep", "Verdict", "branch_trace", "replay_trace"]
+
+_LATER = {
+    "ReplayOptions": "agent.replay.steps",
+    "branch_trace": "agent.replay.branching",
+    "replay_trace": "agent.replay.playback",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -135,7 +135,7 @@ class Walker:
             now = Page.live(look)
             matches = {name: resolve(one, page, now) for name, one in targets.items()}
             if all(match.element is not None for match in matches.values()):
-                result = await self._environment.execute(_aimed(step.action, matches))
+                result = await self._environment.execute(aimed(step.action, matches))
                 went_well = step.status is None or result.status is step.status or result.status not in UNTOUCHED
                 if went_well or time.monotonic() >= deadline:
                     return matches, result
@@ -162,7 +162,8 @@ class Walker:
         return f"the page reads otherwise in {changed} lines" if changed else ""
 
 
-def _aimed(action: Action, matches: Mapping[str, Match]) -> Action:
+def aimed(action: Action, matches: Mapping[str, Match]) -> Action:
+    """The action on the elements that were found."""
     refs = {name: match.element.ref for name, match in matches.items() if match.element is not None}
     return action.model_copy(update=refs) if refs else action
 

@@ -1,0 +1,78 @@
+"""`branch_trace`: does the first steps of a trace again, then lets another policy go on, as a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.approval import Approver
+from agent.config import RunConfig, merged, parse_config
+from agent.policy import Policy
+from agent.progress import Listener
+from agent.replay.playback import live_address, read_recording
+from agent.replay.recorded import Recording
+from agent.replay.world import check_display, config_of, declared_secrets, manifest_of
+from agent.results import RunResult
+from agent.run_store import Branch, new_run_id
+from agent.worlds import SuiteMaker
+from envs.errors import BadInput
+from envs.trace import Parent
+
+
+async def branch_trace(
+    path: str | Path,
+    policy: str | Policy,
+    at: int | None = None,
+    *,
+    out: str | Path = "runs",
+    may_act: bool = False,
+    listeners: Sequence[Listener] = (),
+    approver: Approver | None = None,
+    suite: SuiteMaker | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Steps before *at* are done again, from step *at* on *policy* decides; the new run's trace names its parent.
+
+    *at* is by default the key step of a failed trace. Budgets, planner and rater are those of the trace's header;
+    *settings* (keys of :class:`agent.config.RunConfig`) replace them. It is an ordinary run: it can be killed,
+    resumed, analyzed and branched again. An old step whose element is missing ends it as broken.
+
+    Raises BadInput where the trace, the step or the settings are wrong, or a live site would be acted on again
+    without *may_act*.
+    """
+    from agent import runner  # it brings LangGraph, which a replay does not need
+
+    recording = read_recording(Path(path))
+    where = live_address(recording)
+    if where is not None and not may_act:
+        raise BadInput(f"the trace acted on a live site ({where}), and a branch would again: say --yes if it may")
+    first = _first_step(recording, at)
+    config = _config(recording, policy if isinstance(policy, str) else "scripted", settings)
+    check_display(config)
+    declared_secrets(recording, config)
+    header = recording.header
+    parent = Parent(run_id=header.run_id, episode_id=header.episode_id, step=first - 1)
+    branch = Branch(trace=recording.file.path.absolute(), parent=parent)
+    manifest = manifest_of(recording, config, new_run_id()).model_copy(update={"branch": branch})
+    given = None if isinstance(policy, str) else policy
+    return await runner.run_branch(manifest, Path(out), listeners, approver=approver, policy=given, suite=suite)
+
+
+def _first_step(recording: Recording, at: int | None) -> int:
+    """The step from which on the other policy decides. Raises BadInput."""
+    last = recording.steps[-1].number
+    if at is None:
+        failure = recording.footer.failure if recording.footer is not None else None
+        if failure is None or failure.key_step is None:
+            raise BadInput(f"{recording.file.path}: it has no key step to branch at: say --at STEP")
+        at = failure.key_step
+    if not 1 <= at <= last:
+        raise BadInput(f"--at {at}: the trace has steps 1 to {last}")
+    return at
+
+
+def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:
+    """The header's, played once by one worker unless *settings* say otherwise."""
+    known = config_of(recording).resolved()
+    return parse_config(merged(known, {"policy": policy, "workers": 1, "attempts": 1, **settings}), "branch")
