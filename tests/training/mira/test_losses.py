@@ -1,0 +1,117 @@
+"""Losses, against numbers worked out by hand and against autograd, in float64."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from training.mira import losses
+
+
+def row(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_only_the_actions_own_tokens_count() -> None:
+    logprobs = torch.tensor([[-9.0, -1.0, -2.0, -7.0], [-0.5, -0.5, float("-inf"), float("nan")]], dtype=torch.float64)
+    mask = torch.tensor([[False, True, True, False], [True, True, False, False]])
+    assert losses.action_logprobs(logprobs, mask).tolist() == [-3.0, -1.0]
+
+
+def test_token_logprobs_are_those_of_the_softmax() -> None:
+    logits = torch.tensor([[0.0, math.log(3.0)], [1.0, 1.0]], dtype=torch.float64)
+    assert losses.token_logprobs(logits, torch.tensor([1, 0])).tolist() == pytest.approx(
+        [math.log(0.75), math.log(0.5)]
+    )
+    halves = losses.token_logprobs(logits.to(torch.bfloat16), torch.tensor([1, 0]))
+    assert halves.dtype is torch.float32
+
+
+def test_potential_loss() -> None:
+    assert losses.potential_loss(row(0.2, 1.0), row(0.5, 0.5)).item() == pytest.approx((0.09 + 0.25) / 2)
+
+
+def test_value_loss() -> None:
+    """σ(0) = ½ costs ln 2 whatever the target; σ(ln 3) = ¾ against 1 costs ln 4/3; against .9: .9·ln 4/3 + .1·ln 4."""
+    assert losses.value_loss(row(0.0), row(0.3)).item() == pytest.approx(math.log(2))
+    found = losses.value_loss(row(math.log(3), math.log(3)), row(1.0, 0.9)).item()
+    by_hand = (math.log(4 / 3) + 0.9 * math.log(4 / 3) + 0.1 * math.log(4)) / 2
+    assert found == pytest.approx(by_hand)
+
+
+def test_regression_loss() -> None:
+    """β=.5: (.5·1 − 1)² = .25 and (.5·(−2) + .4)² = .36."""
+    assert losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5).item() == pytest.approx(
+        (0.25 + 0.36) / 2
+    )
+
+
+def test_the_gradient_of_the_regression_is_equation_13() -> None:
+    """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with parameters of its own."""
+    torch.manual_seed(0)
+    theta = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    actions, reference, advantage = (
+        torch.tensor([0, 3, 1, 1, 2]),
+        torch.randn(5, dtype=torch.float64),
+        row(1, -1, 0, 2, -0.3),
+    )
+    beta = 0.7
+    logprob = losses.token_logprobs(theta, actions)
+    losses.regression_loss(logprob, reference, advantage, beta).backward()
+    with torch.no_grad():
+        score = torch.eye(4, dtype=torch.float64)[actions] - theta.softmax(-1)
+        gap = advantage - beta * (losses.token_logprobs(theta, actions) - reference)
+        by_hand = -2 * beta * gap.unsqueeze(-1) * score / 5
+    assert theta.grad is not None
+    assert torch.allclose(theta.grad, by_hand, atol=1e-12)
+
+
+def test_a_bad_action_is_pushed_down_by_regression_and_not_by_weighted_likelihood() -> None:
+    for loss, sign in (
+        (lambda p: losses.regression_loss(p, row(-1), row(-1), 1.0), 1),
+        (lambda p: losses.weighted_likelihood_loss(p, row(-1), 1.0), -1),
+    ):
+        logprob = row(-1).requires_grad_()
+        loss(logprob).backward()
+        assert logprob.grad is not None and math.copysign(1, logprob.grad.item()) == sign
+
+
+def test_weighted_likelihood_loss() -> None:
+    """β=2: weights e^½ and 20 (the bound, e^50 is too much)."""
+    found = losses.weighted_likelihood_loss(row(-1, -2), row(1, 100), 2.0).item()
+    assert found == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
+
+
+def test_cloning_counts_only_what_is_kept() -> None:
+    keep = torch.tensor([True, False, True])
+    assert losses.cloning_loss(row(-1, float("nan"), -3), keep).item() == pytest.approx(2.0)
+    assert losses.cloning_loss(row(-1, -2, -3), torch.zeros(3, dtype=torch.bool)).item() == 0.0
+
+
+def test_digirl_needs_both_filters() -> None:
+    keep = torch.tensor([True, True, False])
+    assert losses.digirl_loss(row(-1, -2, -4), row(0.5, -0.5, 0.5), keep).item() == pytest.approx(1.0)
+
+
+def test_webrl_as_published_ignores_negative_advantages() -> None:
+    """β=2, log-ratio .25: |.5 − 1| = .5 → ½·.25 = .125, over β: .0625. The second row has no gradient."""
+    logprob = row(-1.0, -1.0).requires_grad_()
+    loss = losses.webrl_code_loss(logprob, row(-1.25, -3), row(1, -1), 2.0)
+    assert loss.item() == pytest.approx(0.0625)
+    loss.backward()
+    assert logprob.grad is not None and logprob.grad[1].item() == 0.0 and logprob.grad[0].item() < 0
+    shorter = losses.webrl_code_loss(row(-1.0), row(-1.5), row(1), 2.0, tokens=torch.tensor([2]))
+    assert shorter.item() == pytest.approx(0.0625)
+
+
+def test_losses_do_not_depend_on_how_a_batch_is_split() -> None:
+    torch.manual_seed(1)
+    logprob, reference, advantage = (torch.randn(6, dtype=torch.float64) for _ in range(3))
+    whole = losses.regression_loss(logprob, reference, advantage, 0.3)
+    parts = [
+        losses.regression_loss(logprob[i : i + 2], reference[i : i + 2], advantage[i : i + 2], 0.3) for i in (0, 2, 4)
+    ]
+    assert torch.stack(parts).mean().item() == pytest.approx(whole.item())

@@ -1,0 +1,40 @@
+"""The buffer and its band."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from training.mira.replay import ALL, Band, ReplayBuffer, perplexity
+
+
+def test_perplexity_is_one_over_the_geometric_mean() -> None:
+    assert perplexity([math.log(0.5), math.log(0.5)]) == pytest.approx(2.0)
+    assert perplexity([0.0]) == 1.0
+    assert perplexity([math.log(0.9), math.log(0.4)]) == pytest.approx(1 / math.sqrt(0.36))
+    with pytest.raises(ValueError, match="at least one"):
+        perplexity([])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [(1 / 0.95, False), (1 / 0.9, True), (1.5, True), (2.0, True), (2.01, False), (1.0, False)]
+)
+def test_the_papers_band(value: float, kept: bool) -> None:
+    assert Band().holds(value) is kept
+    assert ALL.holds(value)
+
+
+def test_a_trajectory_is_kept_once_and_the_oldest_goes_first() -> None:
+    buffer = ReplayBuffer[str](capacity=3)
+    assert buffer.add([("a", "A"), ("b", "B"), ("a", "another A")]) == 2
+    assert buffer.add([("c", "C"), ("d", "D")]) == 2
+    assert list(buffer) == ["B", "C", "D"]
+
+
+def test_selection_counts_what_it_leaves_out() -> None:
+    buffer = ReplayBuffer[str]()
+    buffer.add([(name, name) for name in "abcd"])
+    chosen, kept = buffer.select([1.05, 1.5, 5.0, 1.2], Band())
+    assert chosen == ["b", "d"]
+    assert (kept.chosen, kept.too_sure, kept.too_surprised) == (2, 1, 1)

@@ -1,0 +1,90 @@
+"""Losses of the critics and the actor, for MiRA and every baseline (SPEC §1.6), as pure functions of tensors.
+
+Shapes: B actions (rows of a batch), L tokens. Log-probabilities are natural. Every loss is a mean over its rows, so
+that it does not depend on how rows are padded or packed; a mean over batches that are not equally large is the caller's
+to weight.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+MAX_WEIGHT = 20.0
+"""Bound on `exp(A/β)`: one lucky action must not be the whole batch (as in published AWR implementations)."""
+
+
+def action_logprobs(token_logprobs: Tensor, loss_mask: Tensor) -> Tensor:
+    """`log π(a|s)` of each row, shape (B,): the sum over the action's own tokens.
+
+    *token_logprobs* (B, L): of each token given those before it. *loss_mask* (B, L): True = the token is the action's.
+    """
+    return torch.where(loss_mask, token_logprobs, torch.zeros_like(token_logprobs)).sum(-1)
+
+
+def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Log-probability of each of *tokens* (…,) under *logits* (…, V), in float32 at least, shape (…,)."""
+    wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    chosen = wide.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+    return chosen - wide.logsumexp(-1)
+
+
+def potential_loss(predicted: Tensor, progress: Tensor) -> Tensor:
+    """Eq. 3: `mean (P − p*)²`. Both (B,), in [0, 1]."""
+    return (predicted - progress).square().mean()
+
+
+def value_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Eq. 4: binary cross-entropy. *logits* (B,), before the sigmoid; *target* (B,) in [0, 1]."""
+    return functional.binary_cross_entropy_with_logits(logits, target)
+
+
+def regression_loss(logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float) -> Tensor:
+    """MiRA's actor, Eq. 12: `mean (β·(log π − log π_ref) − A)²`. All (B,).
+
+    Its gradient is Eq. 13, `−2β·mean[(A − β·log-ratio)·∇log π]`: actions with a negative advantage are pushed down.
+    """
+    return (beta * (logprob - reference) - advantage).square().mean()
+
+
+def weighted_likelihood_loss(logprob: Tensor, advantage: Tensor, beta: float, max_weight: float = MAX_WEIGHT) -> Tensor:
+    """`−mean exp(A/β)·log π`, weights at most *max_weight*. All (B,).
+
+    The KL objective of Eq. 15 and 21 with MiRA's advantage; AWR (Peng et al. 2019) with the plain return's. It can only
+    raise probabilities.
+    """
+    weight = torch.exp(advantage / beta).clamp(max=max_weight)
+    return -(weight.detach() * logprob).mean()
+
+
+def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
+    """Filtered behaviour cloning: `−mean log π` over the rows where *keep* (B,) is True; 0 where none is."""
+    kept = torch.where(keep, logprob, torch.zeros_like(logprob))
+    return -kept.sum() / keep.sum().clamp(min=1)
+
+
+def digirl_loss(logprob: Tensor, advantage: Tensor, keep: Tensor) -> Tensor:
+    """DigiRL's hard filter: the cloning of actions with a positive advantage in trajectories that were kept.
+
+    *keep* (B,): the row's trajectory passed the instruction-level filter. The published code does this; the paper calls
+    it advantage-weighted regression.
+    """
+    return cloning_loss(logprob, keep & (advantage > 0))
+
+
+def webrl_code_loss(
+    logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, tokens: Tensor | None = None
+) -> Tensor:
+    """What WebRL's published code minimises: `mean SmoothL1(β·log-ratio, 1)/β` over actions with a positive advantage,
+    whose target is +1; negative ones have no loss at all, unlike in the paper.
+
+    *tokens* (B,): length of each action; the log-ratio is divided by it, as the code does for a batch of one.
+    """
+    ratio = logprob - reference
+    if tokens is not None:
+        ratio = ratio / tokens.clamp(min=1)
+    positive = advantage > 0
+    distance = functional.smooth_l1_loss(beta * ratio, torch.ones_like(ratio), reduction="none") / beta
+    kept = torch.where(positive, distance, torch.zeros_like(distance))
+    return kept.sum() / positive.sum().clamp(min=1)

@@ -1,0 +1,55 @@
+"""Progress labels `p*_t` for the potential critic: interpolation between milestones (SPEC §1.5; Eq. 2, Alg. 3).
+
+Times run from 0 to T: time 0 is the state before the first action, time t the state after action t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MAX_REPEATS = 5
+"""A trace in which one action is repeated more often is left out of the critic's data (App. A.3)."""
+MAX_STEPS = 15
+"""A trace of this many steps or more is left out, too."""
+
+
+def progress_labels(done: Sequence[int], total: int) -> tuple[float, ...]:
+    """`p*` of every state of a successful trace, each in [0, 1] and never falling.
+
+    *done*: milestones completed at times 0 … T, length T+1. The count may flicker; a milestone counts from the first
+    time that it was seen. *total*: K, at least 1. Between the times `t_j` and `t_(j+1)`, at which the count becomes j
+    and j+1, the label runs linearly from j/K to (j+1)/K; the last milestone is anchored to the end, `t_K := T`, and so
+    are milestones that were never seen although the task succeeded. Where several are completed in one step the label
+    takes the highest value there.
+
+    Raises ValueError where there is no step, or a count outside 0 … *total*.
+    """
+    last = len(done) - 1
+    if last < 1 or total < 1 or not all(0 <= count <= total for count in done):
+        raise ValueError(f"progress needs at least one step and counts of 0 to K={total}, got {tuple(done)}")
+    times = [0, *(_first(done, count, last) for count in range(1, total)), last]
+    labels = [_label(time, times, total) for time in range(last + 1)]
+    return tuple(labels)
+
+
+def _first(done: Sequence[int], count: int, last: int) -> int:
+    """The first time at which *count* milestones were done; the end, where they never were."""
+    return next((time for time, value in enumerate(done) if value >= count), last)
+
+
+def _label(time: int, times: Sequence[int], total: int) -> float:
+    """The label at *time* between the completion times `t_0 … t_K`."""
+    if time >= times[-1]:
+        return 1.0
+    j = max(index for index, at in enumerate(times) if at <= time)
+    share = (time - times[j]) / (times[j + 1] - times[j])
+    return (1 - share) * j / total + share * (j + 1) / total
+
+
+def fit_for_critic(actions: Sequence[object], *, max_steps: int = MAX_STEPS, max_repeats: int = MAX_REPEATS) -> bool:
+    """The trace filter of App. A.3: fewer than *max_steps* steps, no action more than *max_repeats* times in a row."""
+    run = longest = 0
+    for previous, action in zip([None, *actions], actions, strict=False):
+        run = run + 1 if previous == action else 1
+        longest = max(longest, run)
+    return len(actions) < max_steps and longest <= max_repeats
