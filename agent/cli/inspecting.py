@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,31 +14,29 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import print_json, stdout
-from agent.run_store import RunFolder
+from agent.cli.output import print_json, printable, stderr, stdout
+from agent.gathering import gather
+from agent.listing import EpisodeRow, episode_row
 from envs.languages import language
 from envs.trace_store import Trace, read_trace
 from models.specs import statuses
 
-RunArgument = Annotated[Path, typer.Argument(help="Folder of a run, or one episode's trace file.")]
+Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
+
+_UNWRAPPED_ROWS = 100
+"""Longer lists are written line by line: measuring thousands of cells takes longer than reading the traces."""
 
 
-def show(where: RunArgument, as_json: options.Json = False) -> int:
-    """Lists the episodes of a run, or the steps of one trace."""
-    if where.is_file():
-        trace = read_trace(where)
+def show(where: Where, as_json: options.Json = False) -> int:
+    """Lists the episodes of runs, or the steps of one trace."""
+    if len(where) == 1 and where[0].is_file():
+        trace = read_trace(where[0])
         return _show_json(trace) if as_json else _show_trace(trace)
-    traces = [read_trace(path) for path in RunFolder(where).traces()]
+    rows = [episode_row(file.path) for file in gather(where)]
     if as_json:
-        print_json([_episode_row(trace) for trace in traces])
-        return 0
-    table = Table(header_style="bold")
-    for name in ("episode", "outcome", "ended by", "steps", "milestones", "instruction"):
-        table.add_column(name)
-    for trace in traces:
-        row = _episode_row(trace)
-        table.add_row(*(Text(str(row[key])) for key in ("episode", "outcome", "ended_by", "steps", "z", "instruction")))
-    stdout.print(table)
+        print_json([row.model_dump(mode="json") for row in rows])
+    else:
+        _show_rows(rows, runs=len({row.run for row in rows}) > 1)
     return 0
 
 
@@ -101,18 +102,38 @@ def doctor(as_json: options.Json = False) -> int:
     return 0
 
 
-def _episode_row(trace: Trace) -> dict[str, object]:
-    footer = trace.footer
-    z = footer.rating.z if footer and footer.rating else ()
-    return {
-        "episode": trace.header.episode_id,
-        "task": trace.header.task.id,
-        "instruction": trace.header.instruction,
-        "outcome": footer.outcome if footer else "unfinished",
-        "ended_by": footer.ended_by if footer else "-",
-        "steps": len(trace.steps),
-        "z": "".join("●" if done else "○" for done in z) or "-",
-    }
+def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
+    names = (*(("run",) if runs else ()), "episode", "outcome", "ended by", "steps", "milestones", "instruction")
+    if len(rows) > _UNWRAPPED_ROWS:
+        widest = max(len(row.episode) for row in rows)
+        for row in rows:
+            sys.stdout.write(printable("  ".join(_cells(row, runs=runs, widest=widest))) + "\n")
+        sys.stdout.flush()
+    else:
+        table = Table(header_style="bold")
+        for name in names:
+            table.add_column(name)
+        for row in rows:
+            table.add_row(*(Text(cell.strip()) for cell in _cells(row, runs=runs, widest=0)))
+        stdout.print(table)
+    counts = Counter(row.outcome for row in rows)
+    stdout.print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()), highlight=False)
+    for row in rows:
+        if row.problem:
+            stderr.print(Text(row.problem, "yellow"), soft_wrap=True)
+
+
+def _cells(row: EpisodeRow, *, runs: bool, widest: int) -> tuple[str, ...]:
+    dots = "".join("●" if done else "○" for done in row.z) or "-"
+    named = (f"{row.run:24}",) if runs else ()
+    told = (
+        f"{row.outcome:10}",
+        f"{row.ended_by or '-':10}",
+        f"{row.steps:5}",
+        f"{dots:6}",
+        " ".join(row.instruction.split()),
+    )
+    return (*named, row.episode.ljust(widest), *told)
 
 
 def _show_json(trace: Trace) -> int:
@@ -146,6 +167,8 @@ def _show_trace(trace: Trace) -> int:
     stdout.print(table)
     for event in trace.events:
         stdout.print(Text(f"step {event.step}: {event.name} {event.detail}", "dim"))
+    if trace.torn:
+        stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
     if footer is None:
         stdout.print("the trace has no end: resume the run to finish it")
         return 0

@@ -28,6 +28,12 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def printable(text: str) -> str:
+    """*text* without characters that a terminal could obey, and what it cannot encode replaced."""
+    clean = "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return clean.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
+
+
 def print_problem(message: str) -> None:
     """The one line that says what is wrong and what to do."""
     line = " ".join(message.split())

@@ -11,7 +11,7 @@ from rich.text import Text
 from agent.cli import options
 from agent.cli.output import counting, print_json, stderr, stdout
 from agent.gathering import gather
-from agent.report import Report, Screenshots, write_report
+from agent.report import Report, Screenshots, explained, write_report
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
 References = Annotated[
@@ -38,7 +38,14 @@ def report(
     """Writes one HTML file, good offline, that shows every episode: its steps, its milestones, and why it failed."""
     total = len(gather(runs))
     with counting("episodes", total, quiet=as_json) as tell:
-        written = write_report(runs, references=references or (), out=out, screenshots=screenshots, tell=tell)
+        written = write_report(
+            runs,
+            references=references or (),
+            out=out,
+            screenshots=screenshots,
+            analyses=explained(runs, references or ()),
+            tell=tell,
+        )
     _tell_json(written) if as_json else _tell(written)
     return 0
 

@@ -122,7 +122,7 @@ def heat(map_: HeatMap, *, label: str) -> Markup:
                 )
             )
             if wide >= 26:
-                shade = "on" if share > 0.55 else "off"
+                shade = "on" if share > 0.66 else "off"
                 middle = left + t * wide + (wide - 1.5) / 2
                 parts.append(text(middle, y + high / 2 + 3, f"{share:.0%}", class_=f"cell {shade}", anchor="middle"))
     foot = top + len(map_.rows) * high

@@ -23,7 +23,7 @@ from agent.report.views import (
 from envs.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.errors import TraceError
 from envs.languages import language
-from envs.trace import Call, Failure, Flip, Loop
+from envs.trace import Call, Failure, Flip, Intent, Loop
 from envs.trace_store import BlobStore, Step, Trace
 from judges.analysis import Analysis
 from judges.observed import reached_after
@@ -108,6 +108,7 @@ class EpisodeMaker:
         return StepView(
             number=intent.step,
             action=self._clip(language("program").show(intent.action)),
+            aim=_aim(intent),
             status=str(commit.result.status) if commit else "uncertain",
             message=commit.result.message if commit else "intended, but the process ended before the result was known",
             seconds=timings.observe + timings.reflect + timings.act + timings.execute if timings else 0.0,
@@ -253,6 +254,10 @@ def _is_telling(trace: Trace, place: int, failure: Failure | None) -> bool:
     return place == len(trace.steps) - 1 or (key is not None and 0 <= key - trace.steps[place].intent.step <= 1)
 
 
+def _aim(intent: Intent) -> str:
+    return f'{intent.target.role} "{intent.target.name[:120]}"' if intent.target else ""
+
+
 def _points(action: Action) -> tuple[tuple[float, float], ...]:
     match action:
         case ClickAt() | ScrollAt():
@@ -266,7 +271,7 @@ def _points(action: Action) -> tuple[tuple[float, float], ...]:
 def _reference_step(step: Step) -> ReferenceStepView:
     intent = step.intent
     action = language("program").show(intent.action)
-    return ReferenceStepView(intent.step, action[:400], intent.seen.title[:200], intent.seen.url[:500])
+    return ReferenceStepView(intent.step, action[:400], _aim(intent), intent.seen.title[:200], intent.seen.url[:500])
 
 
 def _message_text(message: Mapping[str, Any]) -> str:

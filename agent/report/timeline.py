@@ -11,9 +11,9 @@ from agent.report.svg import drawing, element, line, text
 from agent.report.views import MilestoneView, StepView
 from envs.trace import Loop
 
-_LABEL: Final = 236.0
+_LABEL: Final = 290.0
 _ROW: Final = 26.0
-_LABEL_CHARS: Final = 38
+_LABEL_CHARS: Final = 40
 
 
 def timeline(

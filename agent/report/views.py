@@ -44,6 +44,8 @@ class CallView:
 class StepView:
     number: int
     action: str
+    aim: str
+    """Role and name of the element that the action names; empty without one."""
     status: str
     message: str
     seconds: float
@@ -72,6 +74,7 @@ class StepView:
 class ReferenceStepView:
     number: int
     action: str
+    aim: str
     title: str
     url: str
 

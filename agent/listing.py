@@ -1,0 +1,75 @@
+"""One line per episode, from the first and the last line of its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envs.errors import TraceError
+from envs.record import Record
+from envs.trace import EndedBy
+from envs.trace_store import Trace, read_summary, read_trace
+
+
+class EpisodeRow(Record):
+    """An episode in a list."""
+
+    run: str
+    episode: str
+    task: str
+    instruction: str
+    outcome: str
+    """As in the trace; `unfinished` where it has no end, `damaged` where it cannot be read."""
+    ended_by: EndedBy | None
+    steps: int
+    z: tuple[bool, ...]
+    """Milestones reached; empty without subgoals."""
+    torn: bool = False
+    """The last line was cut off: the process died while writing it."""
+    problem: str = ""
+    """What is wrong with the trace, in one line; empty where nothing is."""
+
+
+def episode_row(path: Path) -> EpisodeRow:
+    """The row of the trace at *path*; a damaged one has a row too. Only a trace without an end is read whole."""
+    try:
+        header, footer = read_summary(path)
+        if footer is None:
+            return _unfinished(read_trace(path))
+    except TraceError as error:
+        return EpisodeRow(
+            run=path.parent.parent.name,
+            episode=path.stem,
+            task="",
+            instruction="",
+            outcome="damaged",
+            ended_by=None,
+            steps=0,
+            z=(),
+            problem=str(error),
+        )
+    return EpisodeRow(
+        run=header.run_id,
+        episode=header.episode_id,
+        task=header.task.id,
+        instruction=header.instruction,
+        outcome=footer.outcome,
+        ended_by=footer.ended_by,
+        steps=footer.totals.steps,
+        z=footer.rating.z if footer.rating else (),
+    )
+
+
+def _unfinished(trace: Trace) -> EpisodeRow:
+    header = trace.header
+    return EpisodeRow(
+        run=header.run_id,
+        episode=header.episode_id,
+        task=header.task.id,
+        instruction=header.instruction,
+        outcome="unfinished" if trace.footer is None else trace.footer.outcome,
+        ended_by=None,
+        steps=len(trace.steps),
+        z=trace.steps[-1].intent.rating.z if trace.steps else (),
+        torn=trace.torn,
+        problem=f"{trace.path}: the last line is torn and not counted" if trace.torn else "",
+    )
