@@ -283,6 +283,19 @@ def wrong_first_click(turn: Turn, rng: random.Random) -> Script:
     yield from wander(turn, rng)
 
 
+def other_texts(turn: Turn, rng: random.Random) -> Script:
+    """Writes one thing after the other into a field, never the same twice; where there is none, goes astray."""
+    fields = [one for one in turn.view.observation.elements if one.key.role in ("textbox", "searchbox") and one.shown]
+    if not fields:
+        yield from wander(turn, rng)
+    words = list(dict.fromkeys(re.findall(r"[a-z]{4,}", turn.view.observation.text.lower())))
+    rng.shuffle(words)
+    for number in range(1000):
+        ref = _ref(turn, fields[0])
+        text = f"{words[number % len(words)] if words else 'item'} {number}"
+        turn = yield Type(ref=ref, text=text, enter=True) if ref is not None else _home(turn)
+
+
 def model_breaks(turn: Turn, rng: random.Random) -> Script:
     raise ModelUnavailable("the model server went away")
     yield Wait()  # makes this a generator
@@ -339,6 +352,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("distracted", C, "a foreign link as its first action, then from page to page", wander, "first", suites=SITES),
     Kind("first click ends it", C, "a wrong first click ends the task", wrong_first_click, "first", suites=MINIWOB),
     Kind("goes astray", D, "a foreign link in the middle, then from page to page", wander, suites=SITES),
+    Kind("other texts", D, "writes one thing after the other into a field", other_texts),
     Kind("model breaks", D, "the model cannot be reached any more", model_breaks, key="before"),
     Kind("server dies", D, "the site's process is killed", server_dies, suites=SITES),
 )  # fmt: skip

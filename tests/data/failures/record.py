@@ -1,6 +1,6 @@
 """Records the labelled failures again: real runs in Chromium, each driven into one kind of failure (`drivers.py`).
 
-    python tests/data/failures/record.py [--keep 24]
+    python tests/data/failures/record.py [--keep 24] [--only CATEGORY]
 
 Writes `episodes/`, `blobs/`, `references/` and `labels.jsonl` beside this file. An episode is kept only if it failed as
 it was meant to: by the checker's word, and ended in the way its kind says. The analyzer's rules have no part in it.
@@ -74,7 +74,7 @@ async def _suite(suite: str, names: Sequence[str], scratch: Path):
     for number in range(ROUNDS[suite]):
         kinds = [kind for kind in KINDS if suite in kind.suites]
         chosen = {
-            f"{suite}/{name}/0": kinds[(position * ROUNDS[suite] + number) % len(kinds)]
+            f"{suite}/{name}/0": kinds[(position * (ROUNDS[suite] if only is None else 1) + number) % len(kinds)]
             for position, name in enumerate(names)
             if f"{suite}/{name}/0" in steps
         }
@@ -127,16 +127,29 @@ def as_meant(trace: Trace, kind: Kind) -> bool:
     return footer.ended_by == "max_steps" and not lost
 
 
-def _write(found: Sequence[tuple[Label, Path]], keep: int, scratch: Path) -> None:
-    for folder in ("episodes", "blobs"):
-        shutil.rmtree(HERE / folder, ignore_errors=True)
-        (HERE / folder).mkdir()
-    labels = list(_spread(found, keep))
-    for label, path in labels:
+def _write(found: Sequence[tuple[Label, Path]], keep: int, only: Category | None) -> None:
+    kept = [label for label in read_labels() if only is not None and label.category != only]
+    labels = [label for label, _ in (chosen := list(_spread(found, keep)))] + kept
+    for stale in {*(HERE / "episodes").glob("*.jsonl")} - {HERE / label.trace for label in kept}:
+        stale.unlink()
+    for label, path in chosen:
         _copy(path, HERE / label.trace, HERE / "blobs")
-    rows = [json.dumps(asdict(label)) for label, _ in labels]
+    _drop_unused_blobs(HERE, [HERE / label.trace for label in labels])
+    rows = sorted(json.dumps(asdict(label)) for label in labels)
     (HERE / "labels.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    print(Counter(label.category for label, _ in labels), Counter(label.kind for label, _ in labels))
+    print(Counter(label.category for label in labels), Counter(label.kind for label in labels))
+
+
+def read_labels() -> list[Label]:
+    path = HERE / "labels.jsonl"
+    return [Label(**json.loads(line)) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def _drop_unused_blobs(folder: Path, traces: Sequence[Path]) -> None:
+    used = {step.intent.seen.text_blob for path in traces for step in read_trace(path).steps}
+    for blob in (folder / "blobs").iterdir():
+        if blob.name not in used:
+            blob.unlink()
 
 
 def _spread(found: Sequence[tuple[Label, Path]], keep: int) -> Iterator[tuple[Label, Path]]:
@@ -173,4 +186,6 @@ def _copy(trace: Path, target: Path, blobs: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=int, default=24, help="episodes of each category")
-    asyncio.run(record(parser.parse_args().keep))
+    parser.add_argument("--only", choices=[*dict.fromkeys(kind.category for kind in KINDS)], help="one category")
+    given = parser.parse_args()
+    asyncio.run(record(given.keep, given.only))
