@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from envs.errors import BadInput
 from envs.record import Record
@@ -73,6 +73,9 @@ class RunConfig(Record):
     """Actions that a person must approve; without anybody to ask they are declined."""
     secrets: tuple[str, ...] = ()
     """Declarations, names and sources only: see :mod:`envs.secrets`. Values are never part of a configuration."""
+    trace_zip: bool = False
+    """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds everything
+    that was typed, so it is refused where secrets are declared."""
     answer_schema: Path | None = None
     """JSON Schema file for the final answer of an open task."""
     durability: Literal["sync", "async", "exit"] = "sync"
@@ -84,6 +87,13 @@ class RunConfig(Record):
     fsync: bool = True
     """Force each intent and commit to disk where the world outlives this machine (open tasks); off, a power cut (not
     a kill) may lose the last steps."""
+
+    @field_validator("trace_zip")
+    @classmethod
+    def _no_secrets_in_traces(cls, value: bool, info: ValidationInfo) -> bool:
+        if value and info.data.get("secrets"):
+            raise ValueError("Playwright's trace would hold the declared secrets, leave out the one or the other")
+        return value
 
     def resolved(self) -> dict[str, Any]:
         """Plain JSON values, as stored in traces and in `run.json`."""

@@ -7,6 +7,7 @@
     ├── blobs/                page texts, prompts, pictures by content hash
     ├── state/ID/             cookies and storage, for worlds that are reopened after a kill
     ├── downloads/
+    ├── traces/ID.zip         Playwright's trace, where it was asked for
     ├── checkpoints.sqlite    LangGraph's; an episode's rows go when its footer is written
     └── results.jsonl         one row per finished episode; made from the footers, never trusted over them
 
@@ -121,6 +122,10 @@ class RunFolder:
 
     def trace(self, episode_id: str) -> Path:
         return self.path / "episodes" / f"{episode_id}.jsonl"
+
+    def zip(self, episode_id: str) -> Path:
+        """Playwright's trace of an episode, where it was asked for."""
+        return self.path / "traces" / f"{episode_id}.zip"
 
     def traces(self) -> list[Path]:
         """The traces that exist, in the order of the run. Raises BadInput where there is no run."""

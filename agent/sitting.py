@@ -23,6 +23,7 @@ from agent.results import EpisodeResult
 from agent.resume import Recovered, has_header, read_unfinished, rebuilt_state
 from agent.run_store import Job, Manifest, RunFolder
 from envs.errors import BadInput, EnvError, ResetFailed, TraceError
+from envs.playwright_trace import TracedEnvironment
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
 from envs.trace import Footer, Header
@@ -150,10 +151,14 @@ class Sitting:
             episode = self._make_episode(job, environment, trace, start)
             episode.may_retry = may_retry
             if found is not None:
-                return EpisodeResult.of(found.header, await self._continue(episode, found))
-            header = self._header(job, start, start_url=(await episode.look()).url)
-            trace.append(header)
-            return EpisodeResult.of(header, await play(self.graph, episode, self.approver))
+                header, footer = found.header, await self._continue(episode, found)
+            else:
+                header = self._header(job, start, start_url=(await episode.look()).url)
+                trace.append(header)
+                footer = await play(self.graph, episode, self.approver)
+        if self.manifest.config.trace_zip and isinstance(environment, TracedEnvironment):
+            await environment.save_playwright_trace(self.folder.zip(job.episode_id))
+        return EpisodeResult.of(header, footer)
 
     async def _continue(self, episode: Episode, found: Recovered) -> Footer:
         """Goes on after the last committed step; says in the trace what is thought of an intent left open."""

@@ -53,7 +53,9 @@ def _webarena(name: SuiteName) -> Callable[[], KnownSuite]:
         from envs.webarena.evaluators import no_judge
 
         def make(chromium: Chromium, folder: Path, settings: SessionSettings, judge: FuzzyJudge | None) -> Suite:
-            return suite.WebArenaSuite(chromium, folder, settings, name=name, judge=judge or no_judge)
+            # Its accounts log in with passwords, which Playwright's trace would hold.
+            untraced = settings.model_copy(update={"playwright_trace": False})
+            return suite.WebArenaSuite(chromium, folder, untraced, name=name, judge=judge or no_judge)
 
         return KnownSuite(make, lambda: suite.task_infos(name))
 
@@ -101,7 +103,7 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
 
 def session_settings(config: RunConfig) -> SessionSettings:
     """The configured ones; marks need the boxes of the elements."""
-    session = config.session
+    session = config.session.model_copy(update={"playwright_trace": config.trace_zip})
     if config.screenshots != "marks":
         return session
     return session.model_copy(update={"observe": session.observe.model_copy(update={"boxes": True})})

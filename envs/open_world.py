@@ -111,5 +111,8 @@ class OpenEnvironment:
         await self._live.reopen(folder)
         return self._start
 
+    async def save_playwright_trace(self, path: Path) -> bool:
+        return await self.session.save_playwright_trace(path)
+
     async def close(self) -> None:
         await self._live.close()

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
-from envs import acting
+from envs import acting, playwright_trace
 from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
 from envs.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.dialogs import Dialogs
@@ -90,8 +90,13 @@ class BrowserSession:
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
     ) -> Self:
-        """A new context with one blank tab. Raises BadInput (storage state) and ResetFailed (no answer in time)."""
+        """A new context with one blank tab.
+
+        Raises BadInput (storage state, secrets in a traced context) and ResetFailed (no answer in time).
+        """
         stored = stored_origins(settings.storage_state)
+        if settings.playwright_trace:
+            playwright_trace.refuse_secrets(secrets)
         try:
             async with asyncio.timeout(OPEN_S):
                 context = await new_context(browser, settings, boundary)
@@ -100,6 +105,8 @@ class BrowserSession:
         session = cls(context, settings, boundary, folder, secrets)
         session._storage = stored
         try:
+            if settings.playwright_trace:
+                await playwright_trace.begin(context, OPEN_S)
             await session.tabs.open(OPEN_S)
         except (PlaywrightError, TimeoutError) as error:
             await session.close()
@@ -183,6 +190,10 @@ class BrowserSession:
             self._storage[origin] = [{"name": name, "value": value} for name, value in entries]
         origins = [{"origin": one, "localStorage": kept} for one, kept in self._storage.items()]
         return {"cookies": cookies, "origins": origins}
+
+    async def save_playwright_trace(self, path: Path) -> bool:
+        """Writes Playwright's trace since the last call; False where there is none or the browser is gone."""
+        return self.settings.playwright_trace and await playwright_trace.save(self.context, path)
 
     async def close(self) -> None:
         """Closes the context; safe to call twice."""

@@ -71,3 +71,5 @@ class SessionSettings(Record):
     max_download_bytes: int = Field(default=100_000_000, ge=0)
     max_tabs: int = Field(default=8, ge=1)
     """A page that opens more loses the newest at once (popup storms)."""
+    playwright_trace: bool = False
+    """Let Playwright trace the context, see :mod:`envs.playwright_trace`; refused where secrets are declared."""

@@ -42,6 +42,7 @@ StorageState = Annotated[Path | None, typer.Option(help="Cookies and storage to 
 UploadFolder = Annotated[Path | None, typer.Option(help="Only files below it may be uploaded.")]
 Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must fit.")]
 Screenshots = Annotated[str | None, typer.Option(help="off, steps, or marks (numbers drawn on, shown to the policy).")]
+TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Keep Playwright's trace of each episode as well.")]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
 Thinking = Annotated[str | None, typer.Option(help="Thinking tokens of planner and judge: 0, 256 … 16384, or auto.")]
 Milestones = Annotated[int | None, typer.Option("--milestones", help="Milestones that a model planner makes.")]

@@ -51,8 +51,9 @@ def replay(
     temperature: options.Temperature = None,
     headed: options.Headed = False,
     secret: options.Secret = None,
+    trace_zip: options.TraceZip = False,
     yes: Yes = False,
-    out: Annotated[Path | None, typer.Option(help="Where a branch's run, or a replay's downloads, go.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of a branch's run, or of a replay's files.")] = None,
     as_json: options.Json = False,
 ) -> int:
     """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.
@@ -72,14 +73,16 @@ def replay(
         "limits": {"max_steps": max_steps, "max_seconds": max_seconds},
         "headed": headed or None,
         "secrets": secret,
+        "trace_zip": trace_zip or None,
     }
     given = options.without_none(values)
     if branch is not None:
         return _branch(trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs")}, as_json)
-    unused = [name for name in given if name not in ("headed", "secrets")]
+    unused = [name for name in given if name not in ("headed", "secrets", "trace_zip")]
     if at is not None or unused:
         raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
-    return _replay(trace, _options(from_step, until, on_difference, patience), may_act, headed, secret, out, as_json)
+    kept = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act, "out": out}
+    return _replay(trace, _options(from_step, until, on_difference, patience), kept, as_json)
 
 
 def _options(from_step: int, until: int | None, on_difference: str, patience: float) -> ReplayOptions:
@@ -90,21 +93,10 @@ def _options(from_step: int, until: int | None, on_difference: str, patience: fl
     return ReplayOptions(from_step=from_step, until_step=until, on_difference=on_difference, patience_s=patience)
 
 
-def _replay(
-    trace: Path,
-    chosen: ReplayOptions,
-    may_act: bool,
-    headed: bool,
-    secret: list[str] | None,
-    out: Path | None,
-    as_json: bool,
-) -> int:
+def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: bool) -> int:
     from agent.replay.playback import replay_trace
 
-    tell = None if as_json else _tell
-    done = asyncio.run(
-        replay_trace(trace, chosen, headed=headed, may_act=may_act, secrets=secret or (), out=out, tell=tell)
-    )
+    done = asyncio.run(replay_trace(trace, chosen, tell=None if as_json else _tell, **given))
     if as_json:
         print_json(done.model_dump(mode="json") | {"same_outcome": done.same_outcome, "ok": done.ok})
     else:

@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from agent.config import RunConfig, merged, parse_config
 from agent.gathering import gather
 from agent.replay.recorded import Recording
 from agent.replay.records import Replay, ReplayedStep
 from agent.replay.steps import ReplayOptions, Walk, Walker
 from agent.replay.world import config_of, replay_world
+from agent.run_store import RunFolder
 from agent.worlds import SuiteMaker
 from envs.errors import BadInput
 from envs.open_world import SUITE as OPEN
-from envs.tasks import Score
+from envs.playwright_trace import TracedEnvironment
+from envs.tasks import Environment, Score
 from envs.trace import Outcome
 from envs.webarena.files import SUITE_NAMES
 
@@ -31,6 +34,7 @@ async def replay_trace(
     headed: bool = False,
     may_act: bool = False,
     secrets: Sequence[str] = (),
+    trace_zip: bool = False,
     out: Path | None = None,
     suite: SuiteMaker | None = None,
     tell: Callable[[ReplayedStep], None] | None = None,
@@ -40,15 +44,15 @@ async def replay_trace(
     *path* is a trace, or a run of one episode. Elements are found by their durable keys; where one is missing nothing
     is done in its place. *may_act* must be set for worlds that live on a server of their own (open tasks, WebArena):
     there, what was submitted is submitted again. *secrets* replace the run's declarations; *out* takes files (else
-    they are thrown away); *suite* is needed where the run's came from Python; *tell* hears of each step as it is done.
+    they are thrown away), among them Playwright's trace where *trace_zip* asks for it; *suite* is needed where the
+    run's came from Python; *tell* hears of each step as it is done.
 
     Raises BadInput, TraceError and ResetFailed, each in one line. What a page does is a verdict, never an exception.
     """
     options = options or ReplayOptions()
     recording = read_recording(Path(path))
     check_steps(recording, options)
-    config = config_of(recording)
-    config = config.model_copy(update={"headed": headed, "secrets": tuple(secrets) or config.secrets})
+    config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
         async with replay_world(recording, config, out or Path(temporary), suite) as world:
@@ -58,7 +62,23 @@ async def replay_trace(
             await world.environment.reset(recording.header.task)
             walk = await Walker(world.environment, recording, options, tell).go()
             score = await world.environment.score(walk.answer) if walk.complete else None
+            if trace_zip:
+                await _keep_trace(world.environment, recording, out)
     return _told(recording, options, walk, score, time.monotonic() - began)
+
+
+def _config(recording: Recording, *, headed: bool, secrets: Sequence[str], trace_zip: bool) -> RunConfig:
+    """The header's, with what was asked for now. Raises BadInput."""
+    known = config_of(recording)
+    now = {"headed": headed, "secrets": tuple(secrets) or known.secrets, "trace_zip": trace_zip}
+    return parse_config(merged(known.resolved(), now), str(recording.file.path))
+
+
+async def _keep_trace(environment: Environment, recording: Recording, out: Path | None) -> None:
+    """As `OUT/traces/EPISODE.zip`. Raises BadInput where there is nowhere to put it, or this world has none."""
+    path = RunFolder(out or Path("replays")).zip(recording.header.episode_id)
+    if not isinstance(environment, TracedEnvironment) or not await environment.save_playwright_trace(path):
+        raise BadInput(f"no Playwright trace of this replay could be kept at {str(path)!r}: leave out --trace-zip")
 
 
 def read_recording(path: Path) -> Recording:

@@ -91,6 +91,9 @@ class MiniwobEnvironment:
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         return await redo(self, task, committed)
 
+    async def save_playwright_trace(self, path: Path) -> bool:
+        return await self._session.save_playwright_trace(path)
+
     async def close(self) -> None:
         await self._session.close()
 

@@ -149,6 +149,9 @@ class SitesEnvironment:
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         return await redo(self, task, committed)
 
+    async def save_playwright_trace(self, path: Path) -> bool:
+        return await self.session.save_playwright_trace(path)
+
     async def close(self) -> None:
         await self._leave()
         await self._boundary.close()
