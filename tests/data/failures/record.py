@@ -60,21 +60,25 @@ class Label:
     how: str
 
 
-async def record(keep: int) -> None:
+async def record(keep: int, only: Category | None) -> None:
+    """*only*: records this category again and leaves the others as they are."""
     found: list[tuple[Label, Path]] = []
     with tempfile.TemporaryDirectory() as scratch:
         for suite, names in TASKS.items():
-            found += [one async for one in _suite(suite, names, Path(scratch))]
-        _write(found, keep, Path(scratch))
+            found += [one async for one in _suite(suite, names, Path(scratch), only)]
+        _write(found, keep, only)
 
 
-async def _suite(suite: str, names: Sequence[str], scratch: Path):
+async def _suite(
+    suite: str, names: Sequence[str], scratch: Path, only: Category | None
+) -> AsyncIterator[tuple[Label, Path]]:
     references = await _play(suite, names, "reference", scratch, None)
     steps = {trace.header.task.id: len(trace.steps) for trace in references}
-    for number in range(ROUNDS[suite]):
-        kinds = [kind for kind in KINDS if suite in kind.suites]
+    kinds = [kind for kind in KINDS if suite in kind.suites and only in (None, kind.category)]
+    rounds, stride = (ROUNDS[suite], ROUNDS[suite]) if only is None else (len(kinds), 1)
+    for number in range(rounds):
         chosen = {
-            f"{suite}/{name}/0": kinds[(position * (ROUNDS[suite] if only is None else 1) + number) % len(kinds)]
+            f"{suite}/{name}/0": kinds[(position * stride + number) % len(kinds)]
             for position, name in enumerate(names)
             if f"{suite}/{name}/0" in steps
         }
@@ -129,7 +133,8 @@ def as_meant(trace: Trace, kind: Kind) -> bool:
 
 def _write(found: Sequence[tuple[Label, Path]], keep: int, only: Category | None) -> None:
     kept = [label for label in read_labels() if only is not None and label.category != only]
-    labels = [label for label, _ in (chosen := list(_spread(found, keep)))] + kept
+    chosen = list(_spread(found, keep))
+    labels = [label for label, _ in chosen] + kept
     for stale in {*(HERE / "episodes").glob("*.jsonl")} - {HERE / label.trace for label in kept}:
         stale.unlink()
     for label, path in chosen:
