@@ -27,7 +27,12 @@ References = Annotated[
 JudgeSpec = Annotated[
     str | None, typer.Option("--judge", help="Model that is asked where two actions may mean the same; default none.")
 ]
-LETTERS = {"stop_at_wrong_page": "A", "stuck_midway": "B", "no_reasonable_attempt": "C", "other": "D"}
+NAMES = {
+    "stop_at_wrong_page": "A wrong stop",
+    "stuck_midway": "B stuck",
+    "no_reasonable_attempt": "C no attempt",
+    "other": "D other",
+}
 
 
 def analyze(
@@ -99,14 +104,15 @@ def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
 
 def _episodes(analyses: Sequence[Analysis]) -> Table:
     table = Table(header_style="bold")
-    for name in ("episode", "failure", "key step", "left reference", "why"):
-        table.add_column(name, ratio=1 if name == "why" else None)
+    table.add_column("episode", overflow="fold", min_width=16)
+    for name in ("failure", "key step", "left ref."):
+        table.add_column(name, no_wrap=True)
+    table.add_column("why", ratio=1)
     for one in analyses:
         failure, gone = one.failure, one.divergence
         key = f"{failure.key_step or '-'} of {one.steps}"
-        left = f"at {gone.step}" if gone else "never" if one.references else "there is none"
-        name = f"{LETTERS[failure.category]} {failure.category.replace('_', ' ')}"
-        table.add_row(Text(one.episode_id), name, key, left, Text(failure.reason))
+        left = f"at {gone.step}" if gone else "not" if one.references else "none"
+        table.add_row(Text(one.episode_id), NAMES[failure.category], key, left, Text(failure.reason))
     return table
 
 
@@ -120,7 +126,7 @@ def _totals(analyses: Sequence[Analysis]) -> Table:
     for category, policy in columns:
         table.add_column(Text(f"{category}\n{policy}"), justify="right")
     table.add_column("all", justify="right")
-    for failure, letter in LETTERS.items():
+    for failure, name in NAMES.items():
         cells = [counts[failure, category, policy] for category, policy in columns]
-        table.add_row(f"{letter} {failure.replace('_', ' ')}", *(str(n) if n else "-" for n in cells), str(sum(cells)))
+        table.add_row(name, *(str(n) if n else "-" for n in cells), str(sum(cells)))
     return table

@@ -3,7 +3,7 @@
 Keys, addresses and texts decide first. A link is where it leads to: two ways to one address are the same move. What
 submits a form is the same only from the same page. A field is the same element on the same page with the same text;
 capitals and white space do not count. An element's rank among its namesakes counts. Undecided are similar names on
-pages that differ, one name under two roles, and other words in a search field.
+pages that differ, one name under two roles, long texts in other words, and other words in a search field.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ OPEN_FROM: Final = 0.5
 OTHER_ROLE: Final = 0.9
 """One name under two roles, as a link that became a button."""
 SAME_POINT_PX: Final = 12.0
+LONG_TEXT_WORDS: Final = 5
+"""Shorter texts in a field, or as an answer, are compared to the letter."""
 
 SamePage = Callable[[Page, Page], bool]
 """Did both episodes see the same page? False also where that cannot be known."""
@@ -33,7 +35,7 @@ def move_likeness(one: Move, other: Move, same_page: SamePage) -> float:
     """*one* is of the failed episode, *other* of the reference."""
     kinds = {one.kind, other.kind}
     if Kind.STOP in kinds:
-        return _values(one.value, other.value) if len(kinds) == 1 else 0.0
+        return _texts(one.value, other.value) if len(kinds) == 1 else 0.0
     if Kind.SET in kinds:
         return _same_set(one, other, same_page) if len(kinds) == 1 else 0.0
     arrived = one.kind is Kind.GO and other.kind is Kind.GO and one.after.place == other.after.place
@@ -66,11 +68,17 @@ def _same_set(one: Move, other: Move, same_page: SamePage) -> float:
         return alike if _other_numbers(one.value, other.value) else max(OPEN_FROM, alike)
     if one.before.place != other.before.place:
         return 0.0
-    return min(_values(one.value, other.value), _targets(one, other, same_page))
+    return min(_texts(one.value, other.value), _targets(one, other, same_page))
 
 
-def _values(one: str, other: str) -> float:
-    alike = text_likeness(one, other)
+def _texts(one: str, other: str) -> float:
+    """Of what was typed or answered: a name or a number is right or wrong, a longer text may be worded otherwise."""
+    if one == other or min(len(one.split()), len(other.split())) < LONG_TEXT_WORDS:
+        return float(one == other)
+    return _open(text_likeness(one, other))
+
+
+def _open(alike: float) -> float:
     return alike if alike >= OPEN_FROM else 0.0
 
 
@@ -86,7 +94,7 @@ def _targets(one: Move, other: Move, same_page: SamePage) -> float:
         return 1.0 if mine.role == its.role else OTHER_ROLE
     if mine.role != its.role or not mine.name or not its.name or same_page(one.before, other.before):
         return 0.0  # two names on one page are two elements
-    return _values(mine.name, its.name)
+    return _open(text_likeness(mine.name, its.name))
 
 
 def _other_numbers(one: str, other: str) -> bool:

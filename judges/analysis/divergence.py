@@ -1,0 +1,180 @@
+"""Which gap between two aligned ways is the first *significant* divergence (§4.3 of the MiRA paper).
+
+A gap is what both ways hold between two pairs of moves that mean the same. It is significant
+
+* where a field got another value than the reference's for good, or one that no look can show to be right (a password);
+* else not, where both saw the same page after it: a detour, another route, something done and undone;
+* else not, where it holds nothing but ways of getting to an address, and both got there;
+* else weakly, where it holds only small things done to a page (a menu opened) and both saw the same page later: it is
+  the divergence only if there is no other;
+* else, where it holds a move of the failed episode that changed something, or passes over one of the reference's.
+
+The divergence is the failed episode's first move in such a gap or, where it passed over what the reference did, the
+step with which it went past. The end is a gap too: a Stop that came too early or answered otherwise is its own
+divergence, and an episode that just ran out diverged where it last left the reference's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from judges.analysis.likeness import SamePage
+from judges.analysis.loops import Step
+from judges.analysis.moves import Kind, Move, Target
+from judges.analysis.records import Comparison, Divergence
+
+
+class Pair(NamedTuple):
+    """Two moves that mean the same."""
+
+    failed: Move
+    reference: Move
+
+
+class Gap(NamedTuple):
+    """What both ways hold before a pair, after the one before it."""
+
+    failed: tuple[Move, ...]
+    reference: tuple[Move, ...]
+    before: int
+    """0-based position of the pair; the number of pairs for the gap at the end."""
+
+
+class Verdict(NamedTuple):
+    comparison: Comparison
+    gap: Gap | None
+    """Where the divergence lies; None where there is none."""
+
+
+class _Found(NamedTuple):
+    weak: bool
+    divergence: Divergence
+    gap: Gap
+
+
+@dataclass(frozen=True, slots=True)
+class Significance:
+    """Judges the gaps of one alignment."""
+
+    steps: Sequence[Step]
+    """Of the failed episode, all of them."""
+    reference: str
+    same_page: SamePage
+    pairs: Sequence[Pair]
+    gaps: Sequence[Gap]
+
+    def verdict(self) -> Verdict:
+        found = [one for gap in self.gaps if (one := self._judged(gap)) is not None]
+        first = min(found, key=lambda one: (one.weak, one.divergence.step), default=None)
+        did = [pair for pair in self.pairs if counts(pair.reference) and pair.reference.kind is not Kind.STOP]
+        comparison = Comparison(
+            reference=self.reference,
+            divergence=first.divergence if first else None,
+            followed=len(did),
+            done_at=self._done_at(first.divergence.step if first else None),
+        )
+        return Verdict(comparison, first.gap if first else None)
+
+    def _judged(self, gap: Gap) -> _Found | None:
+        mine = [move for move in gap.failed if counts(move)]
+        missed = [move for move in gap.reference if counts(move)]
+        wrong = next((move for move in mine if _wrong_value(move, gap.reference)), None)
+        if wrong is not None:
+            return _Found(False, self._told(wrong, gap), gap)
+        if not mine and not missed:
+            return None
+        first = min(mine, key=lambda move: move.step, default=None)
+        if gap.before == len(self.pairs):
+            ended = self._told(first, gap) if first is not None else self._ran_out(gap)
+            return None if ended is None else _Found(False, ended, gap)
+        if self._met_after(gap, mine, missed):
+            return None
+        at = first or self.pairs[gap.before].failed
+        return _Found(self._small(gap, mine, missed), self._told(at, gap), gap)
+
+    def _met_after(self, gap: Gap, mine: Sequence[Move], missed: Sequence[Move]) -> bool:
+        """Both are where they would be without the gap."""
+        failed, reference = self.pairs[gap.before]
+        meetings = [(failed.before, reference.before)]
+        if _leads(failed) and _leads(reference):
+            meetings.append((failed.after, reference.after))  # two ways to one address meet there
+        if any(self.same_page(here, there) for here, there in meetings):
+            return True
+        ways = all(map(_leads, mine)) and all(map(_leads, missed))
+        return ways and any(here.place == there.place for here, there in meetings)
+
+    def _small(self, gap: Gap, mine: Sequence[Move], missed: Sequence[Move]) -> bool:
+        later = self.pairs[gap.before :]
+        return (
+            not missed
+            and not any(move.submits or (move.fills and not move.search) for move in mine)
+            and any(self.same_page(failed.after, reference.after) for failed, reference in later)
+        )
+
+    def _ran_out(self, gap: Gap) -> Divergence | None:
+        """The end of an episode that did nothing more of the reference; None where it had no time to."""
+        last = max((pair.failed.step for pair in self.pairs), default=0)
+        step = next((intent.step for intent, _ in self.steps if intent.step > last), None)
+        if step is None:
+            return None
+        awaited = gap.reference[0]
+        return self._at(
+            step, awaited, f"from step {step} on nothing was done of what {self.reference} did: {awaited.said}"
+        )
+
+    def _told(self, move: Move, gap: Gap) -> Divergence:
+        following = self.pairs[gap.before].reference if gap.before < len(self.pairs) else None
+        awaited = gap.reference[0] if gap.reference else following
+        if awaited is None:
+            return self._at(move.step, None, f"{move.said} at step {move.step}, where {self.reference} had ended")
+        reason = (
+            f"{move.said} at step {move.step}, where {self.reference} did: {awaited.said} (its step {awaited.step})"
+        )
+        return self._at(move.step, awaited, reason)
+
+    def _at(self, step: int, awaited: Move | None, reason: str) -> Divergence:
+        at = awaited.step if awaited is not None else None
+        return Divergence(step=step, reference=self.reference, reference_step=at, reason=reason)
+
+    def _done_at(self, left_at: int | None) -> int | None:
+        """Where only the reference's Stop was left: the step after the last pair, or the last one."""
+        if not self.pairs or not self.gaps or self.gaps[-1].before < len(self.pairs):
+            return None
+        end = self.gaps[-1]
+        missed = [move.kind for move in end.reference if counts(move)]
+        if missed != [Kind.STOP] or any(move.kind is Kind.STOP for move in end.failed):
+            return None
+        last = max(pair.failed.step for pair in self.pairs)
+        if left_at is not None and left_at <= last:
+            return None
+        return next((intent.step for intent, _ in self.steps if intent.step > last), self.steps[-1][0].step)
+
+
+def counts(move: Move) -> bool:
+    """It changed something, or may have changed what no look shows: a password, a drawing."""
+    return move.changed or move.kind is not Kind.DO or move.target is None
+
+
+def depend(one: Move, other: Move) -> bool:
+    """Their order may matter: both do something on one page, and not both fill in its form."""
+    ways = _leads(one) or _leads(other)
+    return one.before.place == other.before.place and not ways and not (one.fills and other.fills)
+
+
+def _wrong_value(move: Move, missed: Sequence[Move]) -> bool:
+    """A value that the reference gave otherwise in the same place, or that no look can show to be right."""
+    if move.kind is not Kind.SET or move.search:
+        return False
+    hidden = bool(move.after.state) and not move.changed
+    return hidden or any(one.kind is Kind.SET and _element(one) == _element(move) for one in missed)
+
+
+def _element(move: Move) -> tuple[str, Target | None]:
+    return move.before.place, move.target
+
+
+def _leads(move: Move) -> bool:
+    """A way of getting somewhere, of which nothing remains but where one is."""
+    return (move.kind is Kind.GO and not move.submits) or move.search

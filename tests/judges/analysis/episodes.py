@@ -1,0 +1,126 @@
+"""Short episodes written as lines: `PAGE | ACTION`.
+
+PAGE is an address and, after a blank, what makes two looks at it differ: `/cart`, `/cart 2 items`. What is written the
+same is the same page, in every episode. ACTION is one of
+
+    click ROLE NAME        click ROLE NAME #1 (its rank among namesakes)
+    type ROLE NAME = TEXT  a final `⏎` presses Enter afterwards; select ROLE NAME = OPTION
+    goto URL, press KEYS, find TEXT, back, scroll, wait, stop, stop ANSWER
+
+and a `!` before it makes it fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from envs.actions import ACTION, ActionResult, Status
+from envs.blobs import BlobStore
+from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
+from envs.trace import Commit, EndedBy, Footer, Header, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
+from envs.trace_reader import Step, Trace
+from judges.analysis import Pages
+
+NOW = "2026-01-01T00:00:00Z"
+HOST = "http://shop.test"
+NO_PAGES = Pages(BlobStore(Path("/nonexistent")))
+"""Page texts are not needed where equal pages have equal blobs."""
+
+
+def steps(*lines: str, z: Sequence[str] = (), host: str = HOST, refs_from: int = 1) -> list[Step]:
+    """*z* holds the milestones seen at each step, as `010`; *refs_from* is the number of each step's element."""
+    return [_step(i, line, z[i - 1] if z else "", host, refs_from + i) for i, line in enumerate(lines, 1)]
+
+
+def trace(
+    *lines: str,
+    ended_by: EndedBy = "max_steps",
+    outcome: Outcome = "failure",
+    z: Sequence[str] = (),
+    episode_id: str = "failed",
+    instruction: str = "Change my last name to Oakley",
+    **footer: Any,
+) -> Trace:
+    """A finished trace of these steps; *footer* replaces fields of its footer."""
+    names = tuple(Milestone(id=f"m{i}", text=f"Milestone {i}") for i in range(len(z[0]) if z else 0))
+    header = Header(
+        run_id="run",
+        episode_id=episode_id,
+        task=TaskRef(suite="sites", name="task"),
+        instruction=instruction,
+        category="shop",
+        reference_milestones=names,
+        config={"policy": "scripted"},
+        versions={},
+        started_at=NOW,
+    )
+    values: dict[str, Any] = {
+        "outcome": outcome,
+        "ended_by": ended_by,
+        "judged_by": "checker",
+        "score": Score(status="failure", reward=0.0, evidence="the name is unchanged"),
+        "totals": Totals(steps=len(lines)),
+        "at": NOW,
+    }
+    return Trace(
+        Path("t.jsonl"), header, (), tuple(steps(*lines, z=z)), (), Footer.model_validate(values | footer), torn=False
+    )
+
+
+def checked(*achieved: bool) -> tuple[MilestoneCheck, ...]:
+    return tuple(MilestoneCheck(achieved=met, evidence="seen in the database" if met else "") for met in achieved)
+
+
+def _step(number: int, line: str, z: str, host: str, ref: int) -> Step:
+    page, _, text = (part.strip() for part in line.partition("|"))
+    failed, text = text.startswith("!"), text.lstrip("!")
+    values, target = _action(text, ref)
+    digest = hashlib.sha256(page.encode()).hexdigest()
+    seen = Seen(
+        url=host + page.split(" ")[0],
+        title="",
+        digest=digest[:16],
+        state=digest[:16],
+        text_blob=digest,
+        keys_blob="",
+        controls_total=0,
+    )
+    intent = Intent(
+        step=number,
+        seen=seen,
+        rating=Rating(z=tuple(c == "1" for c in z), source="state"),
+        action=ACTION.validate_python(values),
+        raw=text,
+        target=target,
+        at=NOW,
+    )
+    status = Status.FAILED if failed else Status.STOPPED if values["kind"] == "stop" else Status.OK
+    return Step(intent, Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=NOW))
+
+
+def _action(text: str, ref: int) -> tuple[dict[str, Any], KeyRow | None]:
+    kind, _, rest = text.partition(" ")
+    match kind:
+        case "click" | "hover":
+            return {"kind": kind, "ref": ref}, _key(rest, ref)
+        case "type" | "select":
+            element, _, value = (part.strip() for part in rest.partition("="))
+            told = {"text": value.rstrip("⏎ "), "enter": value.endswith("⏎")} if kind == "type" else {"option": value}
+            return {"kind": kind, "ref": ref} | told, _key(element, ref)
+        case "scroll":
+            return {"kind": kind, "direction": rest or "down"}, None
+        case "stop":
+            return {"kind": kind, "answer": rest or None}, None
+        case _:
+            names = {"goto": "url", "press": "keys", "find": "text"}
+            value = HOST + rest if kind == "goto" else rest
+            return {"kind": kind} | ({names[kind]: value} if kind in names else {}), None
+
+
+def _key(text: str, ref: int) -> KeyRow:
+    role, _, name = text.partition(" ")
+    name, _, ordinal = name.partition(" #")
+    return KeyRow(ref=ref, frame="", role=role, name=name, ordinal=int(ordinal or 0), digest="0")

@@ -1,0 +1,88 @@
+"""The analyzer against the labelled set of real failures in `tests/data/failures`; see `labels.jsonl` there.
+
+A label rests on how the failure was made: a driver played a real page into it. The thresholds are those of issue 4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from agent.analyzing import Analyses, survey
+from judges.analysis import Analysis, Analyzer
+
+SET = Path(__file__).parents[2] / "data" / "failures"
+CATEGORIES = ("stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other")
+
+
+class Label(NamedTuple):
+    episode: str
+    kind: str
+    """How it was made, in two words."""
+    category: str
+    key_step: int
+
+
+class Scored(NamedTuple):
+    label: Label
+    found: Analysis
+
+    @property
+    def same_category(self) -> bool:
+        return self.found.failure.category == self.label.category
+
+    @property
+    def off_by(self) -> int:
+        """Steps between the key steps."""
+        key = self.found.failure.key_step
+        return abs(key - self.label.key_step) if key is not None else 10_000
+
+
+def labels() -> Iterator[Label]:
+    for line in (SET / "labels.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield Label(Path(row["trace"]).stem, row["kind"], row["category"], row["key_step"])
+
+
+@pytest.fixture(scope="module")
+async def scored() -> list[Scored]:
+    found = survey([SET], [SET / "references"])
+    assert not found.problems
+    analyses = [one async for one in Analyses(found, Analyzer()) if isinstance(one, Analysis)]
+    known = {file.path.stem: one for file, one in zip(found.failed, analyses, strict=True)}
+    return [Scored(label, known[label.episode]) for label in labels()]
+
+
+def test_the_set_is_large_enough(scored: list[Scored]):
+    classes = Counter(one.label.category for one in scored)
+    assert len(scored) >= 80
+    assert all(classes[name] >= 20 for name in CATEGORIES), classes
+
+
+def test_categories_agree(scored: list[Scored]):
+    confusion = Counter((one.label.category, one.found.failure.category) for one in scored)
+    print("\nlabelled, and found as  " + "  ".join(f"{name[:12]:>12}" for name in CATEGORIES))
+    for name in CATEGORIES:
+        print(f"{name:<23} " + "  ".join(f"{confusion[name, other]:>12}" for other in CATEGORIES))
+    wrong = [_told(one) for one in scored if not one.same_category]
+    assert len(wrong) <= 0.05 * len(scored), "\n".join(wrong)
+
+
+def test_key_steps_agree_within_one_step(scored: list[Scored]):
+    exact = sum(one.off_by == 0 for one in scored)
+    wrong = [_told(one) for one in scored if one.off_by > 1]
+    print(f"\nkey step: {exact} of {len(scored)} exact, {len(scored) - len(wrong)} within one step")
+    assert len(wrong) <= 0.15 * len(scored), "\n".join(wrong)
+
+
+def _told(one: Scored) -> str:
+    label, failure = one.label, one.found.failure
+    return (
+        f"{label.episode}: {label.category} at {label.key_step}, found {failure.category} at {failure.key_step}: "
+        f"{failure.reason}"
+    )
