@@ -137,10 +137,7 @@ class _Writing:
         for number, material in enumerate(self._materials(), 1):
             view = self._maker.view(material)
             self.overview.add(view.row, _observed(material.trace))
-            failure = view.analysis.failure if view.analysis else None
-            if failure is None and material.trace.footer:
-                failure = material.trace.footer.failure
-            file.write(episode.render(e=view, loop=failure.loop if failure else None).encode())
+            file.write(episode.render(e=view).encode())
             if self._tell is not None:
                 self._tell(number)
         self.problems += self._maker.problems

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from agent.report.svg import drawing, element, line, text
 from agent.report.views import MilestoneView, StepView
-from envs.trace import Loop
+from envs.trace import Failure, Loop
 
 _LABEL: Final = 290.0
 _ROW: Final = 26.0
@@ -20,11 +20,10 @@ def timeline(
     anchor: str,
     steps: Sequence[StepView],
     milestones: Sequence[MilestoneView],
-    *,
-    key_step: int | None,
-    loop: Loop | None,
+    failure: Failure | None,
 ) -> Markup:
     """Each step is a link to `#ANCHOR.STEP`; a milestone's cells are lit from the step whose action reached it."""
+    loop, key_step = (failure.loop, failure.key_step) if failure else (None, None)
     cell = _cell(len(steps))
     arcs = 40.0 if loop is not None else 0.0
     flag = 20.0 if key_step is not None else 0.0

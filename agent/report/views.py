@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from envs.trace import Event, Flip, Outcome
+from envs.trace import Event, Failure, Flip, Outcome
 from judges.analysis import Analysis
 
 
@@ -130,9 +130,8 @@ class EpisodeView:
     error: str
     answer: str | None
     analysis: Analysis | None
-    failure_category: str
-    failure_reason: str
-    key_step: int | None
+    failure: Failure | None
+    """The analyzer's word where there is one, else what the run itself recorded."""
     milestones: tuple[MilestoneView, ...]
     pairs: tuple[PairView, ...]
     reference: str
