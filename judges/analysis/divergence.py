@@ -103,7 +103,8 @@ class Significance:
         if any(self.same_page(here, there) for here, there in meetings):
             return True
         ways = all(map(_leads, mine)) and all(map(_leads, missed))
-        return ways and any(here.place == there.place for here, there in meetings)
+        arrived = all(side[-1].kind is Kind.GO for side in (mine, missed) if side)  # what was asked was also sent
+        return ways and arrived and any(here.place == there.place for here, there in meetings)
 
     def _small(self, gap: Gap, mine: Sequence[Move], missed: Sequence[Move]) -> bool:
         later = self.pairs[gap.before :]

@@ -15,7 +15,7 @@ A stretch that was left again and followed by progress explains nothing: see :fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import Field
@@ -119,8 +119,8 @@ def _cycles(steps: Sequence[Step], rules: LoopRules, unnumbered: Unnumbered | No
     pairs = list(zip(acts, states, strict=True))
     for period in range(1, rules.max_period + 1):
         repeats = rules.identical_actions if period == 1 else rules.cycle_repeats
-        for cycle in _stretches(pairs, period, repeats, gains):
-            yield _entered(cycle, states)
+        for cycle in _joined(_stretches(pairs, period, repeats, gains), acts):
+            yield _entered(cycle, acts, states)
     yield from _identical_tail(steps, acts, rules)
     for period in range(2, rules.max_period + 1):
         yield from _stretches(states, period, rules.blind_repeats, gains)
@@ -140,19 +140,30 @@ def _stretches(keys: Sequence[object], period: int, repeats: int, gains: Sequenc
                 yield Cycle(start, period, cycle.end - start)
 
 
+def _joined(stretches: Iterable[Cycle], acts: Sequence[object]) -> Iterator[Cycle]:
+    """Of a stretch that follows at once on another of the same actions (the page changed by itself), both as one."""
+    before: Cycle | None = None
+    for cycle in stretches:
+        goes_on = before is not None and before.end == cycle.start and acts[before.start] == acts[cycle.start]
+        before = Cycle(before.start, cycle.period, before.length + cycle.length) if before and goes_on else cycle
+        yield before
+
+
 def _primitive(block: Sequence[object]) -> bool:
     sizes = (size for size in range(1, len(block)) if len(block) % size == 0)
     return not any(all(block[i] == block[i % size] for i in range(len(block))) for size in sizes)
 
 
-def _entered(cycle: Cycle, states: Sequence[str]) -> Cycle:
-    """With the part of a round before it that led through the same pages by other actions: there it was entered."""
-    start = cycle.start
-    while (
-        start > 0 and cycle.start - start < cycle.period - 1 and states[start - 1] == states[start - 1 + cycle.period]
-    ):
+def _entered(cycle: Cycle, acts: Sequence[object], states: Sequence[str]) -> Cycle:
+    """With the part of a round before it that did the same on pages still different, or led through the same pages by
+    another action: there it was entered."""
+    start, period = cycle.start, cycle.period
+    while start > 0 and cycle.start - start < period - 1:
+        alike = acts[start - 1] == acts[start - 1 + period] or states[start - 1] == states[start - 1 + period]
+        if not alike:
+            break
         start -= 1
-    return Cycle(start, cycle.period, cycle.end - start)
+    return Cycle(start, period, cycle.end - start)
 
 
 def _identical_tail(steps: Sequence[Step], acts: Sequence[object], rules: LoopRules) -> Iterator[Cycle]:

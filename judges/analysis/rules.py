@@ -186,12 +186,12 @@ def _other(case: Case, loop: Loop | None) -> Failure:
 
 def _done_at(case: Case) -> int | None:
     """The first step at which nothing was left to do but to stop; the last one where that came of the last action."""
-    for intent, _ in case.steps:
-        if intent.rating.z and all(intent.rating.z):
-            return intent.step
-    if case.final and all(case.final):
-        return _last(case)
-    return case.nearest.done_at if case.nearest else None
+    rated = next((intent.step for intent, _ in case.steps if intent.rating.z and all(intent.rating.z)), None)
+    if rated is not None:
+        return rated
+    if case.nearest is not None and case.nearest.done_at is not None:
+        return case.nearest.done_at
+    return _last(case) if case.final and all(case.final) else None
 
 
 def _carried_out(step: Step) -> bool:
@@ -209,11 +209,12 @@ def _nonsensical(case: Case, first: Step) -> bool:
         return False
     if _words(intent.target.name) & _words(case.instruction):
         return False
-    tracked = [sum(intent.rating.z) for intent, _ in case.steps if intent.rating.z]
-    gained = bool(tracked) and max([*tracked, sum(case.final)]) > tracked[0]
+    counts = [sum(one.rating.z) for one, _ in case.steps if one.rating.z and one.step >= intent.step]
     if case.nearest is not None:
+        # Where the click led to may count as a milestone by chance; what came after it did not.
+        gained = bool(counts) and max(counts) > counts[min(1, len(counts) - 1)]
         return not gained and not case.nearest.first_known and case.nearest.followed == 0
-    return bool(tracked) and not gained
+    return bool(counts) and max(counts) == counts[0]
 
 
 def _words(text: str) -> frozenset[str]:
