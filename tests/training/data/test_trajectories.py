@@ -1,0 +1,138 @@
+"""From traces to trajectories: token ids as they were, milestones at each state, and what is left out and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs.actions import ActionResult, Click, Status
+from envs.tasks import MilestoneCheck, Score, TaskRef
+from envs.trace import Call, Commit, Footer, Header, Intent, Rating, Seen, Timings, Totals
+from envs.trace_store import BlobStore, Trace, TraceWriter, read_trace
+from training.data.trajectories import LeftOut, Tokens, prompt_of, select, trajectory
+
+AT = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def blobs(tmp_path: Path) -> BlobStore:
+    return BlobStore(tmp_path / "blobs")
+
+
+def call(**fields: Any) -> Call:
+    return Call(**({"role": "policy", "model": "m", "completion": 'do(action="Click", element="1")'} | fields))
+
+
+SAMPLED = call(prompt_token_ids=(1, 2, 3), completion_token_ids=(7, 8), logprobs=(-0.1, -0.2))
+
+
+def record(
+    path: Path,
+    blobs: BlobStore,
+    z: list[str],
+    *,
+    calls: tuple[Call, ...] = (SAMPLED,),
+    status: Status = Status.OK,
+    **foot: Any,
+) -> Trace:
+    """A trace with a step for each of *z* but the last, which is the footer's."""
+    header = Header(
+        run_id="r",
+        episode_id="e",
+        task=TaskRef(suite="s", name="t"),
+        instruction="i",
+        category="shop",
+        config={"policy": "local:x"},
+        versions={},
+        started_at=AT,
+    )
+    writer = TraceWriter(path, blobs)
+    writer.append(header)
+    seen = Seen(url="http://x/", title="", digest="d", text_blob="", keys_blob="", controls_total=0)
+    for number, word in enumerate(z[:-1], 1):
+        rating = Rating(z=tuple(c == "1" for c in word))
+        writer.append(Intent(step=number, seen=seen, rating=rating, action=Click(ref=1), raw="", calls=calls, at=AT))
+        writer.append(Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=AT))
+    fields: dict[str, Any] = {
+        "outcome": "success",
+        "ended_by": "stop",
+        "judged_by": "checker",
+        "score": Score(status="success", reward=1.0, evidence=""),
+        "rating": Rating(z=tuple(c == "1" for c in z[-1])),
+        "totals": Totals(),
+        "at": AT,
+    }
+    if foot.get("outcome", "") is not None:
+        writer.append(Footer(**(fields | foot)))
+    writer.close()
+    return read_trace(path)
+
+
+def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobStore) -> None:
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"]), blobs)
+    assert not isinstance(found, LeftOut)
+    assert found.decisions[0].tokens == Tokens(prompt=(1, 2, 3), action=(7, 8), logprobs=(-0.1, -0.2))
+    assert (found.milestones, found.done) == (2, (0, 1, 2))
+    assert (found.success, found.reward, found.policy, found.category) == (True, 1.0, "local:x", "shop")
+
+
+def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: BlobStore) -> None:
+    """The policy was asked twice: its first answer was no action. Calls of other roles are none of ours."""
+    unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), error="no action")
+    calls = (call(role="rater"), unreadable, SAMPLED)
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
+    assert not isinstance(found, LeftOut)
+    assert found.decisions[0].tokens is not None and found.decisions[0].tokens.action == (7, 8)
+
+
+def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:
+    sent = blobs.put_json(
+        [{"role": "system", "text": "be good", "images": []}, {"role": "user", "text": "page", "images": []}]
+    )
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(call(prompt_blob=sent),)), blobs)
+    assert not isinstance(found, LeftOut)
+    (decision,) = found.decisions
+    assert decision.tokens is None
+    assert [(m.role, m.text) for m in prompt_of(decision)] == list(prompt)
+
+
+def test_the_checkers_word_at_the_end_goes_before_the_raters(tmp_path: Path, blobs: BlobStore) -> None:
+    checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], milestone_checks=checks), blobs)
+    assert not isinstance(found, LeftOut) and found.done == (0, 1, 2)
+
+
+def test_a_plan_that_changed_on_the_way_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "100", "111"]), blobs)
+    assert not isinstance(found, LeftOut) and (found.milestones, found.done) == (0, (0, 0, 0))
+
+
+LEFT_OUT: dict[str, tuple[dict[str, Any], LeftOut]] = {
+    "killed": ({"outcome": None}, LeftOut.UNFINISHED),
+    "broken": ({"outcome": "broken"}, LeftOut.BROKEN),
+    "unjudged": ({"outcome": "unjudged"}, LeftOut.UNJUDGED),
+    "played by a script": ({"calls": ()}, LeftOut.NO_PROMPT),
+}
+
+
+@pytest.mark.parametrize(("fields", "why"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_what_is_left_out(tmp_path: Path, blobs: BlobStore, fields: dict[str, Any], why: LeftOut) -> None:
+    assert trajectory(record(tmp_path / "e.jsonl", blobs, ["0", "1"], **fields), blobs) is why
+
+
+def test_a_selection_counts_everything(tmp_path: Path, blobs: BlobStore) -> None:
+    good = record(tmp_path / "a.jsonl", blobs, ["0", "1"])
+    bad = record(tmp_path / "b.jsonl", blobs, ["0", "0"], outcome="failure", score=None)
+    none = record(tmp_path / "c.jsonl", blobs, ["0"])
+    found = select([(good, blobs), (bad, blobs), (none, blobs)])
+    assert (len(found.kept), found.successes, dict(found.left_out)) == (2, 1, {LeftOut.NO_DECISION: 1})
+
+
+def test_the_same_actions_in_the_same_task_are_one_trajectory(tmp_path: Path, blobs: BlobStore) -> None:
+    one = trajectory(record(tmp_path / "a.jsonl", blobs, ["0", "1"]), blobs)
+    two = trajectory(record(tmp_path / "b.jsonl", blobs, ["0", "1"]), blobs)
+    longer = trajectory(record(tmp_path / "c.jsonl", blobs, ["0", "0", "1"]), blobs)
+    assert not isinstance(one, LeftOut) and not isinstance(two, LeftOut) and not isinstance(longer, LeftOut)
+    assert one.identity == two.identity != longer.identity

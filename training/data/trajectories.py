@@ -1,0 +1,185 @@
+"""An episode as training sees it: one decision a step, the milestones done at each state, the outcome.
+
+Only what the trace holds. A local policy's token ids are taken as they were sampled and never made again from text: a
+tokenizer need not give the same ids back (re-tokenisation drift). Where a policy was not local, the prompt that it was
+sent and its answer are kept as text, for the tokenizer of whoever learns from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from envs.record import Record
+from envs.tasks import TaskRef
+from envs.trace import Call, Footer, Intent
+from envs.trace_store import BlobStore, Trace
+from models.base import Message
+
+
+class LeftOut(StrEnum):
+    """Why an episode is not learned from."""
+
+    UNFINISHED = "unfinished"
+    BROKEN = "broken"
+    """The world or a model failed: nothing is known about the policy."""
+    UNJUDGED = "unjudged"
+    NO_DECISION = "no decision"
+    """It ended before its first step."""
+    NO_PROMPT = "no prompt"
+    """A step does not say what the policy was shown: a script played it."""
+
+
+class Tokens(Record):
+    """A decision as its model sampled it."""
+
+    prompt: tuple[int, ...]
+    action: tuple[int, ...]
+    logprobs: tuple[float, ...] | None = None
+    """Natural-log probability of each action token when it was sampled; as long as `action`."""
+
+
+class Decision(Record):
+    """One step: the state, as the policy was shown it, and the action, as it said it."""
+
+    step: int
+    """`Intent.step` of the trace, 1-based."""
+    tokens: Tokens | None
+    """None where the policy was not local; then `messages` is set."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """(role, text) of the prompt; empty where `tokens` is set."""
+    said: str
+    """The action as text."""
+    ok: bool
+    """The action was carried out."""
+
+
+class Trajectory(Record):
+    """One judged episode."""
+
+    run_id: str
+    episode_id: str
+    task: TaskRef
+    attempt: int
+    category: str
+    policy: str
+    success: bool
+    reward: float
+    """The checker's, 0 to 1."""
+    milestones: int
+    """K; 0 where the episode had no plan, or changed it on the way: counts of two plans cannot be put together."""
+    done: tuple[int, ...]
+    """Milestones done at times 0 … T, one more than decisions: before the first action … after the last."""
+    decisions: tuple[Decision, ...]
+
+    @property
+    def identity(self) -> str:
+        """Equal for episodes that did the same in the same task: the replay buffer keeps one of them."""
+        told = json.dumps([self.task.id, *(decision.said for decision in self.decisions)])
+        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was kept of a set of traces, and why the rest was not."""
+
+    kept: tuple[Trajectory, ...]
+    left_out: Counter[LeftOut]
+
+    @property
+    def successes(self) -> int:
+        return sum(trajectory.success for trajectory in self.kept)
+
+
+def select(traces: Iterable[tuple[Trace, BlobStore]]) -> Selection:
+    """Reads *traces* in their order. Raises TraceError for a blob that is missing or damaged."""
+    kept: list[Trajectory] = []
+    left_out: Counter[LeftOut] = Counter()
+    for trace, blobs in traces:
+        found = trajectory(trace, blobs)
+        if isinstance(found, LeftOut):
+            left_out[found] += 1
+        else:
+            kept.append(found)
+    return Selection(tuple(kept), left_out)
+
+
+def trajectory(trace: Trace, blobs: BlobStore) -> Trajectory | LeftOut:
+    """The episode, or why there is nothing to learn from it."""
+    footer = trace.footer
+    if footer is None:
+        return LeftOut.UNFINISHED
+    if footer.outcome in ("broken", "unjudged"):
+        return LeftOut.BROKEN if footer.outcome == "broken" else LeftOut.UNJUDGED
+    steps = [step for step in trace.steps if step.commit is not None]
+    if not steps:
+        return LeftOut.NO_DECISION
+    decisions = [_decision(step.intent, blobs, ok=step.commit is not None and step.commit.result.ok) for step in steps]
+    if any(decision is None for decision in decisions):
+        return LeftOut.NO_PROMPT
+    intents = [step.intent for step in steps]
+    done = _done(intents, footer)
+    header = trace.header
+    return Trajectory(
+        run_id=header.run_id,
+        episode_id=header.episode_id,
+        task=header.task,
+        attempt=header.attempt,
+        category=header.category,
+        policy=str(header.config.get("policy", "")),
+        success=footer.outcome == "success",
+        reward=footer.score.reward if footer.score is not None else float(footer.outcome == "success"),
+        milestones=len(intents[0].rating.z) if done else 0,
+        done=done or (0,) * (len(steps) + 1),
+        decisions=tuple(decision for decision in decisions if decision is not None),
+    )
+
+
+def _decision(intent: Intent, blobs: BlobStore, *, ok: bool) -> Decision | None:
+    """From the call that gave the action: the last one of the policy's that was readable."""
+    call = next((one for one in reversed(intent.calls) if one.role == "policy" and one.error is None), None)
+    if call is None:
+        return None
+    if call.prompt_token_ids and call.completion_token_ids:
+        tokens = Tokens(prompt=call.prompt_token_ids, action=call.completion_token_ids, logprobs=call.logprobs)
+        return Decision(step=intent.step, tokens=tokens, said=call.completion, ok=ok)
+    messages = _messages(call, blobs)
+    return Decision(step=intent.step, tokens=None, messages=messages, said=call.completion, ok=ok) if messages else None
+
+
+def _messages(call: Call, blobs: BlobStore) -> tuple[tuple[str, str], ...]:
+    if call.prompt_blob is None:
+        return ()
+    rows: list[dict[str, Any]] = json.loads(blobs.text(call.prompt_blob))
+    return tuple((str(row["role"]), str(row["text"])) for row in rows)
+
+
+def _done(intents: Sequence[Intent], footer: Footer) -> tuple[int, ...]:
+    """Milestones done at each state; empty without a plan, or where its length changed on the way."""
+    vectors = [intent.rating.z for intent in intents]
+    final = _final(footer, len(vectors[0]))
+    vectors.append(final if final is not None else vectors[-1])
+    if not vectors[0] or len({len(z) for z in vectors}) > 1:
+        return ()
+    return tuple(sum(z) for z in vectors)
+
+
+def _final(footer: Footer, total: int) -> tuple[bool, ...] | None:
+    """After the last action: the checkers' word where they speak of this plan, else the rater's."""
+    checks = footer.milestone_checks
+    if checks is not None and len(checks) == total:
+        return tuple(check.achieved for check in checks)
+    return footer.rating.z if footer.rating is not None and len(footer.rating.z) == total else None
+
+
+def prompt_of(decision: Decision) -> tuple[Message, ...]:
+    """The messages of a decision whose policy was not local."""
+    return tuple(
+        Message("system" if role == "system" else "assistant" if role == "assistant" else "user", text)
+        for role, text in decision.messages
+    )
