@@ -88,9 +88,8 @@ def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: Blob
 
 
 def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:
-    sent = blobs.put_json(
-        [{"role": "system", "text": "be good", "images": []}, {"role": "user", "text": "page", "images": []}]
-    )
+    prompt = (("system", "be good"), ("user", "page"))
+    sent = blobs.put_json([{"role": role, "text": text, "images": []} for role, text in prompt])
     found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(call(prompt_blob=sent),)), blobs)
     assert not isinstance(found, LeftOut)
     (decision,) = found.decisions
