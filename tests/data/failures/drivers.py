@@ -221,12 +221,13 @@ def down_and_down(turn: Turn, rng: random.Random) -> Script:
 
 
 def there_and_back(turn: Turn, rng: random.Random) -> Script:
-    found = _links(turn, rng) or _links(turn, rng, role="button")
+    """A link and back, until the link is gone from where it was: then to that page and back."""
+    found, here = _links(turn, rng), turn.view.observation.url
     if not found:
         yield from up_and_down(turn, rng)
     while True:
         ref = _ref(turn, found[0])
-        turn = yield Click(ref=ref) if ref is not None else _home(turn)
+        turn = yield Click(ref=ref) if ref is not None else Goto(url=here)
         turn = yield Back()
 
 
@@ -243,7 +244,7 @@ def round_of_three(turn: Turn, rng: random.Random) -> Script:
     while True:
         for element in found:
             ref = _ref(turn, element)
-            turn = yield Click(ref=ref) if ref is not None else _home(turn)
+            turn = yield Click(ref=ref) if ref is not None else Goto(url=here)
         turn = yield Goto(url=here)
 
 

@@ -74,13 +74,13 @@ async def _suite(
 ) -> AsyncIterator[tuple[Label, Path]]:
     references = await _play(suite, names, "reference", scratch, None)
     steps = {trace.header.task.id: len(trace.steps) for trace in references}
+    names = [name for name in names if f"{suite}/{name}/0" in steps]
     kinds = [kind for kind in KINDS if suite in kind.suites and only in (None, kind.category)]
     rounds, stride = (ROUNDS[suite], ROUNDS[suite]) if only is None else (len(kinds), 1)
     for number in range(rounds):
         chosen = {
             f"{suite}/{name}/0": kinds[(position * stride + number) % len(kinds)]
             for position, name in enumerate(names)
-            if f"{suite}/{name}/0" in steps
         }
         oracle = oracle_policy("oracle", suite, language("program"))
         saboteur = Saboteur(oracle, language("program"), chosen, steps)
