@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from agent.gathering import EpisodeFile
 from envs.errors import TraceError
 from envs.record import Record
+from envs.trace_store import Trace
 from judges.observed import Observed, Source, Unfit, observe
 from judges.quality import Agreement, Quality, agreement, quality
 
@@ -30,12 +31,17 @@ class RunsQuality(Record):
 def runs_quality(
     files: Sequence[EpisodeFile],
     *,
+    without_last: bool = False,
     resamples: int = 2000,
     seed: int = 0,
     tell: Callable[[int], None] | None = None,
 ) -> RunsQuality:
-    """Of all *files* together. *tell* hears how many have been read."""
-    found = _Found()
+    """Of all *files* together. *tell* hears how many have been read.
+
+    *without_last* leaves each trace's last milestone out: a task's own list often ends with the outcome itself, and
+    then says little that the outcome did not.
+    """
+    found = _Found(without_last)
     for done, file in enumerate(files, 1):
         found.add(file)
         if tell is not None:
@@ -60,7 +66,8 @@ def runs_quality(
 class _Found:
     """What the traces said, by their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, without_last: bool) -> None:
+        self._without_last = without_last
         self.checks: dict[int, Observed] = {}
         self.rater: dict[int, Observed] = {}
         self.left_out: Counter[str] = Counter()
@@ -74,10 +81,16 @@ class _Found:
         except TraceError as error:
             self.damaged.append(str(error))
             return
-        by_checks, by_rater = observe(trace, "checks"), observe(trace, "rater")
+        by_checks, by_rater = self._observe(trace, "checks"), self._observe(trace, "rater")
         if isinstance(by_checks, Observed):
             self.checks[self._number] = by_checks
         if isinstance(by_rater, Observed):
             self.rater[self._number] = by_rater
         if isinstance(by_checks, Unfit) and isinstance(by_rater, Unfit):
             self.left_out[by_rater.reason] += 1
+
+    def _observe(self, trace: Trace, source: Source) -> Observed | Unfit:
+        seen = observe(trace, source)
+        if self._without_last and isinstance(seen, Observed):
+            return seen.without_last() or Unfit("no milestones")
+        return seen

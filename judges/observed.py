@@ -32,6 +32,13 @@ class Observed(Record):
     def score(self) -> float:
         return sum(self.z) / len(self.z)
 
+    def without_last(self) -> Observed | None:
+        """Without the last milestone, which in a task's own list often is the outcome itself; None if it was alone."""
+        if len(self.z) == 1:
+            return None
+        fields = ("milestones", "texts", "z", "reached")
+        return self.model_copy(update={name: getattr(self, name)[:-1] for name in fields})
+
 
 class Unfit(NamedTuple):
     """Why a trace says nothing about its milestones."""

@@ -23,6 +23,9 @@ _NAMES = {"checks": "checkers at the end", "rater": "the run's rater"}
 
 def quality(
     runs: Runs,
+    without_last: Annotated[
+        bool, typer.Option("--without-last", help="Leave out each trace's last milestone, often the outcome itself.")
+    ] = False,
     resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     as_json: options.Json = False,
@@ -30,7 +33,7 @@ def quality(
     """Measures subgoal quality: do milestones done tell success (SPEC §1.3), beside the MiRA paper's numbers?"""
     files = gather(runs)
     with counting("traces", len(files), quiet=as_json) as tell:
-        found = runs_quality(files, resamples=resamples, seed=seed, tell=tell)
+        found = runs_quality(files, without_last=without_last, resamples=resamples, seed=seed, tell=tell)
     if as_json:
         print_json(found.model_dump(mode="json") | {"paper": PAPER._asdict()})
     else:
@@ -42,7 +45,7 @@ def _show(found: RunsQuality) -> None:
     for line in _left_out(found):
         stdout.print(Text(line, "dim"), soft_wrap=True)
     if not found.sources:
-        stdout.print("no trace has both milestones and an outcome by a checker: there is nothing to measure")
+        stdout.print("no trace has both milestones and an outcome by a checker: nothing to measure", soft_wrap=True)
         return
     stdout.print(_numbers(found.sources))
     if found.agreement is not None and found.agreement.milestones:

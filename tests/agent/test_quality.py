@@ -37,6 +37,14 @@ def test_both_sources_are_measured_and_what_says_nothing_is_counted(tmp_path: Pa
     assert found.agreement is not None and found.agreement.only_rater == 1
 
 
+def test_without_the_last_milestone(tmp_path: Path) -> None:
+    write_run(
+        tmp_path / "r", [Play(seed=0), Play(seed=1, z=HALF, outcome="failure"), Play(seed=2, z=((True,),), actions=())]
+    )
+    (rater,) = runs_quality(gather([tmp_path / "r"]), without_last=True).sources
+    assert (rater.traces, rater.all_done, rater.precision.value) == (2, 2, 0.5)
+
+
 def test_a_damaged_trace_is_named_and_the_rest_measured(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(seed=0), Play(seed=1)])
     run.trace("login-user-1-a1").write_text("{}\n")

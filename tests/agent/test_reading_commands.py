@@ -1,0 +1,134 @@
+"""`mira show`, `report`, `quality` and `compare` as commands: what they print, and what they do with what is broken."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from tests.agent.episodes import Play, write_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A success, a failure, and an episode that was killed while it wrote a line."""
+    plays = [Play(seed=0), Play(seed=1, outcome="failure"), Play(seed=2, outcome=None)]
+    folder = write_run(tmp_path / "r", plays)
+    with folder.trace("login-user-2-a1").open("a") as file:
+        file.write('{"kind":"intent","st')
+    return folder.path
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
+    assert mira(monkeypatch, *words, "--json") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return json.loads(said.out)
+
+
+@pytest.mark.parametrize("command", ["show", "report", "quality"])
+def test_a_place_without_traces_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    assert mira(monkeypatch, command, tmp_path) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and "holds no traces" in said.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_show_lists_episodes_with_what_is_torn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    rows = as_json(monkeypatch, capsys, "show", run)
+    assert [(row["outcome"], row["steps"], row["torn"]) for row in rows] == [
+        ("success", 2, False),
+        ("failure", 2, False),
+        ("unfinished", 2, True),
+    ]
+    assert mira(monkeypatch, "show", run) == 0
+    said = capsys.readouterr()
+    assert "1 success, 1 failure, 1 unfinished" in said.out and "torn" in said.err
+
+
+def test_show_tells_a_torn_line_of_one_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    assert mira(monkeypatch, "show", run / "episodes" / "login-user-2-a1.jsonl") == 0
+    assert "the last line is torn" in capsys.readouterr().out
+
+
+def test_show_lists_several_runs_and_names_a_damaged_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    other = write_run(tmp_path / "s", [Play()])
+    other.trace("login-user-0-a1").write_text("nonsense\n")
+    rows = as_json(monkeypatch, capsys, "show", run, other.path)
+    assert [row["run"] for row in rows] == ["r", "r", "r", "s"]
+    assert rows[-1]["outcome"] == "damaged" and "login-user-0-a1.jsonl:1" in rows[-1]["problem"]
+
+
+def test_a_long_list_cannot_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plays = [Play(seed=seed, text="\x1b[2Jgone", actions=(), z=((True,),)) for seed in range(101)]
+    run = write_run(tmp_path / "r", plays)
+    assert mira(monkeypatch, "show", run.path) == 0
+    out = capsys.readouterr().out
+    assert out.count("gone") == 101 and "\x1b[2J" not in out
+
+
+def test_report_says_what_it_wrote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    told = as_json(monkeypatch, capsys, "report", run, "--out", tmp_path / "page.html", "--screenshots", "none")
+    assert told["episodes"] == 3 and told["bytes"] == (tmp_path / "page.html").stat().st_size
+    assert told["problems"] == []
+
+
+def test_report_refuses_an_unknown_choice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    assert mira(monkeypatch, "report", run, "--screenshots", "some") == 2
+    assert "'some'" in capsys.readouterr().err and not (run / "report.html").exists()
+
+
+def test_quality_prints_beside_the_paper(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    assert mira(monkeypatch, "quality", run) == 0
+    out = capsys.readouterr().out
+    assert "0.7917" in out and "0.4585" in out and "left out: 1 × unfinished" in out
+    told = as_json(monkeypatch, capsys, "quality", run)
+    assert told["paper"]["recall"] == 0.6032 and told["sources"][0]["traces"] == 2
+
+
+def test_quality_of_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = write_run(tmp_path / "r", [Play(outcome="broken")])
+    assert mira(monkeypatch, "quality", run.path) == 0
+    assert "nothing to measure" in capsys.readouterr().out
+
+
+def test_compare_prints_the_test_and_its_limits(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    other = write_run(tmp_path / "s", [Play(seed=seed, policy="oracle") for seed in (0, 1, 7)])
+    assert mira(monkeypatch, "compare", run, other.path) == 0
+    out = capsys.readouterr().out
+    assert "McNemar, exact" in out and "B better on 1 tasks" in out
+    assert "judged in B only, in no test: miniwob/login-user/7" in out and "in no rate of A: 1 unfinished" in out
+    told = as_json(monkeypatch, capsys, "compare", run, other.path)
+    assert told["paired"]["tasks"] == 2 and told["spent"]["steps"]["change"]["value"] == 0.0
