@@ -5,6 +5,7 @@ A label rests on how the failure was made: a driver played a real page into it. 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -50,10 +51,14 @@ def labels() -> Iterator[Label]:
 
 
 @pytest.fixture(scope="module")
-async def scored() -> list[Scored]:
+def scored() -> list[Scored]:
     found = survey([SET], [SET / "references"])
     assert not found.problems
-    analyses = [one async for one in Analyses(found, Analyzer()) if isinstance(one, Analysis)]
+
+    async def explained() -> list[Analysis]:
+        return [one async for one in Analyses(found, Analyzer()) if isinstance(one, Analysis)]
+
+    analyses = asyncio.run(explained())
     known = {file.path.stem: one for file, one in zip(found.failed, analyses, strict=True)}
     return [Scored(label, known[label.episode]) for label in labels()]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.actions import ActionResult, Click, Scroll, Status, Stop
@@ -52,13 +52,26 @@ CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
     "one_action_again_and_again": ("1@a 2@b 3@c 3@c 3@c 3@c", "max_steps", B, 3),
     "identical_last_actions_on_changing_pages": ("1@a 5@b 5@c 5@d", "max_steps", B, 2),
     "identical_actions_that_were_not_the_last": ("5@b 5@c 5@d 1@e", "max_steps", D, 1),
-    "scrolling_past_something_new": ("1@a scroll@b scroll@c scroll@d", "max_steps", D, 1),
+    "scrolling_past_something_new": ("1@a 2@b scroll@c scroll@d scroll@e scroll@f", "max_steps", D, 1),
     "scrolling_at_the_end_of_a_page": ("1@a scroll@b scroll@c scroll@c scroll@c", "max_steps", B, 3),
     "back_and_forth": ("1@a 2@b 3@c 2@b 3@c", "max_steps", B, 2),
     "a_cycle_of_four": ("9@z 1@a 2@b 3@c 4@d 1@a 2@b 3@c 4@d", "max_seconds", B, 2),
     "a_cycle_of_five_is_none": ("1@a 2@b 3@c 4@d 5@e 1@a 2@b 3@c 4@d 5@e", "max_steps", D, 1),
     "a_cycle_that_was_left_again": ("1@a 2@b 1@a 2@b 5@e", "max_steps", B, 1),
     "same_actions_on_other_pages_are_no_cycle": ("1@a 2@b 1@c 2@d", "max_steps", D, 1),
+    "a_loop_that_was_left_for_new_pages": ("1@a 2@b 1@a 2@b 5@e 6@f 7@g", "max_steps", D, 1),
+    "a_loop_that_was_left_for_another": ("1@a 1@a 1@a 4@a 5@e 5@e 5@e", "max_steps", B, 5),
+    "other_actions_on_two_pages_in_turn": ("1@a 2@b 3@a 4@b 5@a 6@b", "max_steps", B, 1),
+    "two_pages_twice_by_other_actions": ("1@a 2@b 3@a 4@b", "max_steps", D, 1),
+    "a_round_entered_by_another_action": ("9@z 5@a 2@b 1@a 2@b 1@a 2@b", "max_steps", B, 2),
+    "a_round_on_a_page_that_looked_different_at_first": ("9@z 1@a 2@x 3@c 1@a 2@b 3@c 1@a 2@b", "max_steps", B, 2),
+    "one_action_while_the_page_changes_by_itself": (
+        "scroll@a scroll@a scroll@a scroll@b scroll@b scroll@b",
+        "max_steps",
+        B,
+        1,
+    ),
+    "only_scrolled": ("scroll@a scroll@b scroll@c", "max_steps", C, 1),
     "twice_is_not_stuck": ("1@a 1@a 2@b", "max_steps", D, 1),
     "just_too_long": ("1@a 2@b 3@c 4@d", "max_tokens", D, 1),
     "no_step_at_all": ("", "max_steps", C, None),
@@ -168,6 +181,67 @@ def test_find_cycle_agrees_with_its_definition(keys: list[int], period: int, rep
     assert (cycle and cycle.start) == slow_find_cycle(keys, period, repeats)
 
 
+def test_a_loop_that_a_milestone_came_after_explains_nothing():
+    words = "1@a 1@a 1@a 2@a 3@b 4@c"
+    steps = [step(n, *word.split("@"), z=z) for n, (word, z) in enumerate(zip(words.split(), "000011", strict=True), 1)]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category != B
+
+
+def test_a_page_that_counts():
+    """Read without its numbers, it is the same page again."""
+    words = "1@n1 2@m2 1@n3 2@m4 1@n5 2@m6"
+    case = Case(trace(words), "max_steps", "failure", unnumbered=lambda intent: intent.seen.digest[0])
+    failure = explain(case)
+    assert (failure.category, failure.key_step) == (B, 1)
+    assert failure.loop is not None
+    assert (failure.loop.entry, failure.loop.period, failure.loop.repetitions) == (1, 2, 3)
+    assert explain(Case(trace(words), "max_steps", "failure")).category == D
+
+
+def test_the_loop_is_told_whatever_the_category():
+    failure = analyze(trace("1@a 2@b 2@b 2@b stop@b"), ended_by="stop", outcome="failure")
+    assert failure.category == A
+    assert failure.loop is not None and failure.loop.entry == 2
+
+
+def test_a_step_that_was_intended_twice_is_one_step():
+    again = [(intent, None) for intent, _ in trace("1@a 1@a")]
+    steps = [step(1, "1", "a"), *[(i.model_copy(update={"step": 2}), c) for i, c in again], step(3, "2", "b")]
+    assert analyze(steps, ended_by="max_steps", outcome="failure").category == D
+
+
+def test_what_was_rated_at_the_very_end_counts():
+    failure = explain(Case(trace("1@a 2@b 3@c"), "max_steps", "failure", final=(True, True)))
+    assert (failure.category, failure.key_step) == (C, 3)
+
+
+def test_what_broke_is_named():
+    failure = explain(Case(trace("1@a 2@b"), "error", "broken", error="PageCrashed: the renderer died"))
+    assert "PageCrashed" in failure.reason
+
+
+FIRST_CLICKS = [
+    ("Advertisement", "000", C),
+    ("Advertisement", "001", D),  # something came of it
+    ("Edit my name", "000", D),  # the task speaks of it
+]
+
+
+@pytest.mark.parametrize(("name", "z", "category"), FIRST_CLICKS)
+def test_a_nonsensical_first_click(name: str, z: str, category: str):
+    steps = [step(n, str(n), str(n), z=one, key=name if n == 1 else "") for n, one in enumerate(z, 1)]
+    # The other milestone is never reached, so that this is no missing exit.
+    steps = [(i.model_copy(update={"rating": Rating(z=(*i.rating.z, False))}), c) for i, c in steps]
+    case = Case(steps, "max_steps", "failure", instruction="Change my name")
+    assert explain(case).category == category
+
+
+def test_a_first_click_without_a_witness_is_not_judged():
+    steps = [step(n, str(n), str(n), key="Advertisement" if n == 1 else "") for n in (1, 2, 3)]
+    assert explain(Case(steps, "max_steps", "failure", instruction="Change my name")).category == D
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["1", "2", "scroll"]), st.sampled_from("ab")), max_size=12))
 def test_every_failed_trace_gets_a_category_and_a_step_of_its_own(pairs: list[tuple[str, str]]):
     steps = [step(n, action, page) for n, (action, page) in enumerate(pairs, 1)]
