@@ -27,6 +27,10 @@ LIVE_SUITES: Final = frozenset({OPEN, *SUITE_NAMES})
 """Suites whose worlds are servers that nobody resets."""
 
 
+LOOK_S: Final = 15.0
+"""Least bound on one look: a page that is closed because it is slow on this machine would be taken for another one."""
+
+
 async def replay_trace(
     path: str | Path,
     options: ReplayOptions | None = None,
@@ -52,13 +56,13 @@ async def replay_trace(
     options = options or ReplayOptions()
     recording = read_recording(Path(path))
     check_steps(recording, options)
+    where = live_address(recording)
+    if where is not None and not may_act:
+        raise BadInput(f"the trace acted on a live site ({where}) and would again: say --yes if it may")
     config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
         async with replay_world(recording, config, out or Path(temporary), suite) as world:
-            if world.environment.restore == "reopen" and not may_act:
-                where = recording.header.start_url or recording.header.task.suite
-                raise BadInput(f"the trace acted on a live site ({where}) and would again: say --yes if it may")
             await world.environment.reset(recording.header.task)
             walk = await Walker(world.environment, recording, options, tell).go()
             score = await world.environment.score(walk.answer) if walk.complete else None
@@ -70,7 +74,13 @@ async def replay_trace(
 def _config(recording: Recording, *, headed: bool, secrets: Sequence[str], trace_zip: bool) -> RunConfig:
     """The header's, with what was asked for now. Raises BadInput."""
     known = config_of(recording)
-    now = {"headed": headed, "secrets": tuple(secrets) or known.secrets, "trace_zip": trace_zip}
+    look_s = max(known.session.observe.timeout_s, LOOK_S)
+    now = {
+        "headed": headed,
+        "secrets": tuple(secrets) or known.secrets,
+        "trace_zip": trace_zip,
+        "session": {"observe": {"timeout_s": look_s}},
+    }
     return parse_config(merged(known.resolved(), now), str(recording.file.path))
 
 

@@ -109,6 +109,19 @@ Ridiculus eget
 [5] clickable ""
 [6] clickable ""
 """
+PAY = """
+--- frame 1 "Pay" https://pay.test
+[1] button "Pay"
+--- end frame 1
+"""
+PAY_AFTER_AD = """
+--- frame 1 "Ad" https://ad.test
+Buy!
+--- end frame 1
+--- frame 2 "Pay" https://pay.test
+[1] button "Pay"
+--- end frame 2
+"""
 LINKS = '[1] link "Home"#a  [2] link "Basket (1)"#b  [3] button "Search"#c'
 LOGIN = """
 Username  [1] textbox "username"#u
@@ -140,8 +153,22 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
     ("another's row is gone", TABLE, 3, WITHOUT_17, 1, How.MOVED),
     ("a row was added before", TABLE, 1, WITH_ANOTHER, 3, How.MOVED),
     ("one row, another one", "17 | Bob | [1] button 'Edit'".replace("'", '"'), 1, WITHOUT_17, None, How.MISSING),
-    ("only row, and it changed", '17 | Bob | 20 | [1] button "Edit"', 1, '18 | Ann | 9 | [1] button "Edit"#x', None, How.MISSING),
-    ("only row, a cell changed", '17 | Bob | 20 | [1] button "Edit"', 1, '17 | Bob | 25 | [1] button "Edit"#x', 1, How.MOVED),
+    (
+        "only row, and it changed",
+        '17 | Bob | 20 | [1] button "Edit"',
+        1,
+        '18 | Ann | 9 | [1] button "Edit"#x',
+        None,
+        How.MISSING,
+    ),
+    (
+        "only row, a cell changed",
+        '17 | Bob | 20 | [1] button "Edit"',
+        1,
+        '17 | Bob | 25 | [1] button "Edit"#x',
+        1,
+        How.MOVED,
+    ),
     ("cards reordered", CARDS, 1, CARDS_REORDERED, 2, How.MOVED),
     ("cards reordered, last", CARDS, 3, CARDS_REORDERED, 1, How.MOVED),
     ("cards the same", CARDS, 2, CARDS, 2, How.SAME),
@@ -149,10 +176,24 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
     ("nameless icons, the second", MAILS, 3, MAILS_REORDERED, 6, How.MOVED),
     ("nameless icons, the same", MAILS, 6, MAILS, 6, How.SAME),
     ("twins of one line", '[1] button "ok"  [2] button "ok"', 2, 'News\n[1] button "ok"  [2] button "ok"', 2, How.SAME),
-    ("twins that became three", '[1] button "ok"\n[2] button "ok"', 2, '[1] button "ok"\n[2] button "ok"\n[3] button "ok"', None, How.MISSING),
+    (
+        "twins that became three",
+        '[1] button "ok"\n[2] button "ok"',
+        2,
+        '[1] button "ok"\n[2] button "ok"\n[3] button "ok"',
+        None,
+        How.MISSING,
+    ),
     ("one that became two", '[1] button "ok"', 1, '[1] button "ok"\n[2] button "ok"', None, How.MISSING),
     ("one that became two, by digest", '[1] button "ok"#a', 1, '[1] button "ok"#b\n[2] button "ok"#a', 2, How.MOVED),
-    ("one that became two, by its line", 'Terms  [1] button "ok"', 1, '[1] button "ok"\nTerms  [2] button "ok"', 2, How.MOVED),
+    (
+        "one that became two, by its line",
+        'Terms  [1] button "ok"',
+        1,
+        '[1] button "ok"\nTerms  [2] button "ok"',
+        2,
+        How.MOVED,
+    ),
     (
         "addresses tell them apart",
         '[1] link "more"#a\n[2] link "more"#b',
@@ -178,7 +219,14 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
         How.MISSING,
     ),
     ("field named by its id", LOGIN, 1, LOGIN.replace('"username"#u', '"x-username"#y'), 1, How.MOVED),
-    ("field without label", '[1] textbox "tt"  [2] button "Go"', 1, '[1] textbox "x-tt"#z  [2] button "Go"', 1, How.MOVED),
+    (
+        "field without label",
+        '[1] textbox "tt"  [2] button "Go"',
+        1,
+        '[1] textbox "x-tt"#z  [2] button "Go"',
+        1,
+        How.MOVED,
+    ),
     ("field among more fields", '[1] textbox "tt"', 1, '[1] textbox "a"#y\n[2] textbox "b"#z', None, How.MISSING),
     (
         "another field of that name is not it",
@@ -190,19 +238,42 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
     ),
     (
         "frame moved",
-        '--- frame 1 "Pay" https://pay.test\n[1] button "Pay"\n--- end frame 1',
+        PAY,
         1,
-        '--- frame 1 "Ad" https://ad.test\nBuy!\n--- end frame 1\n--- frame 2 "Pay" https://pay.test\n[1] button "Pay"\n--- end frame 2',
+        PAY_AFTER_AD,
         1,
         How.MOVED,
     ),
-    ("times that pass do not count", 'a | 3 min ago | [1] button "x"\nb | [2] button "x"', 1, 'b | [1] button "x"\na | 9 min ago | [2] button "x"', 2, How.MOVED),
-    ("text that imitates an element", 'a \\[2] button "x"\n[1] button "x"', 1, 'b \\[1] button "x"\n[1] button "x"', 1, How.SAME),
-    ("a banner above", LOGIN, 3, "Cookies!  [1] button \"Accept\"" + LOGIN.replace("[3]", "[4]").replace("[2]", "[3]").replace("[1]", "[2]"), 4, How.SAME),
-]  # fmt: skip
+    (
+        "times that pass do not count",
+        'a | 3 min ago | [1] button "x"\nb | [2] button "x"',
+        1,
+        'b | [1] button "x"\na | 9 min ago | [2] button "x"',
+        2,
+        How.MOVED,
+    ),
+    (
+        "text that imitates an element",
+        'a \\[2] button "x"\n[1] button "x"',
+        1,
+        'b \\[1] button "x"\n[1] button "x"',
+        1,
+        How.SAME,
+    ),
+    (
+        "a banner above",
+        LOGIN,
+        3,
+        'Cookies!  [1] button "Accept"' + LOGIN.replace("[3]", "[4]").replace("[2]", "[3]").replace("[1]", "[2]"),
+        4,
+        How.SAME,
+    ),
+]
 
 
-@pytest.mark.parametrize(("then", "ref", "now", "found", "how"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
+@pytest.mark.parametrize(
+    ("then", "ref", "now", "found", "how"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+)
 def test_where_an_element_is_now(then: str, ref: int, now: str, found: int | None, how: How) -> None:
     before = page(then)
     match = resolve(before.by_ref[ref], before, page(now))

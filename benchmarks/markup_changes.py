@@ -1,0 +1,42 @@
+"""Worlds whose pages were rebuilt: other ids, a banner on top, rows in reverse order, extra wrappers.
+
+The change is made in the real page as it loads, by `markup_changes.js`; servers, checkers and scripts are the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.worlds import SuiteMaker, known_suite
+from envs.chromium import Chromium
+from envs.proxy import Boundary
+from envs.secrets import NO_SECRETS, SecretVault
+from envs.session import BrowserSession
+from envs.settings import SessionSettings
+from envs.tasks import Suite
+
+SCRIPT = Path(__file__).with_suffix(".js")
+
+
+class RebuildingChromium(Chromium):
+    """Opens sessions in another browser, in which every page is changed as it loads."""
+
+    def __init__(self, browser: Chromium) -> None:
+        super().__init__()
+        self._other = browser
+
+    async def session(
+        self, settings: SessionSettings, boundary: Boundary, folder: Path, secrets: SecretVault = NO_SECRETS
+    ) -> BrowserSession:
+        opened = await self._other.session(settings, boundary, folder, secrets)
+        await opened.context.add_init_script(path=SCRIPT)
+        return opened
+
+
+def rebuilt(name: str) -> SuiteMaker:
+    """The suite called *name*, on changed pages."""
+
+    def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
+        return known_suite(name).make(RebuildingChromium(chromium), folder, settings, None)
+
+    return make

@@ -1,0 +1,100 @@
+"""A branch does its parent's steps again, hands over, names its parent, and survives a kill at any step."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.policy import Turn
+from agent.replay import branch_trace
+from agent.results import RunResult
+from agent.runner import resume, run_task
+from envs.actions import Action, Back, Click, Stop
+from envs.errors import BadInput
+from envs.trace import Parent
+from envs.trace_store import Trace, read_trace
+from tests.agent.replay import orders as pages
+from tests.agent.replay.orders import Orders
+from tests.agent.shop import scripted
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+WENT_ASTRAY = (Click(ref=4), Back(), Click(ref=1), Stop(answer="shipped 17"))
+"""Help, back, and then the wrong order."""
+
+
+async def parent(orders: Orders, out: Path) -> Path:
+    result = await run_task("Ship order 19", orders.url, policy=scripted(WENT_ASTRAY), out=out, fsync=False)
+    orders.shipped.clear()
+    return out / result.run_id / result.trace
+
+
+def ships_19(turn: Turn) -> Action:
+    """Asked only from step 3 on."""
+    assert turn.step >= 3
+    line = next((one for one in turn.view.observation.text.splitlines() if one.startswith("19 ")), "")
+    return Click(ref=int(line.partition("[")[2].partition("]")[0])) if line else Stop(answer="shipped 19")
+
+
+def trace_of(run: RunResult) -> Trace:
+    return read_trace(run.folder / run.episodes[0].trace)
+
+
+async def test_the_branch_redoes_hands_over_and_names_its_parent(orders: Orders, tmp_path: Path) -> None:
+    path = await parent(orders, tmp_path / "parent")
+    orders.page = pages.all_at_once
+    run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
+    assert (orders.shipped, run.episodes[0].answer) == (["19"], "shipped 19")
+    trace, before = trace_of(run), read_trace(path)
+    named = Parent(run_id=before.header.run_id, episode_id=before.header.episode_id, step=2)
+    assert trace.header.parent == named
+    assert [step.intent.action.kind for step in trace.steps] == ["click", "back", "click", "stop"]
+    assert [bool(step.intent.notes) for step in trace.steps] == [True, True, False, False]
+    assert trace.header.config["limits"] == before.header.config["limits"]
+
+
+@pytest.mark.parametrize("kept", [1, 2, 3], ids=lambda kept: f"after step {kept}")
+async def test_a_killed_branch_goes_on_where_it_was(orders: Orders, tmp_path: Path, kept: int) -> None:
+    path = await parent(orders, tmp_path / "parent")
+    run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
+    _cut_after(run.folder / run.episodes[0].trace, kept)
+    orders.shipped.clear()
+    again = await resume(run.folder, policy=scripted(ships_19))
+    assert orders.shipped == (["19"] if kept < 3 else [])
+    kinds = [step.intent.action.kind for step in trace_of(again).steps]
+    assert (kinds, again.episodes[0].answer) == (["click", "back", "click", "stop"], "shipped 19")
+    assert trace_of(again).header.parent is not None
+
+
+async def test_a_step_that_cannot_be_done_again_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:
+    path = await parent(orders, tmp_path / "parent")
+    orders.page = lambda rows: pages.plain(rows).partition("<a ")[0]
+    run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
+    episode = run.episodes[0]
+    assert (episode.outcome, orders.shipped) == ("broken", [])
+    assert episode.error is not None and episode.error.startswith("BranchLost: step 1 of")
+    assert "no link 'Help centre' is there" in episode.error
+
+
+async def test_what_cannot_be_branched_is_said_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:
+    path = await parent(orders, tmp_path / "parent")
+    out = tmp_path / "branch"
+    with pytest.raises(BadInput, match="--yes"):
+        await branch_trace(path, "embedded", at=2, out=out)
+    with pytest.raises(BadInput, match="steps 1 to 4"):
+        await branch_trace(path, "embedded", at=5, out=out, may_act=True)
+    with pytest.raises(BadInput, match="say --at"):
+        await branch_trace(path, "embedded", out=out, may_act=True)
+    with pytest.raises(BadInput, match="unknown key 'plannner'"):
+        await branch_trace(path, "embedded", at=2, out=out, may_act=True, plannner="none")
+    assert (orders.shipped, out.exists()) == ([], False)
+
+
+def _cut_after(trace: Path, step: int) -> None:
+    """Leaves the trace as a kill right after the commit of *step* does."""
+    lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
+    kinds = [json.loads(line) for line in lines]
+    last = next(n for n, line in enumerate(kinds) if line["kind"] == "commit" and line["step"] == step)
+    trace.write_text("".join(lines[: last + 1]), encoding="utf-8")
