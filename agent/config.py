@@ -49,7 +49,7 @@ class RunConfig(Record):
     language: Literal["program", "id"] = "program"
     """Action language of the policy (SPEC §1.1)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
-    """`auto`: compact for the embedded default, full for every other model."""
+    """`auto`: compact for the embedded default and for demonstrations of an oracle, full for every other model."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (SPEC §1.2)."""
     k: int = Field(default=4, ge=1, le=20)

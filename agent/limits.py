@@ -21,13 +21,14 @@ class Ledger:
     cost_usd: float = 0.0
     """Over the calls whose price is known."""
     model_calls: int = 0
+    """Calls that were sent; a demonstration's prompts are rendered and sent to nobody."""
 
     def add(self, calls: Iterable[Call]) -> None:
         for call in calls:
             self.tokens_in += call.tokens_in
             self.tokens_out += call.tokens_out + call.tokens_thinking
             self.cost_usd += call.cost_usd or 0.0
-            self.model_calls += 1
+            self.model_calls += call.attempts > 0
 
     def totals(self, steps: int, seconds: float) -> Totals:
         return Totals(

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from agent.answers import AnswerSchema
 from agent.config import RunConfig
+from agent.demonstrations import Demonstrating
 from agent.episode import Team
 from agent.oracle import SPECS, oracle_policy
 from agent.policy import ModelPolicy, Policy
@@ -74,13 +75,15 @@ async def _close(model: ChatModel) -> None:
 
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
-    if config.policy in SPECS:
-        return oracle_policy(config.policy, suite, LANGUAGES[config.language])
-    if config.policy == "scripted" and suite == "miniwob":  # the older name of its oracle, in manifests of runs
-        return oracle_policy("oracle", suite, LANGUAGES[config.language])
+    style = config.prompt_style
+    if config.policy in SPECS or (config.policy == "scripted" and suite == "miniwob"):
+        # `scripted` is the older name of MiniWoB++'s oracle, in manifests of runs.
+        spec = config.policy if config.policy in SPECS else "oracle"
+        return Demonstrating(
+            oracle_policy(spec, suite, LANGUAGES[config.language]), style if style != "auto" else "compact"
+        )
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
-    style = config.prompt_style
     return ModelPolicy(
         models.get(config.policy),
         LANGUAGES[config.language],

@@ -56,6 +56,7 @@ class Call(Record):
     """None where the price of the model is unknown."""
     seconds: float = 0.0
     attempts: int = 1
+    """Times it was sent; 0 for the prompt of a demonstration, which nobody was asked."""
     error: str | None = None
 
 

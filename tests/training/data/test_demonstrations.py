@@ -1,0 +1,46 @@
+"""From a run in Chromium to rows: an oracle's demonstrations, and what the embedded model sampled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.config import parse_config
+from agent.gathering import gather
+from agent.runner import run_suite
+from envs.tasks import TaskSelection
+from training.data.trajectories import prompt_of, select
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+
+async def played(policy: str, out: Path) -> Path:
+    config = parse_config({"policy": policy, "fsync": False, "limits": {"max_steps": 5}}, "test")
+    return (await run_suite(config, TaskSelection("miniwob", ("login-user",), (0,)), out)).folder
+
+
+async def test_a_demonstration_holds_what_a_learner_would_have_been_shown(tmp_path: Path) -> None:
+    found = select((one.read(), one.blobs) for one in gather([await played("oracle", tmp_path)]))
+    (trajectory,) = found.kept
+    assert (trajectory.success, trajectory.milestones, trajectory.done) == (True, 3, (0, 1, 2, 3))
+    first, second, last = trajectory.decisions
+    (message,) = prompt_of(first)
+    assert message.text.startswith("Goal: Enter the username") and 'textbox "username"' in message.text
+    assert first.said.startswith('do(action="Type"') and last.said.startswith('do(action="Click"')
+    assert "Done: type" in prompt_of(second)[0].text
+
+
+async def test_a_demonstration_is_no_model_call(tmp_path: Path) -> None:
+    (episode,) = gather([await played("oracle", tmp_path)])
+    footer = episode.read().footer
+    assert footer is not None and (footer.totals.model_calls, footer.totals.tokens_in) == (0, 0)
+
+
+async def test_what_the_embedded_model_sampled_is_taken_as_it_was(tmp_path: Path) -> None:
+    (episode,) = gather([await played("embedded", tmp_path)])
+    (trajectory,) = select([(episode.read(), episode.blobs)]).kept
+    for decision in trajectory.decisions:
+        assert decision.tokens is not None and decision.tokens.logprobs is not None
+        assert len(decision.tokens.logprobs) == len(decision.tokens.action)
+        assert all(value <= 0 for value in decision.tokens.logprobs)
