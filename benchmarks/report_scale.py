@@ -39,8 +39,10 @@ class Cost(NamedTuple):
 
 
 def make_run(folder: Path, episodes: int, steps: int, *, pictures: bool, seed: int = 0) -> RunFolder:
-    """A run of *episodes*, about *steps* long each, half of them failures."""
+    """A run of *episodes*, about *steps* long each, half of them failures; one that lies there already is kept."""
     run, rng = RunFolder(folder), random.Random(seed)
+    if run.manifest.exists():
+        return run
     tasks = tuple(f"task-{n}" for n in range(min(episodes, 40)))
     seeds = tuple(range(-(-episodes // len(tasks))))
     run.create(
@@ -149,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--keep", type=Path, help="where the traces are made, and found again")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep or Path(temporary)

@@ -32,7 +32,7 @@ def timeline(
     parts: list[Markup] = []
     where = {step.number: _LABEL + cell * (place + 0.5) for place, step in enumerate(steps)}
     if loop is not None:
-        parts += _loop(loop, where, arcs + flag)
+        parts += _loop(loop, where, arcs, top, key_step)
     every = next(n for n in (1, 5, 10, 25, 50, 100, 1000) if cell * n >= 22)
     for place, step in enumerate(steps):
         named = step.number % every == 0 or place == 0 or step.number == key_step
@@ -86,21 +86,21 @@ def _milestone(milestone: MilestoneView, steps: Sequence[StepView], y: float, ce
     return parts
 
 
-def _loop(loop: Loop, where: dict[int, float], foot: float) -> list[Markup]:
-    """An arc over each round of the loop, and what it is."""
+def _loop(loop: Loop, where: dict[int, float], foot: float, top: float, key_step: int | None) -> list[Markup]:
+    """An arc over each round of the loop, standing on *foot*, with posts down to the steps; and what it is."""
     parts: list[Markup] = []
-    last = max(where, default=0)
+    posts: set[int] = set()
     for round_ in range(loop.repetitions):
         start = loop.entry + round_ * loop.period
-        end = min(start + loop.period, last)
+        end = min(start + loop.period, max(where, default=0))
         if start in where and end in where and start != end:
             x1, x2 = where[start], where[end]
             lift = min(26.0, 8 + (x2 - x1) / 4)
-            middle = (x1 + x2) / 2
-            arc = f"M {x1:.1f} {foot} Q {middle:.1f} {foot - 2 * lift:.1f} {x2:.1f} {foot}"
+            arc = f"M {x1:.1f} {foot} Q {(x1 + x2) / 2:.1f} {foot - 2 * lift:.1f} {x2:.1f} {foot}"
             parts.append(element("path", d=arc, class_="loop"))
-    if loop.entry in where:
-        told = f"loop: {loop.period} step{'s' if loop.period > 1 else ''} × {loop.repetitions}"
-        parts.append(text(_LABEL - 14, foot - 6, told, class_="loop-label", anchor="end"))
-        parts.append(line(where[loop.entry], foot - 4, where[loop.entry], foot + 2, class_="loop"))
+            posts |= {start, end}
+    # The words "key step" stand where its post would.
+    parts += [line(where[step], foot, where[step], top - 3, class_="loop") for step in sorted(posts - {key_step})]
+    told = f"loop: {loop.period} step{'s' if loop.period > 1 else ''} × {loop.repetitions}"
+    parts.append(text(_LABEL - 14, foot - 2, told, class_="loop-label", anchor="end"))
     return parts
