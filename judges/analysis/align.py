@@ -18,7 +18,7 @@ from judges.analysis.divergence import Gap, Pair, Significance, Verdict, counts,
 from judges.analysis.likeness import OPEN_FROM, move_likeness
 from judges.analysis.loops import Step
 from judges.analysis.meaning import Question
-from judges.analysis.moves import Kind, Move, Page, Reference, moves_of, straight
+from judges.analysis.moves import Kind, Move, Page, Reference, last_values, moves_of
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
 
@@ -53,7 +53,7 @@ class Alignment:
     def nearest(self, references: Sequence[Reference]) -> Aligned | None:
         """The alignment with the reference that costs least; the first of equals. None without references."""
         every = moves_of(self.steps)
-        way = in_form_order(straight(every))
+        way = in_form_order(last_values(every))
         against = [_Against(self, one) for one in references]
         best = min((one.align(way) for one in against), key=lambda one: one.cost, default=None)
         if best is None:
@@ -64,7 +64,7 @@ class Alignment:
 
 def reference_of(episode_id: str, steps: Sequence[Step], pages: Pages) -> Reference:
     """A success made ready, once for all the failures it is compared with."""
-    return Reference(episode_id, in_form_order(straight(moves_of(steps))), pages)
+    return Reference(episode_id, in_form_order(last_values(moves_of(steps))), pages)
 
 
 def in_form_order(moves: Sequence[Move]) -> tuple[Move, ...]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from judges.analysis.likeness import SamePage
 from judges.analysis.loops import Step
-from judges.analysis.moves import Kind, Move, Target
+from judges.analysis.moves import Kind, Move, Target, without_detours
 from judges.analysis.records import Comparison, Divergence
 
 
@@ -78,21 +78,23 @@ class Significance:
         return Verdict(comparison, first.gap if first else None)
 
     def _judged(self, gap: Gap) -> _Found | None:
-        mine = [move for move in gap.failed if counts(move)]
-        missed = [move for move in gap.reference if counts(move)]
+        mine, missed = _mattered(gap.failed), _mattered(gap.reference)
+        awaited = missed[0] if missed else self._following(gap)
         wrong = next((move for move in mine if _wrong_value(move, gap.reference)), None)
         if wrong is not None:
-            return _Found(False, self._told(wrong, gap), gap)
+            return _Found(False, self._told(wrong, awaited), gap)
         if not mine and not missed:
             return None
-        first = min(mine, key=lambda move: move.step, default=None)
         if gap.before == len(self.pairs):
-            ended = self._told(first, gap) if first is not None else self._ran_out(gap)
+            ended = self._told(mine[0], awaited) if mine else self._ran_out(missed[0])
             return None if ended is None else _Found(False, ended, gap)
         if self._met_after(gap, mine, missed):
             return None
-        at = first or self.pairs[gap.before].failed
-        return _Found(self._small(gap, mine, missed), self._told(at, gap), gap)
+        at = mine[0] if mine else self.pairs[gap.before].failed
+        return _Found(self._small(gap, mine, missed), self._told(at, awaited), gap)
+
+    def _following(self, gap: Gap) -> Move | None:
+        return self.pairs[gap.before].reference if gap.before < len(self.pairs) else None
 
     def _met_after(self, gap: Gap, mine: Sequence[Move], missed: Sequence[Move]) -> bool:
         """Both are where they would be without the gap."""
@@ -114,20 +116,16 @@ class Significance:
             and any(self.same_page(failed.after, reference.after) for failed, reference in later)
         )
 
-    def _ran_out(self, gap: Gap) -> Divergence | None:
+    def _ran_out(self, awaited: Move) -> Divergence | None:
         """The end of an episode that did nothing more of the reference; None where it had no time to."""
         last = max((pair.failed.step for pair in self.pairs), default=0)
         step = next((intent.step for intent, _ in self.steps if intent.step > last), None)
         if step is None:
             return None
-        awaited = gap.reference[0]
-        return self._at(
-            step, awaited, f"from step {step} on nothing was done of what {self.reference} did: {awaited.said}"
-        )
+        reason = f"from step {step} on nothing was done of what {self.reference} did: {awaited.said}"
+        return self._at(step, awaited, reason)
 
-    def _told(self, move: Move, gap: Gap) -> Divergence:
-        following = self.pairs[gap.before].reference if gap.before < len(self.pairs) else None
-        awaited = gap.reference[0] if gap.reference else following
+    def _told(self, move: Move, awaited: Move | None) -> Divergence:
         if awaited is None:
             return self._at(move.step, None, f"{move.said} at step {move.step}, where {self.reference} had ended")
         reason = (
@@ -144,13 +142,19 @@ class Significance:
         if not self.pairs or not self.gaps or self.gaps[-1].before < len(self.pairs):
             return None
         end = self.gaps[-1]
-        missed = [move.kind for move in end.reference if counts(move)]
+        missed = [move.kind for move in _mattered(end.reference)]
         if missed != [Kind.STOP] or any(move.kind is Kind.STOP for move in end.failed):
             return None
         last = max(pair.failed.step for pair in self.pairs)
         if left_at is not None and left_at <= last:
             return None
         return next((intent.step for intent, _ in self.steps if intent.step > last), self.steps[-1][0].step)
+
+
+def _mattered(moves: Sequence[Move]) -> list[Move]:
+    """In order of time, without detours and without what changed nothing."""
+    in_time = sorted(moves, key=lambda move: move.step)
+    return [move for move in without_detours(in_time) if counts(move)]
 
 
 def counts(move: Move) -> bool:

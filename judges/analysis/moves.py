@@ -1,9 +1,11 @@
 """An episode as a way: the steps that did something, without what made no difference.
 
 A step becomes one *move*, or two where it typed and pressed Enter. Left out: looking (scroll, find, expand, hover,
-wait), actions that were not carried out, values that were typed over later on the same page, and detours: moves after
-which the page was again what it had been. A detour is taken for one only where nothing can remain of it on a server,
-that is, where no form was submitted in it.
+wait), actions that were not carried out, and values that were typed over later on the same page.
+
+A *detour* is a run of moves after which the page was again what it had been, where nothing can remain of them on a
+server: no form was submitted. It belongs to the way, for what leads back to the start after much was done is no detour
+but how an episode went astray; between two points of a way it makes no difference.
 """
 
 from __future__ import annotations
@@ -148,11 +150,6 @@ def moves_of(steps: Sequence[Step]) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def straight(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """*moves* without detours and without values that were typed over."""
-    return _last_values(_without_detours(moves))
-
-
 def _moves(intent: Intent, before: Page, after: Page) -> Iterator[Move]:
     action, target = intent.action, _target(intent.target)
     if isinstance(action, Type):
@@ -226,7 +223,8 @@ def _after(steps: Sequence[Step], i: int) -> Page:
     return Page(place(url), "", None)
 
 
-def _without_detours(moves: Sequence[Move]) -> list[Move]:
+def without_detours(moves: Sequence[Move]) -> list[Move]:
+    """*moves*, in order of time, without those after which a page was what it had been before them."""
     kept: list[Move] = []
     for move in moves:
         kept.append(move)
@@ -244,7 +242,7 @@ def _remains(move: Move) -> bool:
     return move.submits or hidden or move.kind is Kind.STOP
 
 
-def _last_values(moves: Sequence[Move]) -> tuple[Move, ...]:
+def last_values(moves: Sequence[Move]) -> tuple[Move, ...]:
     """Of the values that a field was given before the page was left, the last."""
     kept: list[Move] = []
     since: dict[Target, int] = {}
