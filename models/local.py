@@ -4,9 +4,8 @@ What is promised
 * Requests of concurrent workers that arrive within a few milliseconds are answered as one batch, in one worker
   thread, so that the event loop never waits for tensors.
 * Answers carry the token ids that went in and came out and the log-probability of each, for training.
-* A prompt that is longer than the model's context loses its middle: the head (instruction) and the tail (the newest
-  part of the page) stay, a line in between says how many tokens were left out, and `prompts_cut` counts it.
-* Text of a message never becomes a special token: `<|im_start|>` on a page is broken up before the chat template.
+* Prompts become tokens as :mod:`models.prompt_tokens` says: one that is too long loses its middle, which is counted,
+  and no text of a message becomes a special token.
 
 torch is imported when the first model is loaded, not with this module. Text only: pictures are refused.
 """
@@ -32,6 +31,7 @@ from models.base import (
     Usage,
 )
 from models.embedded import embedded_dir
+from models.prompt_tokens import PromptTokens
 from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
 
@@ -42,8 +42,6 @@ GATHER_S = 0.003
 """How long a request waits for companions of other workers."""
 MAX_BATCH = 16
 """Prompts answered at once; the rest wait for the next batch."""
-HEAD_SHARE = 0.35
-"""Share of a cut prompt that its beginning keeps; the end keeps the rest."""
 
 
 @dataclass(slots=True)
@@ -57,14 +55,12 @@ class LocalModel:
 
     def __init__(self, generator: Generator, context: int, spec: str) -> None:
         self.spec = spec
-        self.prompts_cut = 0
-        """Prompts that were too long for the context, so far."""
         self._generator = generator
+        self._prompts = PromptTokens(generator.tokenizer)
         self._context = context
         declared = getattr(generator.model.generation_config, "max_new_tokens", None)
         self._longest_answer: int = declared or context
         """What the checkpoint itself declares: a small policy that runs on is stopped early."""
-        self._special = tuple(token for token in generator.tokenizer.all_special_tokens if token)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
         self._queue: list[_Waiting] = []
         self._pump: asyncio.Task[None] | None = None
@@ -98,34 +94,14 @@ class LocalModel:
         self._queue.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    @property
+    def prompts_cut(self) -> int:
+        """Prompts that were too long for the context, so far."""
+        return self._prompts.cut
+
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
         """The prompt as token ids; one that leaves the answer too little of the context loses its middle."""
-        ids = self._encode(messages)
-        room = self._context - min(max_tokens, self._context // 4)
-        if len(ids) <= room:
-            return ids
-        self.prompts_cut += 1
-        marker = self._tokens(f"\n… {len(ids) - room} tokens left out …\n")
-        head = int((room - len(marker)) * HEAD_SHARE)
-        tail = room - len(marker) - head
-        return (*ids[:head], *marker, *ids[len(ids) - tail :])
-
-    def _encode(self, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        turns = [{"role": message.role, "content": self._defused(message.text)} for message in messages]
-        tokenizer = self._generator.tokenizer
-        if tokenizer.chat_template is None:
-            return self._tokens("\n\n".join(turn["content"] for turn in turns) + "\n\n")
-        text: str = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
-        return self._tokens(text)
-
-    def _tokens(self, text: str) -> tuple[int, ...]:
-        return tuple(self._generator.tokenizer.encode(text, add_special_tokens=False))
-
-    def _defused(self, text: str) -> str:
-        for token in self._special:
-            if token in text:
-                text = text.replace(token, f"{token[0]} {token[1:]}")
-        return text
+        return self._prompts.encode(messages, self._context - min(max_tokens, self._context // 4))
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         call.attempts += 1
