@@ -1,0 +1,126 @@
+"""`mira analyze` on recorded failures: tables, JSON, damaged traces, wrong input."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from judges.analysis import Analysis
+
+SET = Path(__file__).parents[2] / "data" / "failures"
+REFERENCES = SET / "references"
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+@pytest.fixture
+def some(tmp_path: Path) -> Path:
+    """Five recorded failures in a folder of their own."""
+    (tmp_path / "some" / "episodes").mkdir(parents=True)
+    for path in sorted((SET / "episodes").glob("*.jsonl"))[::20][:5]:
+        shutil.copy(path, tmp_path / "some" / "episodes")
+    (tmp_path / "some" / "blobs").symlink_to(SET / "blobs")
+    return tmp_path / "some"
+
+
+def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    assert mira(monkeypatch, "analyze", *words, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_failure_is_a_record_and_counted(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    told = as_json(monkeypatch, capsys, some, "--references", REFERENCES)
+    found = [Analysis.model_validate(one) for one in told["analyses"]]
+    assert len(found) == 5 == sum(total["count"] for total in told["totals"])
+    assert all(one.references for one in found) and told["problems"] == []
+    assert sum(told["episodes"].values()) == 5
+
+
+def test_tables_for_people(some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    assert mira(monkeypatch, "analyze", some) == 0
+    out = capsys.readouterr().out
+    assert "5 episodes" in out and "key step" in out and "failures by kind of site and policy" in out
+
+
+def test_one_trace_is_told_with_its_summary(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert mira(monkeypatch, "analyze", next((some / "episodes").iterdir())) == 0
+    assert "inal check" in " ".join(capsys.readouterr().out.split())
+
+
+def test_successes_of_the_same_runs_are_references(
+    tmp_path: Path, some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "won").symlink_to(REFERENCES)
+    told = as_json(monkeypatch, capsys, tmp_path)
+    assert told["episodes"]["success"] > 0 and len(told["analyses"]) == 5
+    assert all(one["references"] for one in told["analyses"])
+
+
+def test_damaged_and_unfinished_traces_are_named_and_passed_over(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    first, second, third, *_ = sorted((some / "episodes").iterdir())
+    first.write_text('{"kind": "header"\n')
+    lines = second.read_bytes().splitlines(keepends=True)
+    second.write_bytes(b"".join([*lines[:3], b'{"kind": "intent", "step": "x"}\n', *lines[3:]]))
+    third.write_bytes(third.read_bytes()[:-40])
+    assert mira(monkeypatch, "analyze", some, "--json") == 0
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert (len(told["analyses"]), len(told["problems"]), told["episodes"]["unfinished"]) == (2, 2, 1)
+    assert len(captured.err.strip().splitlines()) == 2 and first.name in captured.err
+
+
+def test_nothing_that_can_be_read(some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    for path in (some / "episodes").iterdir():
+        path.write_text("{}\n")
+    assert mira(monkeypatch, "analyze", some) == 2
+    assert "passed over" in capsys.readouterr().err
+
+
+def test_a_lost_page_text_is_no_reason_to_stop(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (some / "blobs").unlink()
+    assert len(as_json(monkeypatch, capsys, some, "--references", REFERENCES)["analyses"]) == 5
+
+
+WRONG = [
+    pytest.param(["nowhere"], "holds no traces", id="no such folder"),
+    pytest.param([SET, "--references", "nowhere"], "holds no traces", id="no such references"),
+    pytest.param([SET, "--judge", "oracle:x"], "unknown model", id="unknown judge"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), WRONG)
+def test_wrong_input_is_one_line(
+    words: list[object], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert mira(monkeypatch, "analyze", *words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and message in captured.err and len(captured.err.splitlines()) == 1
+
+
+def test_a_judge_that_cannot_be_read_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    script = tmp_path / "judge.json"
+    script.write_text(json.dumps([{"when": "action one", "answer": "perhaps"}]))
+    assert mira(monkeypatch, "analyze", SET, "--references", REFERENCES, "--judge", f"scripted:{script}") == 2
+    assert "gave no verdict" in capsys.readouterr().err
