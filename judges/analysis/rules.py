@@ -26,14 +26,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from pydantic import Field
 
 from envs.actions import Click, Stop
 from envs.trace import EndedBy, Failure, Loop, Outcome
-from judges.analysis.loops import LOOKING, LoopRules, Step, Unnumbered, find_loop
+from judges.analysis.loops import LOOKING, LoopRules, Step, Unnumbered, find_loop, state_of
 from judges.analysis.records import Comparison
 
 
@@ -185,13 +185,22 @@ def _other(case: Case, loop: Loop | None) -> Failure:
 
 
 def _done_at(case: Case) -> int | None:
-    """The first step at which nothing was left to do but to stop; the last one where that came of the last action."""
+    """The first step at which nothing was left to do but to stop.
+
+    By the milestones rated on the way, else by the reference; where only the end is known, the first step of those that
+    saw the last page.
+    """
     rated = next((intent.step for intent, _ in case.steps if intent.rating.z and all(intent.rating.z)), None)
     if rated is not None:
         return rated
     if case.nearest is not None and case.nearest.done_at is not None:
         return case.nearest.done_at
-    return _last(case) if case.final and all(case.final) else None
+    return _first_on_the_last_page(case.steps) if case.final and all(case.final) else None
+
+
+def _first_on_the_last_page(steps: Sequence[Step]) -> int:
+    on_it = list(takewhile(lambda step: state_of(step[0]) == state_of(steps[-1][0]), reversed(steps)))
+    return on_it[-1][0].step
 
 
 def _carried_out(step: Step) -> bool:
