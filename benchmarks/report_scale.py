@@ -35,6 +35,7 @@ WORDS = ("order", "basket", "price", "name", "product", "page", "customer", "wis
 
 class Cost(NamedTuple):
     seconds: float
+    cpu_s: float
     peak_mb: float
 
 
@@ -138,13 +139,13 @@ def _footer(steps: int, won: bool) -> Footer:
 
 
 def measured(*words: str) -> Cost:
-    """Wall seconds and peak memory of one command, its start included."""
+    """Wall and CPU seconds and peak memory of one command, its start included."""
     began = time.perf_counter()
     child = subprocess.Popen([sys.executable, "-m", "agent.cli", *words], stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"mira {' '.join(words)} failed")
-    return Cost(time.perf_counter() - began, used.ru_maxrss / 1024)
+    return Cost(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def main() -> None:
@@ -159,7 +160,7 @@ def main() -> None:
         few = make_run(root / "few", max(1, options.episodes // 10), 5, pictures=False).path
         long = make_run(root / "long", 1, options.steps, pictures=True).path
         trace = next((long / "episodes").glob("*.jsonl"))
-        print("| what | seconds | peak MB | report MB |\n|---|---|---|---|")
+        print("| what | seconds | CPU s | peak MB | report MB |\n|---|---|---|---|---|")
         for name, words, page in (
             ("mira --help (start alone)", ("--help",), None),
             (f"show a run of {options.episodes}", ("show", str(many)), None),
@@ -172,7 +173,7 @@ def main() -> None:
         ):
             cost = measured(*words)
             size = f"{page.stat().st_size / 1e6:.1f}" if page else "-"
-            print(f"| {name} | {cost.seconds:.2f} | {cost.peak_mb:.0f} | {size} |", flush=True)
+            print(f"| {name} | {cost.seconds:.2f} | {cost.cpu_s:.2f} | {cost.peak_mb:.0f} | {size} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ class Overview:
                 picture = charts.heat(map_, label=f"milestones by step, {which[map_.group]}")
                 yield Chart(
                     f"Milestones by step: {which[map_.group]}",
-                    "share that had done milestone k within t steps",
+                    "% that had done milestone k within t steps",
                     picture,
                 )
 
