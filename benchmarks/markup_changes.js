@@ -16,6 +16,8 @@
   const oldName = (id) => names.get(id) ?? id;
 
   // Scripts of the page go on in old ids.
+  const LISTS = ['for', 'aria-labelledby', 'aria-describedby', 'aria-controls', 'aria-owns', 'form', 'list', 'headers'];
+  const NAMING = new Set(['id', ...LISTS]);
   const get = Element.prototype.getAttribute;
   const set = Element.prototype.setAttribute;
   const byId = Document.prototype.getElementById;
@@ -34,13 +36,12 @@
   }
   Element.prototype.getAttribute = function (name) {
     const value = get.call(this, name);
-    return String(name).toLowerCase() === 'id' && value !== null ? oldName(value) : value;
+    return value && NAMING.has(String(name).toLowerCase()) ? value.split(/\s+/).map(oldName).join(' ') : value;
   };
   const id = Object.getOwnPropertyDescriptor(Element.prototype, 'id');
   Object.defineProperty(Element.prototype, 'id', { ...id, get() { return oldName(id.get.call(this)); } });
 
   // The markup.
-  const LISTS = ['for', 'aria-labelledby', 'aria-describedby', 'aria-controls', 'aria-owns', 'form', 'list', 'headers'];
   const rename = (element) => {
     const now = get.call(element, 'id');
     if (now && renamed(now) !== now) set.call(element, 'id', renamed(now));

@@ -6,7 +6,8 @@ What identifies an element, strongest first:
 2. the same with the name's case, blanks and counters ("Basket (1)") aside, then in any frame;
 3. its digest (id, name attribute, path of its address, roles around it), where only the name has changed;
 4. its name alone, where it is unique and only the kind of control has changed (a link that became a button);
-5. for fields, whose names may come from an id: the words around it, and its rank among the fields.
+5. for fields, whose names may come from an id: the words around it, and its rank among the fields;
+6. for nameless icons that went by an id: the same, where every name of that kind on the page is another one now.
 
 The *place* is the rest of its line (the cells of a table row), then the lines above it, then those below. Only words
 count that tell it apart from its namesakes of the recorded page, so "Edit" in the row of order 17 is found wherever
@@ -39,6 +40,7 @@ TIE: Final = 0.15
 CLICKABLE: Final = frozenset({"button", "link", "clickable", "menuitem", "tab"})
 FIELDS: Final = frozenset({"textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider", "checkbox", "radio"})
 _COUNTER: Final = re.compile(r"\s*[([]\s*\d[\d.,]*\+?\s*[)\]]\s*$|…$")
+_IDENTIFIER: Final = re.compile(r"[a-z]+([-_][a-z]+)*")
 _NUMBER: Final = re.compile(r"\d+")
 
 
@@ -84,8 +86,11 @@ def resolve(wanted: Standing, then: Page, now: Page) -> Match:
         problem = problem or choice.reason
     if problem:
         return Match(How.MISSING, None, problem)
-    choice = _by_digest(wanted, then, now) or _by_name_alone(wanted, then, now) or _field(wanted, then, now)
-    return _match(wanted.key, choice) if choice else Match(How.MISSING, None, f"no {told(wanted.key)} is there")
+    for otherwise in (_by_digest, _by_name_alone, _field, _icon):
+        found = otherwise(wanted, then, now)
+        if found is not None:
+            return _match(wanted.key, found)
+    return Match(How.MISSING, None, f"no {told(wanted.key)} is there")
 
 
 def told(key: ElementKey) -> str:
@@ -285,3 +290,26 @@ def _field(wanted: Standing, then: Page, now: Page) -> Standing | None:
         return None
     choice = _by_place(_Namesakes(wanted, then, before, now, found)).element
     return choice if choice is not None and choice.key.name not in known else None
+
+
+def _icon(wanted: Standing, then: Page, now: Page) -> Standing | None:
+    """A thing to click that went by its id ("send-reply"), where all such ids were renamed, as many as before.
+
+    Where one such name is left, ids were not renamed: then this one is gone, and what is new is something else.
+    """
+
+    def by_id(key: ElementKey) -> bool:
+        return key.role == "clickable" and _IDENTIFIER.fullmatch(key.name) is not None
+
+    def compound(key: ElementKey) -> bool:
+        return by_id(key) and ("-" in key.name or "_" in key.name)
+
+    known = {one.key.name for one in then.elements}
+    before = _ordered([one for one in then.elements if compound(one.key)])
+    found = _ordered([one for one in now.elements if by_id(one.key) and one.key.name not in known])
+    names = {one.key.name for one in now.elements}
+    if not compound(wanted.key) or len(before) < 2 or len(before) != len(found):
+        return None
+    if any(one.key.name in names for one in before):
+        return None
+    return _by_place(_Namesakes(wanted, then, before, now, found)).element

@@ -7,6 +7,7 @@ way resumes where it was. Where the parent's element is missing the run ends as 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,13 +17,14 @@ from agent.policy import PastAction, Policy, Proposal, Turn
 from agent.replay.page import Page
 from agent.replay.recorded import RecordedStep, Recording, wanted
 from agent.replay.resolve import Match, resolve
-from agent.replay.steps import UNTOUCHED, aimed
+from agent.replay.steps import UNTOUCHED, aimed, led_to, place_of
 from agent.run_store import Branch
 from envs.actions import Stop, Wait
 from envs.errors import BadInput
 from envs.languages import Language
 from models.base import ModelError
 
+_NUMBER: Final = re.compile(r"\d+")
 MAX_TRIES: Final = 4
 """Waits and vain attempts at one step before it is given up; a wait lasts at most half of the settle bound."""
 
@@ -40,6 +42,8 @@ class _Position:
     """Waits and vain attempts at the next one."""
     other_end: str = ""
     """How the last one ended, where it ended otherwise than then."""
+    just_done: bool = False
+    """Nothing was done after it."""
 
 
 class Retracing:
@@ -55,8 +59,9 @@ class Retracing:
     async def propose(self, turn: Turn) -> Proposal:
         """Raises BranchLost where a step cannot be done again, and what the other policy raises."""
         position = self._position(turn.past)
-        if position.other_end:
-            raise BranchLost(self._told(self._steps[position.done - 1], position.other_end))
+        elsewhere = position.other_end or self._elsewhere(position, turn)
+        if elsewhere:
+            raise BranchLost(self._told(self._steps[position.done - 1], elsewhere))
         if position.done == len(self._steps):
             return await self._then.propose(turn)
         step = self._steps[position.done]
@@ -76,19 +81,27 @@ class Retracing:
         page, now = self._recording.page(step.sent.intent), Page.live(turn.view.observation)
         return {name: resolve(one, page, now) for name, one in wanted(step, page).items()}
 
+    def _elsewhere(self, position: _Position, turn: Turn) -> str:
+        """Where the last step led, if it was another page then; numbers in addresses may be others."""
+        then = led_to(self._steps[position.done - 1]) if position.just_done else ""
+        now = turn.view.observation.url
+        if not then or _NUMBER.sub("#", place_of(now)) == _NUMBER.sub("#", place_of(then)):
+            return ""
+        return f"it led to {place_of(now)}, then to {place_of(then)}"
+
     def _position(self, past: Sequence[PastAction]) -> _Position:
         at = _Position(0, 0)
         for one in past:
             if at.done == len(self._steps):
-                return replace(at, tries=0)
+                return replace(at, tries=0, just_done=False)
             step = self._steps[at.done]
             status = None if one.result is None else one.result.status
             waited = isinstance(one.action, Wait) and not isinstance(step.action, Wait)
             if waited or (status in UNTOUCHED and status is not step.status):
-                at = replace(at, tries=at.tries + 1)
+                at = replace(at, tries=at.tries + 1, just_done=False)
                 continue
             differs = status is not None and step.status not in (None, status)
-            at = _Position(at.done + 1, 0, f"{status}, then {step.status}" if differs else "")
+            at = _Position(at.done + 1, 0, f"{status}, then {step.status}" if differs else "", just_done=True)
             if at.other_end:
                 return at
         return at

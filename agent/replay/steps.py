@@ -186,7 +186,7 @@ def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> 
     if result.status is not then.status:
         return f"{result.status.value}, then {then.status.value}" + (f": {result.message}" if result.message else "")
     if _elsewhere(step, look):
-        return f"it led to {_place(look.url)}, then to {_place(_led_to(step))}"
+        return f"it led to {place_of(look.url)}, then to {place_of(led_to(step))}"
     if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
         return f"{len(result.dialogs)} dialogs opened, then {len(then.dialogs)}"
     if result.new_tabs != then.new_tabs:
@@ -195,17 +195,18 @@ def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> 
 
 
 def _elsewhere(step: RecordedStep, look: Observation) -> bool:
-    led_to = _led_to(step)
-    return bool(led_to) and _place(look.url) != _place(led_to)
+    then = led_to(step)
+    return bool(then) and place_of(look.url) != place_of(then)
 
 
-def _led_to(step: RecordedStep) -> str:
+def led_to(step: RecordedStep) -> str:
+    """The address that the step led to then; empty where that is not known."""
     if step.after is not None:
         return step.after.seen.url
     return step.sent.commit.result.url if step.sent.commit is not None else ""
 
 
-def _place(url: str) -> str:
+def place_of(url: str) -> str:
     """Host and path: ports of local servers and what stands in a query differ from run to run."""
     try:
         parts = urlsplit(url)

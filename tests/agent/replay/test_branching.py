@@ -1,17 +1,18 @@
-"""A branch does its parent's steps again, hands over, names its parent, and survives a kill at any step."""
+"""A branch does its parent's steps again, hands over, names its parent, and goes on after being interrupted."""
 
 from __future__ import annotations
 
-import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from agent.policy import Turn
+from agent.progress import Event, StepDone
 from agent.replay import branch_trace
 from agent.results import RunResult
 from agent.runner import resume, run_task
-from envs.actions import Action, Back, Click, Stop
+from envs.actions import Action, Click, Goto, Stop
 from envs.errors import BadInput
 from envs.trace import Parent
 from envs.trace_store import Trace, read_trace
@@ -21,12 +22,11 @@ from tests.agent.shop import scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
-WENT_ASTRAY = (Click(ref=4), Back(), Click(ref=1), Stop(answer="shipped 17"))
-"""Help, back, and then the wrong order."""
-
 
 async def parent(orders: Orders, out: Path) -> Path:
-    result = await run_task("Ship order 19", orders.url, policy=scripted(WENT_ASTRAY), out=out, fsync=False)
+    """Help, back to the front page, and then the wrong order."""
+    astray = (Click(ref=4), Goto(url=orders.url), Click(ref=1), Stop(answer="shipped 17"))
+    result = await run_task("Ship order 19", orders.url, policy=scripted(astray), out=out, fsync=False)
     orders.shipped.clear()
     return out / result.run_id / result.trace
 
@@ -50,21 +50,26 @@ async def test_the_branch_redoes_hands_over_and_names_its_parent(orders: Orders,
     trace, before = trace_of(run), read_trace(path)
     named = Parent(run_id=before.header.run_id, episode_id=before.header.episode_id, step=2)
     assert trace.header.parent == named
-    assert [step.intent.action.kind for step in trace.steps] == ["click", "back", "click", "stop"]
+    assert [step.intent.action.kind for step in trace.steps] == ["click", "goto", "click", "stop"]
     assert [bool(step.intent.notes) for step in trace.steps] == [True, True, False, False]
     assert trace.header.config["limits"] == before.header.config["limits"]
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3], ids=lambda kept: f"after step {kept}")
-async def test_a_killed_branch_goes_on_where_it_was(orders: Orders, tmp_path: Path, kept: int) -> None:
+async def test_an_interrupted_branch_goes_on_where_it_was(orders: Orders, tmp_path: Path, kept: int) -> None:
     path = await parent(orders, tmp_path / "parent")
-    run = await branch_trace(path, scripted(ships_19), at=3, out=tmp_path / "branch", may_act=True)
-    _cut_after(run.folder / run.episodes[0].trace, kept)
-    orders.shipped.clear()
+
+    def interrupt(event: Event) -> None:
+        if isinstance(event, StepDone) and event.step == kept:
+            signal.raise_signal(signal.SIGTERM)
+
+    out = tmp_path / "branch"
+    run = await branch_trace(path, scripted(ships_19), at=3, out=out, may_act=True, listeners=(interrupt,))
+    assert not run.complete
     again = await resume(run.folder, policy=scripted(ships_19))
-    assert orders.shipped == (["19"] if kept < 3 else [])
+    assert orders.shipped == ["19"], again.episodes[0].error
     kinds = [step.intent.action.kind for step in trace_of(again).steps]
-    assert (kinds, again.episodes[0].answer) == (["click", "back", "click", "stop"], "shipped 19")
+    assert (kinds, again.episodes[0].answer) == (["click", "goto", "click", "stop"], "shipped 19")
     assert trace_of(again).header.parent is not None
 
 
@@ -76,6 +81,14 @@ async def test_a_step_that_cannot_be_done_again_ends_the_branch_as_broken(orders
     assert (episode.outcome, orders.shipped) == ("broken", [])
     assert episode.error is not None and episode.error.startswith("BranchLost: step 1 of")
     assert "no link 'Help centre' is there" in episode.error
+
+
+async def test_a_step_that_leads_elsewhere_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:
+    path = await parent(orders, tmp_path / "parent")
+    orders.moved_to = "/support"
+    run = await branch_trace(path, scripted(ships_19), at=2, out=tmp_path / "branch", may_act=True)
+    error = run.episodes[0].error
+    assert error is not None and error.startswith("BranchLost: step 1 of") and "it led to 127.0.0.1/support" in error
 
 
 async def test_what_cannot_be_branched_is_said_before_anything_is_written(orders: Orders, tmp_path: Path) -> None:
@@ -90,11 +103,3 @@ async def test_what_cannot_be_branched_is_said_before_anything_is_written(orders
     with pytest.raises(BadInput, match="unknown key 'plannner'"):
         await branch_trace(path, "embedded", at=2, out=out, may_act=True, plannner="none")
     assert (orders.shipped, out.exists()) == ([], False)
-
-
-def _cut_after(trace: Path, step: int) -> None:
-    """Leaves the trace as a kill right after the commit of *step* does."""
-    lines = trace.read_text(encoding="utf-8").splitlines(keepends=True)
-    kinds = [json.loads(line) for line in lines]
-    last = next(n for n, line in enumerate(kinds) if line["kind"] == "commit" and line["step"] == step)
-    trace.write_text("".join(lines[: last + 1]), encoding="utf-8")

@@ -123,6 +123,7 @@ Buy!
 --- end frame 2
 """
 LINKS = '[1] link "Home"#a  [2] link "Basket (1)"#b  [3] button "Search"#c'
+ICONS = '[1] clickable "close-reply"\n[2] clickable "send-reply"\nto: Bob\n[3] textbox ""'
 LOGIN = """
 Username  [1] textbox "username"#u
 Password  [2] textbox "password" password
@@ -227,6 +228,16 @@ CASES: list[tuple[str, str, int, str, int | None, How]] = [
         1,
         How.MOVED,
     ),
+    (
+        "icons, all ids renamed",
+        ICONS,
+        2,
+        ICONS.replace("close-reply", "qwe").replace("send-reply", "asd"),
+        2,
+        How.MOVED,
+    ),
+    ("icons, one of them replaced", ICONS, 2, ICONS.replace("send-reply", "delete-mail"), None, How.MISSING),
+    ("an icon alone", '[1] clickable "send-reply"', 1, '[1] clickable "asd"', None, How.MISSING),
     ("field among more fields", '[1] textbox "tt"', 1, '[1] textbox "a"#y\n[2] textbox "b"#z', None, How.MISSING),
     (
         "another field of that name is not it",
