@@ -1,0 +1,98 @@
+"""Rows packed into sequences without padding, isolated by their positions.
+
+A packed batch is one sequence whose `position_ids` start again at 0 with every row. transformers keeps the rows apart
+by that alone, but only where it is given no attention mask and no cache (`use_cache=False`); with either, rows see
+each other and the logits are silently wrong. `tests/training/data/test_packing.py` holds the model to it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from training.data.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """N rows in one sequence of L tokens, A of them the actions'."""
+
+    input_ids: Tensor
+    """(1, L)."""
+    position_ids: Tensor
+    """(1, L), 0-based within each row."""
+    predictors: Tensor
+    """(A,): position of the token whose logits predict an action token; logits are needed nowhere else."""
+    targets: Tensor
+    """(A,): that action token."""
+    owners: Tensor
+    """(A,): which of the N rows the token belongs to."""
+    states: Tensor
+    """(N,): position of each row's last prompt token, where a critic reads the state."""
+    rows: tuple[int, ...]
+    """Index of each row in the data."""
+
+    def to(self, device: torch.device | str) -> Packed:
+        moved = {name: getattr(self, name).to(device) for name in _TENSORS}
+        return Packed(**moved, rows=self.rows)
+
+
+_TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states")
+
+
+def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
+    """The rows at *indices*, one after the other."""
+    ids: list[int] = []
+    positions: list[int] = []
+    predictors: list[int] = []
+    targets: list[int] = []
+    owners: list[int] = []
+    states: list[int] = []
+    for owner, index in enumerate(indices):
+        row, start = rows[index], len(ids)
+        ids += (*row.prompt, *row.action)
+        positions += range(len(row))
+        last = start + len(row.prompt) - 1
+        states.append(last)
+        predictors += range(last, last + len(row.action))
+        targets += row.action
+        owners += [owner] * len(row.action)
+    return Packed(
+        input_ids=torch.tensor([ids]),
+        position_ids=torch.tensor([positions]),
+        predictors=torch.tensor(predictors),
+        targets=torch.tensor(targets),
+        owners=torch.tensor(owners),
+        states=torch.tensor(states),
+        rows=tuple(indices),
+    )
+
+
+def packs(rows: Sequence[Row], max_tokens: int, seed: int | None = None) -> Iterator[Packed]:
+    """Every row once, in packs of at most *max_tokens* (a longer row is a pack of its own).
+
+    With *seed* in a shuffled order that is the same for the same seed, else in the order of the rows: attention costs
+    the square of a row's length, not of the pack's, so rows need not be sorted.
+    """
+    order = list(range(len(rows)))
+    if seed is not None:
+        random.Random(seed).shuffle(order)
+    taken: list[int] = []
+    tokens = 0
+    for index in order:
+        if taken and tokens + len(rows[index]) > max_tokens:
+            yield pack(rows, taken)
+            taken, tokens = [], 0
+        taken.append(index)
+        tokens += len(rows[index])
+    if taken:
+        yield pack(rows, taken)
+
+
+def by_row(values: Tensor, packed: Packed) -> Tensor:
+    """Sums *values* (A,) of the action tokens to one number a row, (N,)."""
+    return torch.zeros(len(packed.rows), dtype=values.dtype, device=values.device).index_add(0, packed.owners, values)
