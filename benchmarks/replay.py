@@ -124,7 +124,6 @@ def _trouble(done: Replay) -> str:
 
 
 async def measure(out: Path, again: str) -> list[Row]:
-    out.mkdir(parents=True, exist_ok=True)
     file = out / "replays.jsonl"
     known = [Row.model_validate_json(line) for line in file.read_text().splitlines()] if file.exists() else []
     rows = [row for row in known if not again or (again not in row.task and again != row.pages)]
@@ -166,6 +165,7 @@ def main() -> None:
     parser.add_argument("--again", default="", help="part of a task's name, or pages, whose replays are done again")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     rows = asyncio.run(measure(args.out, args.again))
     if args.json:
         print(json.dumps([row.model_dump() for row in rows], indent=2))
