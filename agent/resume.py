@@ -27,7 +27,7 @@ from envs.languages import Language
 from envs.observation import ElementKey
 from envs.tasks import Milestone
 from envs.trace import Commit, Event, Footer, Header, Intent, Line, PlanRecord, Rating
-from envs.trace_store import iter_lines
+from envs.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
 from planners.causes import Tick
 
@@ -104,14 +104,6 @@ class Recovered:
             Tick(s.intent.step, language.show(s.intent.action), s.intent.seen.digest, s.status, s.intent.rating.z)
             for s in self.sent
         ]
-
-
-def has_header(path: Path) -> bool:
-    """Whether the episode got as far as a whole first line."""
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        return file.readline().endswith(b"\n")
 
 
 def read_unfinished(path: Path) -> Recovered | None:

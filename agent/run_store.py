@@ -33,12 +33,11 @@ from pydantic import ValidationError
 
 from agent.config import RunConfig
 from agent.results import EpisodeResult
-from agent.resume import has_header
 from envs.errors import BadInput
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
 from envs.trace import Parent
-from envs.trace_store import read_summary
+from envs.trace_store import has_header, read_summary
 
 MANIFEST_VERSION = 1
 

@@ -20,14 +20,14 @@ from agent.graph import Graph
 from agent.play import Entry, broken_start, play, thread_id
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
-from agent.resume import Recovered, has_header, read_unfinished, rebuilt_state
+from agent.resume import Recovered, read_unfinished, rebuilt_state
 from agent.run_store import Job, Manifest, RunFolder
 from envs.errors import BadInput, EnvError, ResetFailed, TraceError
 from envs.playwright_trace import TracedEnvironment
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
 from envs.trace import Footer, Header
-from envs.trace_store import BlobStore, TraceWriter, now
+from envs.trace_store import BlobStore, TraceWriter, has_header, now
 
 
 class JobQueue:

@@ -70,6 +70,14 @@ def read_trace(path: Path) -> Trace:
     return builder.trace(torn)
 
 
+def has_header(path: Path) -> bool:
+    """Whether the episode got as far as a whole first line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
 def iter_lines(path: Path) -> Iterator[Line]:
     """The records one by one, in constant memory; a torn last line is passed over. Raises TraceError."""
     return (line for _, line in _lines(path) if line is not None)

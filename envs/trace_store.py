@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from envs.blobs import BlobStore
 from envs.lease import LeaseHeld, RunLease
-from envs.trace_reader import Step, Summary, Trace, iter_lines, read_summary, read_trace
+from envs.trace_reader import Step, Summary, Trace, has_header, iter_lines, read_summary, read_trace
 from envs.trace_writer import TraceWriter, now
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Summary",
     "Trace",
     "TraceWriter",
+    "has_header",
     "iter_lines",
     "now",
     "read_summary",

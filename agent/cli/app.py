@@ -1,43 +1,63 @@
-"""Commands and the boundary at which errors become one line and an exit code."""
+"""Commands and the boundary at which errors become one line and an exit code.
+
+Only the module of the command that is asked for is imported: most of what a short command costs is its imports.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Final
 
 import typer
 from typer.exceptions import Abort, TyperException
 
-from agent.cli import analyzing, comparing, data, importing, inspecting, measuring, replaying, reporting, running, sites
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, print_problem
 from envs.errors import EnvError
 from models.base import ModelError
 
-app = typer.Typer(
-    name="mira",
-    help="An agent for the web that plans, judges itself and learns from its traces.",
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-app.command("run")(running.run)
-app.command("resume")(running.resume)
-app.command("demo")(running.demo)
-app.command("replay")(replaying.replay)
-app.command("show")(inspecting.show)
-app.command("report")(reporting.report)
-app.command("analyze")(analyzing.analyze)
-app.command("quality")(measuring.quality)
-app.command("import")(importing.import_traces)
-app.command("compare")(comparing.compare)
-app.command("tasks")(inspecting.tasks)
-app.command("models")(inspecting.models)
-app.command("doctor")(inspecting.doctor)
-app.add_typer(sites.app, name="sites")
-app.add_typer(data.app, name="data")
+COMMANDS: Final[Mapping[str, str]] = {
+    "run": "running:run",
+    "resume": "running:resume",
+    "demo": "running:demo",
+    "replay": "replaying:replay",
+    "show": "inspecting:show",
+    "report": "reporting:report",
+    "analyze": "analyzing:analyze",
+    "quality": "measuring:quality",
+    "compare": "comparing:compare",
+    "import": "importing:import_traces",
+    "tasks": "inspecting:tasks",
+    "models": "inspecting:models",
+    "doctor": "inspecting:doctor",
+    "sites": "sites:app",
+    "data": "data:app",
+}
+"""Name and place below `agent.cli`, in the order in which `mira --help` lists them."""
 
 
-@app.callback(invoke_without_command=True)
+def application(words: Sequence[str] = ()) -> typer.Typer:
+    """The command line: with the one command that *words* begin with, or with all of them."""
+    app = typer.Typer(
+        name="mira",
+        help="An agent for the web that plans, judges itself and learns from its traces.",
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+    app.callback(invoke_without_command=True)(menu)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        module, _, attribute = COMMANDS[name].partition(":")
+        command = getattr(import_module(f"agent.cli.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
 def menu(context: typer.Context) -> None:
     """Shows the commands when none is given."""
     if context.invoked_subcommand is None:
@@ -49,7 +69,7 @@ def main() -> None:
     # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
-        code = app(standalone_mode=False)
+        code = application(sys.argv[1:])(standalone_mode=False)
     except TyperException as error:
         print_problem(f"{error.format_message()} (see mira --help)")
         sys.exit(EXIT_BAD_INPUT)

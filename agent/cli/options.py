@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from agent.config import RunConfig, load_config, merged, parse_config
-from agent.worlds import known_suite
 from envs.errors import BadInput
 from envs.tasks import TaskInfo, TaskSelection
 
@@ -79,6 +78,8 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
     """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
+    from agent.worlds import known_suite  # brings the browser's library with it, which not every command needs
+
     infos = known_suite(suite).infos()
     splits = {info.split for info in infos}
     if split is not None and split not in splits:

@@ -124,7 +124,9 @@ def heat(map_: HeatMap, *, label: str) -> Markup:
             if wide >= 26:
                 shade = "on" if share > 0.66 else "off"
                 middle = left + t * wide + (wide - 1.5) / 2
-                parts.append(text(middle, y + high / 2 + 3, f"{100 * share:.0f}", class_=f"cell {shade}", anchor="middle"))
+                parts.append(
+                    text(middle, y + high / 2 + 3, f"{100 * share:.0f}", class_=f"cell {shade}", anchor="middle")
+                )
     foot = top + len(map_.rows) * high
     parts += [
         text(left + t * wide + wide / 2, foot + 14, str(t), class_="tick", anchor="middle") for t in _ticks(columns - 1)

@@ -48,7 +48,16 @@ class Hand:
         return (await self.look()).text
 
     async def click(self, role: str, name: Name, *, row: str | None = None, nth: int = 0) -> None:
-        """Clicks the control; *row* is text on the same line, which singles it out among rows alike."""
+        """Clicks the control; *row* is text on the same line, which singles it out among rows alike.
+
+        Waits, as for a control that is not there yet, while something that is just closing still lies over it.
+        """
+        for _ in range(PATIENCE):
+            result = await self._stage.execute(Click(ref=await self.ref(role, name, row=row, nth=nth)))
+            if result.status is not Status.COVERED:
+                self._check("click", result)
+                return
+            await self.act(Wait())
         await self.act(Click(ref=await self.ref(role, name, row=row, nth=nth)))
 
     async def type(
@@ -113,9 +122,12 @@ class Hand:
     async def act(self, action: Action) -> ActionResult:
         """Does any action of the action set. Raises Unsolvable where it did not succeed."""
         result = await self._stage.execute(action)
-        if result.status is not Status.OK:
-            raise Unsolvable(f"{action.kind} on {self._where()} ended as {result.status.value}: {result.message}")
+        self._check(action.kind, result)
         return result
+
+    def _check(self, kind: str, result: ActionResult) -> None:
+        if result.status is not Status.OK:
+            raise Unsolvable(f"{kind} on {self._where()} ended as {result.status.value}: {result.message}")
 
     def _where(self) -> str:
         return self.page.url if self.page else "no page"

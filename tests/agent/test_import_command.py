@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agent.cli.app import app
+from agent.cli.app import application
 from agent.gathering import gather
 
 AGENTLAB = Path(__file__).parents[1] / "data" / "importing" / "agentlab"
 
 
 def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(application(), ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["outcomes"] == {"failure": 1}
     (episode,) = gather([tmp_path / "out"])
@@ -28,6 +28,6 @@ def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
     [(["selenium", "."], "format 'selenium' is not known"), (["webarena", "no/such"], "'no/such' is no folder")],
 )
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], told: str) -> None:
-    done = CliRunner().invoke(app, ["import", *arguments, "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(application(), ["import", *arguments, "--out", str(tmp_path / "out")])
     assert done.exit_code != 0 and told in str(done.exception)
     assert not (tmp_path / "out").exists()
