@@ -117,16 +117,19 @@ def _episodes(analyses: Sequence[Analysis]) -> Table:
 
 
 def _totals(analyses: Sequence[Analysis]) -> Table:
-    """Categories of failure down, kinds of site and policies across."""
-    rows = totals(analyses)
-    columns = sorted({(row.category, row.policy) for row in rows})
-    counts = Counter({(row.failure, row.category, row.policy): row.count for row in rows})
+    """Kinds of site and policies down, categories of failure across."""
+    found = totals(analyses)
+    rows = sorted({(row.category, row.policy) for row in found})
+    counts = Counter({(row.category, row.policy, row.failure): row.count for row in found})
     table = Table(header_style="bold", title="failures by kind of site and policy", title_justify="left")
-    table.add_column("")
-    for category, policy in columns:
-        table.add_column(Text(f"{category}\n{policy}"), justify="right")
-    table.add_column("all", justify="right")
-    for failure, name in NAMES.items():
-        cells = [counts[failure, category, policy] for category, policy in columns]
-        table.add_row(name, *(str(n) if n else "-" for n in cells), str(sum(cells)))
+    for name in ("site", "policy"):
+        table.add_column(name)
+    for name in (*NAMES.values(), "all"):
+        table.add_column(name, justify="right")
+    for category, policy in rows:
+        cells = [counts[category, policy, failure] for failure in NAMES]
+        table.add_row(Text(category), Text(policy), *(str(n) if n else "-" for n in cells), str(sum(cells)))
+    overall = [sum(counts[category, policy, failure] for category, policy in rows) for failure in NAMES]
+    table.add_section()
+    table.add_row("all", "", *(str(n) for n in overall), str(sum(overall)))
     return table
