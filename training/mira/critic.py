@@ -1,0 +1,65 @@
+"""A critic: a language model's trunk with a small head on the state's last token.
+
+Both critics of MiRA have this shape. The potential critic's output goes through a sigmoid and is regressed on progress
+(Eq. 3), the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next milestone,
+the last actions, the page; its last token has seen all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from training.data.packing import Packed
+
+HEAD = "head.safetensors"
+
+
+class Critic(nn.Module):
+    """One number for each row's state."""
+
+    def __init__(self, trunk: nn.Module, width: int) -> None:
+        """*trunk*: a transformers model without its language head, hidden states of *width*.
+
+        The head's last layer begins at zero, so that a fresh critic says 0.5 of every state.
+        """
+        super().__init__()
+        self.trunk = trunk
+        self.head = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1))
+        last = self.head[-1]
+        assert isinstance(last, nn.Linear)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+
+    @classmethod
+    def from_policy(cls, folder: Path) -> Critic:
+        """The trunk of the checkpoint in *folder*, with a fresh head."""
+        from transformers import AutoModel
+
+        trunk: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        return cls(trunk, int(trunk.config.hidden_size))
+
+    @classmethod
+    def load(cls, folder: Path) -> Critic:
+        """What `save` wrote."""
+        critic = cls.from_policy(folder)
+        critic.head.load_state_dict(load_file(folder / HEAD))
+        return critic
+
+    def save(self, folder: Path) -> None:
+        """Trunk and head; the trunk alone is a transformers checkpoint."""
+        folder.mkdir(parents=True, exist_ok=True)
+        trunk: Any = self.trunk
+        trunk.save_pretrained(folder)
+        save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD)
+
+    def forward(self, packed: Packed) -> Tensor:
+        """Logits of the states, shape (N,); their sigmoid is the potential or the probability of success."""
+        # No mask and no cache: only then are packed rows kept apart, see training.data.packing.
+        out = self.trunk(input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False)
+        hidden: Tensor = out.last_hidden_state[0, packed.states]
+        return self.head(hidden.float()).squeeze(-1)
