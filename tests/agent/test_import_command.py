@@ -15,7 +15,9 @@ AGENTLAB = Path(__file__).parents[1] / "data" / "importing" / "agentlab"
 
 
 def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
-    done = CliRunner().invoke(application(), ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(
+        application(), ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"]
+    )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["outcomes"] == {"failure": 1}
     (episode,) = gather([tmp_path / "out"])

@@ -79,8 +79,7 @@ async def _suite(
     rounds, stride = (ROUNDS[suite], ROUNDS[suite]) if only is None else (len(kinds), 1)
     for number in range(rounds):
         chosen = {
-            f"{suite}/{name}/0": kinds[(position * stride + number) % len(kinds)]
-            for position, name in enumerate(names)
+            f"{suite}/{name}/0": kinds[(position * stride + number) % len(kinds)] for position, name in enumerate(names)
         }
         oracle = oracle_policy("oracle", suite, language("program"))
         saboteur = Saboteur(oracle, language("program"), chosen, steps)

@@ -1,0 +1,49 @@
+"""The pass between the stages, on the embedded model: what it recorded when it sampled is what is found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from agent.config import parse_config
+from agent.gathering import gather
+from agent.runner import run_suite
+from envs.tasks import TaskSelection
+from models.embedded import embedded_dir
+from training.data.rows import Row, RowEncoder
+from training.data.trajectories import select
+from training.mira.annotate import score_actions, score_states
+from training.mira.critic import Critic
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_path: Path) -> None:
+    """Served token by token with a cache, in a batch; scored packed, in one pass: within float32 rounding the same."""
+    from transformers import AutoTokenizer
+
+    config = parse_config({"policy": "embedded", "fsync": False, "workers": 2, "limits": {"max_steps": 5}}, "test")
+    run = await run_suite(config, TaskSelection("miniwob", ("login-user", "enter-text"), (0, 1)), tmp_path)
+    kept = select((one.read(), one.blobs) for one in gather([run.folder])).kept
+    encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
+    rows = encoder.encode(kept).rows
+    model = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()
+    sums, perplexities = score_actions(model, rows, 800)
+    assert len(rows) >= 6
+    for row, total, value in zip(rows, sums, perplexities, strict=True):
+        assert row.sampled is not None
+        assert total == pytest.approx(sum(row.sampled), abs=1e-3)
+        assert value >= 1.0
+
+
+def test_states_are_scored_in_the_order_of_the_rows() -> None:
+    critic = Critic.from_policy(embedded_dir()).eval()
+    torch.manual_seed(0)
+    torch.nn.init.normal_(critic.head[-1].weight)
+    rows = [Row((5, 6, 7, n), (9,) * (n % 3 + 1), 0, n) for n in range(8)]
+    packed, alone = score_states(critic, rows, 12), [score_states(critic, [row], 12)[0] for row in rows]
+    assert packed == pytest.approx(alone, abs=1e-4)
+    assert len(set(packed)) == len(rows) and all(0 <= value <= 1 for value in packed)

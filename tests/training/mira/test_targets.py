@@ -1,0 +1,74 @@
+"""Targets of whole trajectories, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from envs.tasks import TaskRef
+from training.data.rows import Row
+from training.data.trajectories import Decision, Trajectory
+from training.mira.targets import TargetSettings, row_advantages, row_progress, row_values
+
+
+def played(*done: int, success: bool = True, milestones: int = 2, said: str = "") -> Trajectory:
+    """An episode with the milestones done at times 0 … T."""
+    return Trajectory(
+        run_id="r",
+        episode_id="e",
+        task=TaskRef(suite="s", name="t"),
+        attempt=1,
+        category="c",
+        policy="p",
+        success=success,
+        reward=float(success),
+        milestones=milestones,
+        done=done,
+        decisions=tuple(
+            Decision(step=n, tokens=None, messages=(("user", "x"),), said=said or f"act {n}", ok=True)
+            for n in range(1, len(done))
+        ),
+    )
+
+
+WON, LOST = played(0, 1, 2), played(0, 1, 1, success=False)
+ROWS = [Row((1,), (2,), 1, 1), Row((1,), (2,), 0, 0), Row((1,), (2,), 1, 0), Row((1,), (2,), 0, 1)]
+"""Of both trajectories, in no order."""
+
+
+def test_advantages_find_their_rows() -> None:
+    """α=.5, γ=.5, λ=0, V=0, P of the success: .2, .6, then 1; the failure is not shaped.
+
+    r' = .5·.4, 1 + .5·.4 = .2, 1.2; G = .2 + .5·1.2 = .8, 1.2
+    """
+    settings = TargetSettings(alpha=0.5, gamma=0.5, mix=0)
+    found = row_advantages([WON, LOST], ROWS, [0.9, 0.2, 0.1, 0.6], [0.0] * 4, settings)
+    assert found.of_rows == pytest.approx((0.0, 0.8, 0.0, 1.2))
+    assert (found.on_successes, found.on_failures) == (pytest.approx(1.0), pytest.approx(0.0))
+
+
+def test_failures_are_shaped_only_where_asked() -> None:
+    """P of the failure: .1, .9, and .9 at its end. r' = .5·.8 = .4, then 0."""
+    settings = TargetSettings(alpha=0.5, gamma=0.5, mix=0, shape_failures=True)
+    found = row_advantages([WON, LOST], ROWS, [0.9, 0.2, 0.1, 0.6], [0.0] * 4, settings)
+    assert found.of_rows[2] == pytest.approx(0.4) and found.of_rows[0] == pytest.approx(0.0)
+
+
+def test_values_are_true_outcomes_alone() -> None:
+    assert row_values([WON, LOST], ROWS, TargetSettings()) == pytest.approx((0.0, 0.9, 0.0, 1.0))
+    assert row_values([WON, LOST], ROWS, TargetSettings(value_target="outcome")) == (0.0, 1.0, 0.0, 1.0)
+
+
+def test_progress_is_learned_from_successes_with_milestones() -> None:
+    assert row_progress([WON, LOST], ROWS) == {1: 0.0, 3: 0.5}
+    rows = [Row((1,), (2,), 0, 0), Row((1,), (2,), 0, 1)]
+    assert row_progress([played(0, 0, 0, milestones=0)], rows) == {}
+
+
+def test_a_trace_that_repeats_itself_teaches_no_progress() -> None:
+    rows = [Row((1,), (2,), 0, time) for time in range(6)]
+    assert row_progress([played(0, 0, 0, 0, 0, 0, 2, said="again")], rows) == {}
+
+
+def test_half_a_trajectory_is_refused() -> None:
+    with pytest.raises(ValueError, match="trajectory 0 has 2 decisions"):
+        row_values([WON], [Row((1,), (2,), 0, 1)], TargetSettings())

@@ -1,0 +1,58 @@
+"""The pass without gradients between the stages: what the critics say of each state, how likely each action is.
+
+Every state is scored once; the perplexity of a phase and its reference log-probabilities are one pass, because the
+reference is the policy at the start of the phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from training.data.packing import Packed, by_row, packs
+from training.data.rows import Row
+from training.mira.critic import Critic
+from training.mira.losses import token_logprobs
+from training.mira.replay import perplexity
+
+
+def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
+    """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
+    out = model(
+        input_ids=packed.input_ids,
+        position_ids=packed.position_ids,
+        use_cache=False,
+        logits_to_keep=packed.predictors,
+    )
+    return token_logprobs(out.logits[0], packed.targets)
+
+
+@torch.no_grad()
+def score_actions(model: Any, rows: Sequence[Row], max_tokens: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """`log π(a|s)` of every row, summed over the action's tokens, and each row's perplexity, in the order of *rows*."""
+    sums, perplexities = [0.0] * len(rows), [1.0] * len(rows)
+    for packed in packs(rows, max_tokens):
+        moved = packed.to(model.device)
+        logprobs = action_token_logprobs(model, moved).double()
+        totals = by_row(logprobs, moved).tolist()
+        owners = moved.owners.tolist()
+        tokens: list[list[float]] = [[] for _ in packed.rows]
+        for owner, value in zip(owners, logprobs.tolist(), strict=True):
+            tokens[owner].append(value)
+        for place, total, own in zip(packed.rows, totals, tokens, strict=True):
+            sums[place], perplexities[place] = total, perplexity(own)
+    return tuple(sums), tuple(perplexities)
+
+
+@torch.no_grad()
+def score_states(critic: Critic, rows: Sequence[Row], max_tokens: int) -> tuple[float, ...]:
+    """What *critic* says of each row's state, in [0, 1], in the order of *rows*."""
+    found = [0.0] * len(rows)
+    device = next(critic.parameters()).device
+    for packed in packs(rows, max_tokens):
+        for place, value in zip(packed.rows, torch.sigmoid(critic(packed.to(device))).tolist(), strict=True):
+            found[place] = value
+    return tuple(found)
