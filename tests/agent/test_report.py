@@ -46,7 +46,8 @@ class Watched:
 
 
 @pytest.fixture
-def watched(page: Page) -> Watched:
+async def watched(page: Page) -> Watched:
+    """Async, because a page takes listeners only where a loop runs."""
     return Watched(page)
 
 

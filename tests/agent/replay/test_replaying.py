@@ -128,6 +128,7 @@ TASKS = ("login-user", "click-checkboxes", "email-inbox-delete")
 async def test_miniwob_after_a_reset_and_rebuilt_with_playwrights_trace(tmp_path: Path) -> None:
     selection = TaskSelection("miniwob", TASKS, (0,))
     run = await run_suite(config(policy="oracle", planner="none", judge="none"), selection, tmp_path)
+    moved = 0
     for episode in run.episodes:
         trace = run.folder / episode.trace
         replay = await replay_trace(trace, trace_zip=True, out=tmp_path / "again")
@@ -135,7 +136,8 @@ async def test_miniwob_after_a_reset_and_rebuilt_with_playwrights_trace(tmp_path
         _assert_playwright_opens(tmp_path / "again" / "traces" / f"{episode.episode_id}.zip")
         replay = await replay_trace(trace, suite=rebuilt("miniwob"))
         assert replay.same_outcome, replay.steps
-        assert any(step.verdict is Verdict.MOVED for step in replay.steps)
+        moved += sum(step.verdict is Verdict.MOVED for step in replay.steps)
+    assert moved >= len(TASKS)
 
 
 def _assert_playwright_opens(path: Path) -> None:
