@@ -55,6 +55,10 @@ class Target:
         """
         for holder in reversed(self.holders):
             await self._call_on(holder.world, holder.object_id, _SCROLL, ())
+            # Input goes to a frame of another process by where that frame was last drawn, so the scroll must be drawn.
+            await self._call_on(holder.world, holder.object_id, _DRAWN, ())
+        if self.holders:
+            await self.call(_DRAWN)
         found = json.loads(str(await self.call("function () { return mira.pointOf.call(this); }")))
         if "status" in found:
             return ActionResult(status=Status(found["status"]), message=f"{_told(self.key)}: {found['message']}")
@@ -94,6 +98,11 @@ class Target:
 
 
 _SCROLL = "function () { mira.showHolder(this); }"
+_DRAWN = (
+    "function () { return new Promise(done => { setTimeout(done, 200, false); "
+    "requestAnimationFrame(() => requestAnimationFrame(() => done(true))); }); }"
+)
+"""Two frames later; a frame that is not drawn at all is not waited for."""
 _THROUGH = "function (x, y) { return mira.throughHolder(this, x, y); }"
 
 
