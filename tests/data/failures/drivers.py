@@ -6,11 +6,8 @@ is a generator that is sent turns and yields actions. The oracle plays until the
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import signal
-import subprocess
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -302,22 +299,6 @@ def model_breaks(turn: Turn, rng: random.Random) -> Script:
     yield Wait()  # makes this a generator
 
 
-def server_dies(turn: Turn, rng: random.Random) -> Script:
-    """Kills the processes that serve the sites to this process, each time it is asked."""
-    while True:
-        for pid in _servers():
-            os.kill(pid, signal.SIGKILL)
-        turn = yield _home(turn)
-
-
-def _servers() -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-o", "pid=,args=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=False
-    )
-    rows = (line.strip().partition(" ") for line in listed.stdout.splitlines())
-    return [int(pid) for pid, _, args in rows if "envs.sites.serving" in args]
-
-
 def as_meant(turn: Turn, rng: random.Random) -> Script:
     """For kinds that only change one action of the oracle."""
     while True:
@@ -355,5 +336,4 @@ KINDS: tuple[Kind, ...] = (
     Kind("goes astray", D, "a foreign link in the middle, then from page to page", wander, suites=SITES),
     Kind("other texts", D, "writes one thing after the other into a field", other_texts),
     Kind("model breaks", D, "the model cannot be reached any more", model_breaks, key="before"),
-    Kind("server dies", D, "the site's process is killed", server_dies, suites=SITES),
 )  # fmt: skip

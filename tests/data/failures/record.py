@@ -118,7 +118,7 @@ def as_meant(trace: Trace, kind: Kind) -> bool:
     footer = trace.footer
     if footer is None or footer.outcome not in ("failure", "broken"):
         return False
-    if kind.name in ("model breaks", "server dies"):
+    if kind.name == "model breaks":
         return footer.outcome == "broken"
     if footer.outcome != "failure":
         return False
