@@ -67,11 +67,17 @@ function show() {
   }
 }
 
+// The next key may come before the browser tells of the new address, so the pane does not wait for that.
+function go(hash) {
+  location.hash = hash;
+  show();
+}
+
 function move(by) {
   const seen = items.filter(({ item }) => !item.hidden);
   const here = seen.findIndex(({ row }) => row.hasAttribute("aria-current"));
   const next = seen[here < 0 ? (by > 0 ? 0 : seen.length - 1) : Math.min(Math.max(here + by, 0), seen.length - 1)];
-  if (next) location.hash = next.row.hash;
+  if (next) go(next.row.hash);
 }
 
 function walk(by) {
@@ -89,7 +95,7 @@ addEventListener("keydown", (event) => {
   const typing = event.target.matches("input, select");
   if (event.key === "Escape") {
     if (typing) event.target.blur();
-    else location.hash = "#overview";
+    else go("#overview");
   } else if (typing) return;
   else if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
