@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +12,93 @@ from models.local_generation import Generator
 
 DEFAULT_CONTEXT = 4_096
 """Tokens, where a checkpoint does not say."""
+ADAPTER_CONFIG = "adapter_config.json"
+"""What makes a folder a PEFT adapter."""
 SMALL_PARAMETERS = 20_000_000
 """Below this a second thread costs more than it brings, and the browser needs it more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A causal model in eval mode and the tokenizer that belongs to it."""
+
+    model: Any
+    tokenizer: Any
+
+
 def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Generator, int]:
     """(generator, context in tokens). Never asks the network. Raises :class:`ModelUnavailable`."""
+    read = read_checkpoint(folder, adapter, spec=spec)
+    _set_threads(read.model)
+    generator = Generator(read.model, read.tokenizer, declared_ends(read.model, read.tokenizer))
+    return generator, declared_context(read.model, read.tokenizer)
+
+
+def read_checkpoint(
+    folder: Path, adapter: Path | None = None, *, merge: bool = True, on_cpu: bool = False, spec: str | None = None
+) -> Checkpoint:
+    """The checkpoint in *folder*, with the PEFT adapter of another folder.
+
+    *merge* adds the adapter to the weights; without it the adapter stays a layer of its own (the same function up to
+    rounding). The tokenizer is the adapter's where it brings one: that is what it was trained with. On the CPU weights
+    are float32, whatever they are stored as. Never asks the network. Raises :class:`ModelUnavailable` in one line that
+    begins with *spec*, also where the adapter was made for another model.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
+    if adapter is not None and not (adapter / ADAPTER_CONFIG).is_file():
+        raise ModelUnavailable(f"{name}: {str(adapter)!r} holds no {ADAPTER_CONFIG}, so it is no PEFT adapter")
+    from safetensors import SafetensorError
+
     try:
-        model, tokenizer = _read(folder, adapter)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
+        return _read(folder, adapter, merge=merge, on_cpu=on_cpu)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ModelUnavailable(f"{spec}: cannot be loaded: {type(error).__name__}: {reason}") from error
-    _set_threads(model)
-    return Generator(model, tokenizer, _ends(model, tokenizer)), _context(model, tokenizer)
+        raise ModelUnavailable(f"{name}: cannot be loaded: {type(error).__name__}: {reason}") from error
 
 
-def _read(folder: Path, adapter: Path | None) -> tuple[Any, Any]:
+def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool) -> Checkpoint:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    on_gpu = torch.cuda.is_available()
+    on_gpu = torch.cuda.is_available() and not on_cpu
     options: dict[str, Any] = {"dtype": "auto" if on_gpu else torch.float32, "local_files_only": True}
     gguf = next(iter(sorted(folder.glob("*.gguf"))), None) if not (folder / "config.json").is_file() else None
     if gguf is not None:
         options["gguf_file"] = gguf.name
+    brings_tokenizer = adapter is not None and (adapter / "tokenizer_config.json").is_file()
     tokenizer = AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, **({"gguf_file": gguf.name} if gguf is not None else {})
+        adapter if brings_tokenizer else folder,
+        local_files_only=True,
+        **({"gguf_file": gguf.name} if gguf is not None and not brings_tokenizer else {}),
     )
     model: Any = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
     if adapter is not None:
-        from peft import PeftModel  # pyright: ignore[reportMissingImports]
+        model = _with_adapter(model, adapter)
+        model = model.merge_and_unload() if merge else model
+    return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer)
 
-        model = PeftModel.from_pretrained(model, adapter, local_files_only=True).merge_and_unload()
-    return model.to("cuda" if on_gpu else "cpu").eval(), tokenizer
+
+def _with_adapter(model: Any, adapter: Path) -> Any:
+    """Raises ValueError where the adapter's file and the model's adapter layers are not the same set of tensors.
+
+    PEFT only warns then, and answers with a model that lacks part of what it learned.
+    """
+    from peft import PeftModel, get_peft_model_state_dict
+    from peft.utils import load_peft_weights
+
+    model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
+    expected = set(get_peft_model_state_dict(model))
+    found = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
+    if expected != found:
+        odd = min(expected ^ found)
+        where = "missing in the adapter's file" if odd in expected else "unknown to the model"
+        raise ValueError(
+            f"the adapter does not fit the model: {len(expected ^ found)} tensors differ, {odd!r} is {where}"
+        )
+    return model
 
 
 def _set_threads(model: Any) -> None:
@@ -59,13 +111,14 @@ def _set_threads(model: Any) -> None:
     torch.set_num_threads(1 if parameters < SMALL_PARAMETERS else min(8, os.cpu_count() or 1))
 
 
-def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Tokens that end an answer: those of the generation config and the tokenizer's own."""
     declared = getattr(model.generation_config, "eos_token_id", None)
     ends = declared if isinstance(declared, list) else [declared]
     return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
 
 
-def _context(model: Any, tokenizer: Any) -> int:
+def declared_context(model: Any, tokenizer: Any) -> int:
     """The smaller of what model and tokenizer declare; transformers writes a huge number for "unknown"."""
     declared = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
     known = [int(length) for length in declared if length and length < 10_000_000]
