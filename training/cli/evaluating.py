@@ -1,0 +1,201 @@
+"""`mira eval`: how good a policy is, from its runs; phases beside each other, arms against each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, stderr, stdout
+from agent.comparing import PASS_AT
+from agent.config import RunConfig
+from agent.gathering import EpisodeFile, gather
+from envs.errors import BadInput
+from envs.tasks import TaskSelection
+from training.cli import evaluation_tables as tables
+from training.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms
+from training.evaluation.drawing import Phase, check_target, write_phases
+from training.evaluation.phases import Group, named, phases_of
+from training.evaluation.reading import Reading, read_played
+from training.evaluation.summary import Evaluation
+from training.evaluation.summary import evaluate as evaluated
+
+Runs = Annotated[
+    list[Path] | None, typer.Argument(help="Runs, folders of runs, or traces: one report of all.", metavar="[RUN]...")
+]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option(help="A folder of `mira train`, or NAME=RUN; repeat for more. Milestones of each, side by side."),
+]
+Arms = Annotated[
+    list[str] | None,
+    typer.Option("--arm", help="NAME=RUN: compare arms on the same tasks; a NAME again is another training seed."),
+]
+Baseline = Annotated[str | None, typer.Option(help="The arm that the others are compared with; default the first.")]
+ClusterBy = Annotated[Cluster, typer.Option("--cluster", help="What a resample of --arm draws as one.")]
+PassAt = Annotated[str, typer.Option("--k", help="The k of pass@k, comma-separated.")]
+Resamples = Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")]
+DrawSeed = Annotated[int, typer.Option("--seed", min=0, help="Of the bootstrap.")]
+Out = Annotated[Path | None, typer.Option(help="File for the maps of --phases: .svg or .html.")]
+Play = Annotated[bool, typer.Option("--play", help="First play --suite with --policy, as `mira run` does.")]
+PlayedInto = Annotated[Path, typer.Option("--runs", help="Folder that --play writes its run to.")]
+
+_KS = ",".join(map(str, PASS_AT))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How to count."""
+
+    ks: tuple[int, ...]
+    cluster: Cluster
+    resamples: int
+    seed: int
+    quiet: bool
+
+    def read(self, files: Sequence[EpisodeFile]) -> Reading:
+        with counting("traces", len(files), quiet=self.quiet) as tell:
+            return read_played(files, tell)
+
+    def evaluation(self, files: Sequence[EpisodeFile]) -> Evaluation:
+        return evaluated(self.read(files), ks=self.ks, resamples=self.resamples, seed=self.seed)
+
+
+def evaluate(  # noqa: PLR0917 - one parameter is one option of the command
+    runs: Runs = None,
+    phases: Phases = None,
+    arm: Arms = None,
+    baseline: Baseline = None,
+    cluster: ClusterBy = "task",
+    k: PassAt = _KS,
+    resamples: Resamples = 2000,
+    seed: DrawSeed = 0,
+    out: Out = None,
+    play: Play = False,
+    suite: options.SuiteName = None,
+    tasks: options.Tasks = None,
+    seeds: options.Seeds = "0",
+    split: options.Split = None,
+    policy: options.Policy = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    attempts: options.Attempts = None,
+    temperature: options.Temperature = None,
+    workers: options.Workers = None,
+    max_steps: options.MaxSteps = None,
+    config: options.ConfigFile = None,
+    played_into: PlayedInto = Path("runs"),
+    as_json: options.Json = False,
+) -> int:
+    """Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other."""
+    asked = _Asked(parse_ks(k), cluster, resamples, seed, as_json)
+    if not (play or runs or phases or arm):
+        raise BadInput("nothing to evaluate: give a run's folder, --phases, --arm, or --play with --suite")
+    if out is not None and not phases:
+        raise BadInput("--out is the file for the maps of --phases, which name no phase")
+    if out is not None:
+        check_target(out)
+    files = gather(runs) if runs else ()
+    phase_groups, arm_groups = phases_of(phases or ()), [named(word, "--arm") for word in arm or ()]
+    complete = True
+    if play:
+        values = {
+            "policy": policy,
+            "planner": planner,
+            "judge": judge,
+            "attempts": attempts,
+            "temperature": temperature,
+            "workers": workers,
+            "limits": {"max_steps": max_steps},
+        }
+        settings, selection = options.build_config(config, values), _selection(suite, tasks, seeds, split)
+        played, complete = _play(settings, selection, played_into, as_json)
+        files = (*files, *played)
+    found = asked.evaluation(files) if files else None
+    drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
+    table = _compared(arm_groups, baseline, asked) if arm_groups else None
+    if out is not None:
+        write_phases(drawn, out)
+    _print_json(found, drawn, table, out) if as_json else _print(found, drawn, table, out)
+    return EXIT_OK if complete else EXIT_INTERRUPTED
+
+
+def parse_ks(text: str) -> tuple[int, ...]:
+    """`1,2,4` is (1, 2, 4). Raises BadInput."""
+    words = options.split_names(text)
+    if not words or not all(word.isdecimal() and 1 <= int(word) <= 1000 for word in words):
+        raise BadInput(f"--k {text!r} is no list of attempts from 1 to 1000: write for example 1,2,4,8")
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def _selection(suite: str | None, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
+    if suite is None:
+        raise BadInput("--play needs --suite: the tasks to play, for example --suite miniwob --tasks login-user")
+    return options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+
+
+def _play(
+    config: RunConfig, selection: TaskSelection, into: Path, as_json: bool
+) -> tuple[tuple[EpisodeFile, ...], bool]:
+    """The run's episodes, and whether all of them were played."""
+    from agent import runner  # with LangGraph and Playwright, which reading needs neither of
+    from agent.display import RunDisplay
+
+    with RunDisplay(stderr if as_json else stdout) as display:
+        result = asyncio.run(runner.run_suite(config, selection, into, (display,)))
+    if not result.complete:
+        print_problem(f"{len(result.episodes)} of {result.planned} episodes; go on with: mira resume {result.folder}")
+    return gather([result.folder]), result.complete
+
+
+def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> ArmsTable:
+    seeds: Counter[str] = Counter()
+    trials: list[Trial] = []
+    for group in groups:
+        trials += _trials(group.name, seeds[group.name], asked.read(group.files))
+        seeds[group.name] += 1
+    try:
+        return compare_arms(
+            trials, baseline=baseline, cluster=asked.cluster, resamples=asked.resamples, seed=asked.seed
+        )
+    except ValueError as error:
+        raise BadInput(f"--arm: {error}") from None
+
+
+def _trials(arm: str, seed: int, reading: Reading) -> list[Trial]:
+    """Attempts are numbered anew: one arm may have played a task in several runs, each from attempt 1."""
+    attempts: Counter[str] = Counter()
+    trials: list[Trial] = []
+    for one in reading.played:
+        attempts[one.task.id] += 1
+        trials.append(Trial(arm, seed, one.task.id, attempts[one.task.id], one.success if one.judged else None))
+    return trials
+
+
+def _print_json(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:
+    print_json(
+        {
+            "evaluation": found.model_dump(mode="json") if found else None,
+            "phases": [{"name": one.name} | one.evaluation.model_dump(mode="json") for one in phases],
+            "arms": table.model_dump(mode="json") if table else None,
+            "out": str(out) if out else None,
+        }
+    )
+
+
+def _print(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:
+    parts = [
+        *(tables.evaluation(found) if found else ()),
+        *(tables.phases(phases) if phases else ()),
+        *(tables.arms(table) if table else ()),
+    ]
+    for part in parts:
+        stdout.print(part, soft_wrap=isinstance(part, tables.Text))
+    if out is not None:
+        stdout.print(f"maps  {out}", highlight=False, soft_wrap=True, markup=False)

@@ -1,0 +1,173 @@
+"""The tables of `mira eval`, each at most 80 columns wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli.output import printable
+from judges.statistics import Estimate
+from training.evaluation.arms import ArmsTable
+from training.evaluation.drawing import Phase, panel, percent
+from training.evaluation.milestones import MilestoneProgress
+from training.evaluation.summary import Evaluation, GroupRate
+
+_NAME_CHARS = 36
+_SHOWN = 5
+
+Part = Table | Text
+
+
+def evaluation(found: Evaluation) -> Iterator[Part]:
+    """All that one report says."""
+    yield _headline(found)
+    yield from _limits(found)
+    yield _success(found)
+    yield _pass_at(found)
+    if found.total.judged > found.total.successes:
+        yield _failures(found)
+    yield _spent(found)
+    yield from _milestones(found.milestones)
+
+
+def phases(rows: Sequence[Phase]) -> Iterator[Part]:
+    """A row for each phase."""
+    table = _table("by phase", ("phase", "success", "stuck midway", "diagonal", "all done"))
+    for row in rows:
+        told = panel(row)
+        table.add_row(
+            Text(_short(told.name, 12)),
+            *map(Text, (told.success, told.stuck, told.diagonal, told.all_done)),
+        )
+    yield table
+    for row in rows:
+        for line in _limits(row.evaluation):
+            yield Text(f"{row.name}: ", "dim").append_text(line)
+
+
+def arms(table: ArmsTable) -> Iterator[Part]:
+    """Means over seeds, and the difference to the baseline with its three intervals."""
+    drawn = "instances" if table.cluster == "task" else f"instances of {table.clusters} templates, drawn as templates"
+    told = _table(f"{table.tasks} task {drawn}; B is {table.baseline}", ("arm", "seeds", "success", "minus B"))
+    for arm in table.arms:
+        change = "" if arm.change is None else _signed(arm.change.both)
+        told.add_row(Text(_short(arm.arm, 24)), str(len(arm.seeds)), percent(arm.success), change)
+    yield told
+    for arm in table.arms:
+        by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
+        yield Text(f"{arm.arm}: {arm.episodes} episodes, by seed {by_seed}", "dim")
+        if arm.unknown:
+            yield Text(f"{arm.arm}: {arm.unknown} broken or not judged, in no rate", "yellow")
+        if arm.change is not None:
+            over = f"tasks alone {_signed(arm.change.tasks)}; seeds alone {_signed(arm.change.seeds)}"
+            yield Text(f"{arm.arm} minus {table.baseline}, over {over}", "dim")
+    if table.left_out:
+        yield Text(f"not judged in every arm and seed, in no number: {_listed(table.left_out)}", "yellow")
+
+
+def _headline(found: Evaluation) -> Text:
+    outcomes = ", ".join(f"{count} {name}" for name, count in sorted(found.outcomes.items(), key=lambda pair: -pair[1]))
+    who = _listed(found.policies)
+    return Text(f"{found.episodes} episodes of {found.tasks} task instances by {who}: {outcomes}")
+
+
+def _limits(found: Evaluation) -> Iterator[Text]:
+    """What is in no rate, and what makes a rate mean less."""
+    aside = {"broken": found.total.broken, "not judged": found.total.unjudged, "without an end": found.unfinished}
+    told = ", ".join(f"{count} {name}" for name, count in aside.items() if count)
+    if told:
+        yield Text(f"in no rate: {told}", "yellow")
+    if len(found.policies) > 1:
+        yield Text("several policies are counted together: compare them with --arm", "yellow")
+    for line in found.damaged:
+        yield Text(f"cannot be read: {printable(line)}", "yellow")
+
+
+def _success(found: Evaluation) -> Table:
+    table = _table("success of judged episodes, 95 % Wilson", ("", "judged", "success", "broken"))
+    _add_rate(table, found.total)
+    for title, groups in (("by category", found.by_category), ("by split", found.by_split), ("by task", found.by_task)):
+        if groups:
+            table.add_section()
+            table.add_row(Text(title, "dim"), "", "", "")
+        for group in groups:
+            _add_rate(table, group)
+    return table
+
+
+def _add_rate(table: Table, group: GroupRate) -> None:
+    table.add_row(
+        Text(_short(group.name, _NAME_CHARS)), str(group.judged), percent(group.success), str(group.broken or "")
+    )
+
+
+def _pass_at(found: Evaluation) -> Table:
+    table = _table("one of k attempts succeeds, 95 % over tasks", ("", "pass@k", "tasks", "too few attempts"))
+    for one in found.pass_at:
+        value = one.value.why_not if one.value.value is None else percent(one.value)
+        table.add_row(f"pass@{one.k}", value, str(one.tasks), str(one.too_few or ""))
+    return table
+
+
+def _failures(found: Evaluation) -> Table:
+    table = _table("failures", ("category", "episodes", "of failed", "of judged"))
+    for one in found.failures:
+        table.add_row(one.category, str(one.episodes), percent(one.share), percent(one.of_judged))
+    return table
+
+
+def _spent(found: Evaluation) -> Table:
+    table = _table("a judged episode", ("", "mean, 95 % over tasks", "median"))
+    for name, spent in found.spent.items():
+        table.add_row(name, _plain(spent.mean), "-" if spent.median is None else f"{spent.median:,.1f}")
+    return table
+
+
+def _milestones(progress: MilestoneProgress) -> Iterator[Part]:
+    left_out = ", ".join(f"{count} × {reason}" for reason, count in progress.left_out.items())
+    if left_out:
+        yield Text(f"tell nothing of milestones: {left_out}", "dim")
+    if not progress.traces:
+        return
+    table = _table(f"milestones of {progress.traces} episodes", ("k", "episodes", "done", "mean step"))
+    for one in progress.milestones:
+        when = "-" if one.mean_step is None else f"{one.mean_step:.1f}"
+        table.add_row(str(one.k), str(one.traces), percent(one.done), when)
+    yield table
+    order = "-" if progress.order is None else f"{progress.order:+.2f}"
+    yield Text(f"diagonal {percent(progress.diagonal)}, order {order}, all done {percent(progress.all_done)}")
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    table = Table(header_style="bold", title=title, title_justify="left")
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="right" if place else "left")
+    return table
+
+
+def _signed(estimate: Estimate) -> str:
+    """A difference of shares in points of a hundred."""
+    if estimate.value is None:
+        return estimate.why_not
+    if estimate.low is None or estimate.high is None:
+        return f"{100 * estimate.value:+.1f} ({estimate.why_not})"
+    return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f})"
+
+
+def _plain(estimate: Estimate) -> str:
+    if estimate.value is None:
+        return "-"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:,.1f} ({estimate.why_not})"
+    return f"{estimate.value:,.1f} ({estimate.low:,.1f} to {estimate.high:,.1f})"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return printable(", ".join(names[:_SHOWN])) + more
+
+
+def _short(name: str, most: int) -> str:
+    return printable(name if len(name) <= most else name[: most - 1] + "…")
