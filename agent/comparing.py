@@ -19,7 +19,7 @@ from envs.errors import TraceError
 from envs.record import Record
 from envs.trace import Footer
 from envs.trace_store import read_summary
-from judges.statistics import Estimate, percentiles, proportion
+from judges.statistics import Estimate, proportion, resampled
 
 PASS_AT: Final = (1, 2, 4, 8)
 _EXACT_TASKS: Final = 16
@@ -243,12 +243,7 @@ def _difference(a: Sequence[float], b: Sequence[float], picks: np.ndarray | None
         return None
     change = np.array(b) - np.array(a)
     means = change[picks].mean(axis=1)
-    value = float(change.mean())
-    if np.ptp(means) == 0:
-        spread = Estimate(value=value, why_not="no resample differs" if len(a) > 1 else "one task alone")
-    else:
-        low, high = percentiles(means)
-        spread = Estimate(value=value, low=low, high=high)
+    spread = resampled(float(change.mean()), means, len(a))
     return Difference(a=float(np.mean(a)), b=float(np.mean(b)), change=spread)
 
 

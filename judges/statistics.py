@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -69,3 +70,25 @@ def percentiles(samples: Floats) -> Interval:
     """The percentile bootstrap's 95 % interval; the samples hold no NaN and are not empty."""
     low, high = np.percentile(samples, (2.5, 97.5))
     return Interval(float(low), float(high))
+
+
+def resampled(value: float, samples: Floats, units: int) -> Estimate:
+    """*value* with the interval of its *samples*, made by drawing from *units* tasks; none where they cannot differ."""
+    if np.ptp(samples) == 0:
+        return Estimate(value=value, why_not="no resample differs" if units > 1 else "one task alone")
+    low, high = percentiles(samples)
+    return Estimate(value=value, low=low, high=high)
+
+
+def clustered_mean(values: Sequence[float], clusters: Sequence[str], *, resamples: int, seed: int) -> Estimate:
+    """The mean of *values*, each counting once; its interval is the percentile bootstrap's over whole *clusters*.
+
+    What shares a cluster (attempts at one task) is drawn together, so that it does not count as independent. Not
+    defined where there are no values; the same seed gives the same numbers.
+    """
+    if not values:
+        return Estimate(value=None, why_not="nothing to average")
+    _, places = np.unique(np.asarray(clusters), return_inverse=True)
+    sums, sizes = np.bincount(places, weights=np.asarray(values, dtype=np.float64)), np.bincount(places)
+    drawn = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=resamples)
+    return resampled(float(np.mean(values)), (drawn @ sums) / (drawn @ sizes), len(sums))

@@ -15,7 +15,7 @@ from envs.languages import PROGRAM
 from models.embedded import embedded_dir
 from training.embedded.augment import renamed, wording
 from training.embedded.demos import Recorded, without_milestone
-from training.embedded.evaluate import seeds_of, wilson
+from training.embedded.evaluate import seeds_of
 from training.embedded.export import MAX_BYTES, export
 from training.embedded.lookalikes import LOOKALIKES
 from training.embedded.mixture import Mixture, held_out
@@ -158,14 +158,6 @@ def test_an_export_loads_as_any_checkpoint(tokenizer: PreTrainedTokenizerFast, t
 
 def test_the_shipped_folder_is_small() -> None:
     assert sum(path.stat().st_size for path in embedded_dir().iterdir() if path.is_file()) <= MAX_BYTES
-
-
-@pytest.mark.parametrize(
-    ("solved", "played", "low", "high"), [(0, 0, 0.0, 1.0), (5, 10, 0.2366, 0.7634), (25, 25, 0.8668, 1.0)]
-)
-def test_wilson_interval(solved: int, played: int, low: float, high: float) -> None:
-    """Worked with the formula by hand; 25 of 25 is known as (0.8668, 1)."""
-    assert wilson(solved, played) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_seeds_are_read_as_ranges() -> None:

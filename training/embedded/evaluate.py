@@ -10,24 +10,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from agent.config import Limits, RunConfig
 from agent.results import EpisodeResult
 from agent.runner import run_suite
 from envs.tasks import TaskSelection
+from judges.statistics import Interval, wilson
 from training.embedded.tasks import NAMED_TASKS
-
-
-class Interval(NamedTuple):
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +41,6 @@ class Score:
     @property
     def interval(self) -> Interval:
         return wilson(self.solved, self.played)
-
-
-def wilson(solved: int, played: int, z: float = 1.959964) -> Interval:
-    """The Wilson score interval of a proportion at 95 %; (0, 1) where nothing was played."""
-    if played == 0:
-        return Interval(0.0, 1.0)
-    share, square = solved / played, z * z
-    middle = (share + square / (2 * played)) / (1 + square / played)
-    half = z * math.sqrt(share * (1 - share) / played + square / (4 * played * played)) / (1 + square / played)
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
 
 
 def score(name: str, episodes: Sequence[EpisodeResult]) -> Score:
