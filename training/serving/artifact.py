@@ -1,0 +1,141 @@
+"""The folder that is served: how it becomes whole, and how anyone finds out whether it still is."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from envs.errors import BadInput
+from envs.record import Record
+
+MANIFEST = "mira_export.json"
+
+Kind = Literal["merged", "adapter"]
+Dtype = Literal["float32", "float16", "bfloat16"]
+
+
+class FileHash(Record):
+    """One file of an export."""
+
+    name: str
+    """Relative to the folder."""
+    size: int
+    """Bytes."""
+    sha256: str
+
+
+class Manifest(Record):
+    """What `mira_export.json` says of the folder it lies in."""
+
+    version: Literal[1] = 1
+    kind: Kind
+    base: str
+    """Absolute path of the checkpoint that was exported, or that the adapter belongs to."""
+    adapter: str | None
+    """Absolute path of the adapter that was merged or copied; None for a checkpoint without one."""
+    dtype: Dtype
+    """Of the weights that were written."""
+    parameters: int
+    """Numbers that were written: of the whole model, or of the adapter alone."""
+    context: int
+    """Tokens of prompt and answer together."""
+    ends: tuple[int, ...]
+    """Token ids that end an answer."""
+    rank: int | None = None
+    """Largest LoRA rank of an adapter; None for merged weights."""
+    files: tuple[FileHash, ...]
+
+    def serve_command(self, folder: Path, name: str = "policy") -> tuple[str, ...]:
+        """The words that start a server which knows this export as model *name*."""
+        from training.serving.adapters import server_rank
+
+        if self.kind == "merged":
+            return ("vllm", "serve", str(folder), "--served-model-name", name)
+        rank = str(server_rank(self.rank or 1))
+        return (
+            "vllm",
+            "serve",
+            self.base,
+            "--enable-lora",
+            "--max-lora-rank",
+            rank,
+            "--lora-modules",
+            f"{name}={folder}",
+        )
+
+
+@contextmanager
+def new_folder(out: Path) -> Generator[Path]:
+    """An empty folder beside *out* that becomes *out* when the body ends well, and disappears when it does not.
+
+    Files are on the disk before the name is. Raises BadInput where *out* exists already (a server may be reading it)
+    or cannot be written.
+    """
+    if out.exists():
+        raise BadInput(f"{str(out)!r} exists already: an export never replaces one, choose another folder")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}") from None
+    try:
+        yield partial
+        for path in (*_files(partial), partial):
+            _sync(path)
+        partial.rename(out)
+        _sync(out.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def hashed(folder: Path) -> tuple[FileHash, ...]:
+    """Every file of *folder* but the manifest, by name."""
+    return tuple(
+        FileHash(name=str(path.relative_to(folder)), size=path.stat().st_size, sha256=sha256_of(path))
+        for path in _files(folder)
+        if path.name != MANIFEST
+    )
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Raises BadInput, in one line, where *folder* is no export, or is not the one that was written."""
+    try:
+        manifest = Manifest.model_validate_json((folder / MANIFEST).read_bytes())
+    except FileNotFoundError:
+        raise BadInput(f"{str(folder)!r} is no export (it holds no {MANIFEST})") from None
+    except (OSError, ValidationError) as error:
+        raise BadInput(f"{str(folder / MANIFEST)!r} cannot be read: {str(error).splitlines()[0]}") from None
+    written, found = ({file.name: file for file in files} for files in (manifest.files, hashed(folder)))
+    for name in sorted(written.keys() | found.keys()):
+        if written.get(name) != found.get(name):
+            what = "is missing" if name not in found else "was added" if name not in written else "was changed"
+            raise BadInput(f"{str(folder / name)!r} {what} since the export: export again")
+    return manifest
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
