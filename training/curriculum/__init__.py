@@ -1,0 +1,44 @@
+"""Which tasks the next phase plays: those most like what failed, within what may be trained on.
+
+Promised: no evaluation seed and no held-out template is ever listed (it is an error to offer one), no task twice, at
+most as many as asked for and at most `max_new` that are new, each with the reason why it is there; the same arguments
+give the same list, whatever their order. Not promised: as many tasks as asked for; what is missing is counted.
+
+`next_phase` is the whole of it; `next_tasks` is its pure core.
+"""
+
+from __future__ import annotations
+
+from training.curriculum.failures import Failed, Played, played
+from training.curriculum.listing import Listed, Selection
+from training.curriculum.phase import next_phase, similarity_by
+from training.curriculum.pool import Candidate, pool_of, worded
+from training.curriculum.reach import within_reach
+from training.curriculum.selection import next_tasks
+from training.curriculum.settings import CurriculumSettings, ValueBand
+from training.curriculum.similarity import Similarity, TfIdf
+from training.curriculum.trainable import check_trainable, training_seeds
+from training.curriculum.variants import Variant, variants_of
+
+__all__ = [
+    "Candidate",
+    "CurriculumSettings",
+    "Failed",
+    "Listed",
+    "Played",
+    "Selection",
+    "Similarity",
+    "TfIdf",
+    "ValueBand",
+    "Variant",
+    "check_trainable",
+    "next_phase",
+    "next_tasks",
+    "played",
+    "pool_of",
+    "similarity_by",
+    "training_seeds",
+    "variants_of",
+    "within_reach",
+    "worded",
+]
