@@ -50,6 +50,9 @@ class RunConfig(Record):
     """Action language of the policy (SPEC §1.1)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
     """`auto`: compact for the embedded default and for demonstrations of an oracle, full for every other model."""
+    show_plan: bool = True
+    """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
+    shape the reward and the policy has to find its own way."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (SPEC §1.2)."""
     k: int = Field(default=4, ge=1, le=20)

@@ -71,11 +71,13 @@ class Manifest(Record):
     """Set where the run goes on from the middle of another one."""
     names: tuple[str, ...]
     seeds: tuple[int, ...]
+    picked: tuple[TaskRef, ...] = ()
+    """Task instances in place of names × seeds, in the order in which they are played."""
     versions: dict[str, str]
 
     def jobs(self) -> tuple[Job, ...]:
         """Every episode of the run, in order: task, seed, attempt."""
-        refs = TaskSelection(self.suite, self.names, self.seeds).refs()
+        refs = TaskSelection(self.suite, self.names, self.seeds, self.picked).refs()
         return tuple(Job(ref, attempt) for ref in refs for attempt in range(1, self.config.attempts + 1))
 
 

@@ -42,12 +42,12 @@ async def run_suite(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
 ) -> RunResult:
-    """Plays every task × seed × attempt of *selection* and leaves a run folder below *out*.
+    """Plays every instance × attempt of *selection* and leaves a run folder below *out*.
 
     *policy* and *suite* replace what configuration and selection name. Raises BadInput or ModelUnavailable, in one
     line and with nothing written, where the run cannot start; what goes wrong later is an outcome of its episode.
     """
-    manifest = _manifest(config, selection.suite, selection.names, selection.seeds, run_id)
+    manifest = _manifest(config, selection, run_id)
     given = _Given(tuple(listeners), approver or decline, policy, suite)
     return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
 
@@ -66,7 +66,8 @@ async def run_open(
     """Plays one task given in words, starting at *url*, whose origin is always allowed. Raises as `run_suite` does,
     and BadInput where *url* cannot be opened."""
     task = OpenTask(instruction=instruction, url=url)
-    manifest = _manifest(config, SUITE, (TASK,), (config.seed,), run_id).model_copy(update={"open_task": task})
+    selection = TaskSelection(SUITE, (TASK,), (config.seed,))
+    manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
     given = _Given(tuple(listeners), approver or decline, policy, None)
     return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
 
@@ -149,16 +150,20 @@ def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
     return result
 
 
-def _manifest(
-    config: RunConfig, suite: str, names: tuple[str, ...], seeds: tuple[int, ...], run_id: str | None
-) -> Manifest:
+def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -> Manifest:
+    for ref in selection.picked:
+        if ref.suite != selection.suite:
+            raise BadInput(f"task {ref.id!r} is not of the suite {selection.suite!r}: one run plays one suite")
+    if len(set(selection.refs())) != len(selection.refs()):
+        raise BadInput("a task instance is listed twice: ask for more attempts instead")
     return Manifest(
         run_id=checked_run_id(run_id) if run_id is not None else new_run_id(),
         created_at=now(),
         config=config,
-        suite=suite,
-        names=names,
-        seeds=seeds,
+        suite=selection.suite,
+        names=selection.names,
+        seeds=selection.seeds,
+        picked=selection.picked,
         versions=versions(),
     )
 
@@ -223,7 +228,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
 def _check_names(manifest: Manifest, suite: Suite) -> None:
     """Raises BadInput for the first task name that the suite does not have."""
     known = {task.name for task in suite.tasks()}
-    for name in manifest.names:
+    for name in dict.fromkeys(job.task.name for job in manifest.jobs()):
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""

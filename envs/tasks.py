@@ -140,11 +140,15 @@ class Suite(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TaskSelection:
-    """Which instances of a suite to play, in a fixed order: every task × every seed."""
+    """Which instances of a suite to play, in a fixed order: every task × every seed, or those that were picked."""
 
     suite: str
-    names: tuple[str, ...]
-    seeds: tuple[int, ...]
+    names: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    picked: tuple[TaskRef, ...] = ()
+    """In place of names × seeds; all of *suite*, each once."""
 
     def refs(self) -> tuple[TaskRef, ...]:
+        if self.picked:
+            return self.picked
         return tuple(TaskRef(suite=self.suite, name=n, seed=s) for n in self.names for s in self.seeds)

@@ -19,23 +19,24 @@ from envs.errors import EnvError
 from models.base import ModelError
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "run": "running:run",
-    "resume": "running:resume",
-    "demo": "running:demo",
-    "replay": "replaying:replay",
-    "show": "inspecting:show",
-    "report": "reporting:report",
-    "analyze": "analyzing:analyze",
-    "quality": "measuring:quality",
-    "compare": "comparing:compare",
-    "import": "importing:import_traces",
-    "tasks": "inspecting:tasks",
-    "models": "inspecting:models",
-    "doctor": "inspecting:doctor",
-    "sites": "sites:app",
-    "data": "data:app",
+    "run": "agent.cli.running:run",
+    "resume": "agent.cli.running:resume",
+    "demo": "agent.cli.running:demo",
+    "replay": "agent.cli.replaying:replay",
+    "show": "agent.cli.inspecting:show",
+    "report": "agent.cli.reporting:report",
+    "analyze": "agent.cli.analyzing:analyze",
+    "quality": "agent.cli.measuring:quality",
+    "compare": "agent.cli.comparing:compare",
+    "eval": "training.cli.evaluating:evaluate",
+    "import": "agent.cli.importing:import_traces",
+    "tasks": "agent.cli.inspecting:tasks",
+    "models": "agent.cli.inspecting:models",
+    "doctor": "agent.cli.inspecting:doctor",
+    "sites": "agent.cli.sites:app",
+    "data": "agent.cli.data:app",
 }
-"""Name and place below `agent.cli`, in the order in which `mira --help` lists them."""
+"""Name and place, in the order in which `mira --help` lists them. Places, not imports: `training` is above `agent`."""
 
 
 def application(words: Sequence[str] = ()) -> typer.Typer:
@@ -50,7 +51,7 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
     app.callback(invoke_without_command=True)(menu)
     for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
         module, _, attribute = COMMANDS[name].partition(":")
-        command = getattr(import_module(f"agent.cli.{module}"), attribute)
+        command = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
         else:

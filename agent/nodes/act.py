@@ -33,13 +33,14 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
 
 async def _turn(state: State, episode: Episode) -> Turn:
     instruction, answers = episode.start.instruction, episode.team.answers
+    shown = episode.config.show_plan
     view = PolicyView(
         instruction=answers.asked(instruction) if answers is not None else instruction,
         observation=await episode.look(),
         language=episode.team.language,
-        milestones=milestones(state),
-        z=tuple(state.z),
-        next_milestone=state.next_milestone,
+        milestones=milestones(state) if shown else (),
+        z=tuple(state.z) if shown else (),
+        next_milestone=state.next_milestone if shown else None,
         history=tuple(state.history),
         problems=tuple(state.problems),
     )

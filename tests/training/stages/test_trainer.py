@@ -1,0 +1,160 @@
+"""The stages against plain PyTorch, on the embedded model: the same weights, however the rows are packed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import TrainerCallback
+
+from models.embedded import embedded_dir
+from training.data.packing import by_row, pack
+from training.data.rows import Row
+from training.mira.annotate import action_token_logprobs, score_actions
+from training.mira.critic import Critic
+from training.mira.losses import regression_loss
+from training.stages.actor import ActorTrainer, Objective
+from training.stages.checkpoints import load_policy
+from training.stages.critics import CriticTrainer
+from training.stages.plan import Plan
+from training.stages.settings import Compute, Optimization
+from training.stages.trainer import TrainingDiverged, train, training_arguments
+
+torch.set_num_threads(1)
+RATE = 1e-4
+COMPUTE = Compute(cpu=True, threads=1)
+
+
+def rows_of(count: int, seed: int = 0) -> list[Row]:
+    draw = torch.Generator().manual_seed(seed)
+    found: list[Row] = []
+    for index in range(count):
+        lengths = torch.randint(3, 30, (2,), generator=draw).tolist()
+        prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
+        found.append(Row(prompt, action, index, 0))
+    return found
+
+
+def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
+    references = torch.tensor(score_actions(model.eval(), rows, 400)[0])
+    return torch.linspace(-1, 1, len(rows)), references
+
+
+def trainer_of(
+    rows: list[Row], out: Path, *, pack_tokens: int = 400, batch_rows: int = 4, epochs: int = 1, beta: float = 0.5
+) -> ActorTrainer:
+    model, _ = load_policy(embedded_dir())
+    advantages, references = columns_of(rows, model)
+    plan = Plan(rows, batch_rows=batch_rows, pack_tokens=pack_tokens, epochs=epochs, seed=3)
+    how = Optimization(learning_rate=RATE, batch_rows=batch_rows, epochs=epochs)
+    arguments = training_arguments(out, how, COMPUTE, seed=3, steps=len(plan))
+    objective = Objective(beta=beta)
+    return ActorTrainer(objective, model, plan, advantages=advantages, references=references, arguments=arguments)
+
+
+def weights(model: Any) -> Tensor:
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+def assert_same(one: Any, other: Any) -> None:
+    """Up to float32's rounding, which AdamW makes large where a gradient is nearly zero: there its sign decides."""
+    apart = (weights(one) - weights(other)).abs()
+    assert apart.mean() < RATE / 100
+    assert (apart > RATE / 10).float().mean() < 1e-3
+
+
+def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
+    rows = rows_of(10)
+    trainer = trainer_of(rows, tmp_path)
+    train(trainer, COMPUTE)
+    plain, _ = load_policy(embedded_dir())
+    advantages, references = columns_of(rows, plain)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=RATE, weight_decay=0.0)
+    plain.train()
+    for share in (trainer.plan[step] for step in range(len(trainer.plan))):
+        indices = [index for one in share.packs for index in one]
+        packed = pack(rows, indices)
+        logprob = by_row(action_token_logprobs(plain, packed), packed)
+        optimizer.zero_grad()
+        regression_loss(logprob, references[indices], advantages[indices], 0.5).backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        optimizer.step()
+    moved = (weights(plain) - weights(load_policy(embedded_dir())[0])).abs().max()
+    assert moved > 1e-4
+    assert_same(trainer.model, plain)
+
+
+@pytest.mark.parametrize("pack_tokens", [1, 90])
+def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -> None:
+    rows = rows_of(9)
+    whole, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
+    assert len(split.plan[0].packs) > len(whole.plan[0].packs)
+    for trainer in (whole, split):
+        train(trainer, COMPUTE)
+    assert_same(whole.model, split.model)
+
+
+def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    class Kill(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            control.should_save = state.global_step == 3
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            raise KeyboardInterrupt
+
+    rows = rows_of(20)
+    unbroken = trainer_of(rows, tmp_path / "a", epochs=2)
+    train(unbroken, COMPUTE)
+    killed = trainer_of(rows, tmp_path / "b", epochs=2)
+    killed.add_callback(Kill())
+    with pytest.raises(KeyboardInterrupt):
+        train(killed, COMPUTE)
+    assert killed.state.global_step == 3 < len(killed.plan)
+    resumed = trainer_of(rows, tmp_path / "b", epochs=2)
+    train(resumed, COMPUTE)
+    torch.testing.assert_close(weights(unbroken.model), weights(resumed.model), atol=0, rtol=0)
+
+
+def test_a_loss_that_is_no_number_stops_and_names_the_rows(tmp_path: Path) -> None:
+    rows = rows_of(6)
+    trainer = trainer_of(rows, tmp_path)
+    trainer.columns["advantage"][4] = math.nan
+    with pytest.raises(TrainingDiverged, match=r"step \d: the loss is nan on the rows .*\b4\b"):
+        train(trainer, COMPUTE)
+
+
+@pytest.mark.parametrize("kind", ["potential", "value"])
+def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
+    rows = rows_of(16)
+    torch.manual_seed(0)
+    critic = Critic.from_policy(embedded_dir())
+    targets = torch.linspace(0, 1, len(rows))
+    plan = Plan(rows, batch_rows=8, pack_tokens=300, epochs=40, seed=0)
+    how = Optimization(learning_rate=1e-3, batch_rows=8, epochs=40)
+    arguments = training_arguments(tmp_path, how, COMPUTE, seed=0, steps=len(plan))
+    told = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
+    errors = [row["absolute_error"] for row in told if "absolute_error" in row]
+    assert errors[0] > 0.2 and errors[-1] < 0.1
+
+
+def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -> None:
+    rows = rows_of(37)
+    plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
+    shares = [plan[index] for index in range(len(plan))]
+    seen = sorted(index for share in shares for one in share.packs for index in one)
+    assert seen == sorted([*range(37), *range(37)])
+    for step in range(0, len(shares), 3):
+        assert len({len(share.packs) for share in shares[step : step + 3]}) == 1
+        indices = [index for share in shares[step : step + 3] for one in share.packs for index in one]
+        assert {share.batch_rows for share in shares[step : step + 3]} == {len(indices)}
+    for share in shares:
+        assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
+
+
+def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
+    trainer = trainer_of(rows_of(3), tmp_path, epochs=0)
+    assert train(trainer, COMPUTE) == []

@@ -1,0 +1,80 @@
+"""Checkpoints of policies: read for training, written so that what serves them takes them as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from envs.errors import BadInput
+from training.stages.settings import Compute, Lora
+
+
+def load_policy(folder: Path) -> tuple[Any, Any]:
+    """(causal model in float32, tokenizer). Never asks the network. Raises BadInput in one line."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if not (folder / "config.json").is_file():
+        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="sdpa", local_files_only=True
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
+    return model, tokenizer
+
+
+def with_adapter(model: Any, lora: Lora | None) -> Any:
+    """*model* with a fresh adapter, its own weights frozen; *model* itself without *lora*."""
+    if lora is None:
+        return model
+    from peft import get_peft_model
+
+    return get_peft_model(model, lora_config(lora))
+
+
+def lora_config(lora: Lora) -> Any:
+    from peft import LoraConfig
+
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.targets),
+    )
+
+
+def save_policy(model: Any, tokenizer: Any, out: Path) -> None:
+    """Writes *out*: weights with any adapter merged, tokenizer, generation settings. Replaces nothing half-written."""
+    merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+    unfinished = out.with_name(out.name + ".part")
+    unfinished.mkdir(parents=True, exist_ok=True)
+    merged.save_pretrained(unfinished)
+    tokenizer.save_pretrained(unfinished)
+    unfinished.rename(out)
+
+
+def weights_digest(folder: Path) -> str:
+    """16 hex digits over a checkpoint's weights: equal digests, equal policies."""
+    found = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        found.update(path.name.encode())
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                found.update(chunk)
+    return found.hexdigest()[:16]
+
+
+def use_machine(compute: Compute) -> torch.device:
+    """Sets PyTorch's threads and returns where models go."""
+    if compute.cpu or not torch.cuda.is_available():
+        torch.set_num_threads(compute.threads)
+        return torch.device("cpu")
+    return torch.device("cuda")

@@ -1,0 +1,55 @@
+"""How a stage is optimised. Whatever a library would choose by itself is said here."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from envs.record import Record
+
+
+class Lora(Record):
+    """Low-rank adapters on a frozen base (Hu et al. 2021)."""
+
+    rank: int = Field(default=16, ge=1)
+    alpha: int = Field(default=32, ge=1)
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+    """Linear layers, by the last part of their names."""
+
+
+class Compute(Record):
+    """What a machine can do; the defaults are for two CPU cores."""
+
+    max_tokens: int = Field(default=1_024, ge=16)
+    """Longest row, prompt and action together. A longer prompt loses its middle and is counted."""
+    pack_tokens: int = Field(default=4_096, ge=16)
+    """Tokens of one forward and backward pass; rows are packed into it without padding."""
+    bf16: bool = False
+    """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU."""
+    gradient_checkpointing: bool = False
+    """Trades a second forward pass for memory. The library's default is on."""
+    cpu: bool = False
+    """Use the CPU even where there is a GPU."""
+    threads: int = Field(default=2, ge=1)
+    """Of PyTorch, on a CPU."""
+    save_minutes: float = Field(default=5.0, gt=0)
+    """Between two checkpoints from which a killed stage goes on."""
+    lora: Lora | None = None
+    """Train adapters alone; None trains every weight."""
+
+
+class Optimization(Record):
+    """One stage's optimizer: AdamW."""
+
+    learning_rate: float = Field(gt=0)
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    warmup: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the steps in which the rate rises."""
+    epochs: int = Field(default=1, ge=0)
+    batch_rows: int = Field(default=128, ge=1)
+    """Decisions of one optimizer step, over all machines."""
+    clip: float = Field(default=1.0, gt=0)
+    """Norm to which a step's gradient is cut."""
+    weight_decay: float = Field(default=0.0, ge=0)

@@ -1,0 +1,166 @@
+"""`transformers.Trainer` over packed rows: one item is one optimizer step's packs, and the loss is exact.
+
+The mean of a step's rows is the same however they are split into packs or over processes, because every pack counts by
+its share of the step's rows. Gradient accumulation, which the library scales in its own ways, is not used.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer_utils import get_last_checkpoint
+
+from training.data.packing import Packed
+from training.stages.plan import Plan, Share
+from training.stages.settings import Compute, Optimization
+
+
+class TrainingDiverged(RuntimeError):
+    """A loss or a target that no training can survive; the message names the rows."""
+
+
+class RowsTrainer(Trainer):
+    """Subclasses give :meth:`pack_loss`; *columns* are the per-row numbers that it needs, one each row, (N,)."""
+
+    # Only read with gradient accumulation, which stays 1: packs are weighted below.
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self, model: nn.Module, plan: Plan, columns: Mapping[str, Tensor], arguments: TrainingArguments
+    ) -> None:
+        super().__init__(model=model, args=arguments, train_dataset=plan, data_collator=_only)
+        self.remove_callback(PrinterCallback)
+        self.plan = plan
+        self.columns = columns
+        self.seen: dict[str, list[float]] = defaultdict(list)
+        """Numbers of the steps since the last report, by name."""
+
+    def pack_loss(
+        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """(mean loss over the pack's rows, numbers to report). *columns* are cut to those rows."""
+        raise NotImplementedError
+
+    def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """Forward and backward of every pack of one step; returns its loss."""
+        share: Share = inputs["share"]
+        model.train()
+        total = torch.zeros((), device=self.args.device)
+        for indices in share.packs or ((),):
+            loss = self._weighted(model, indices or self.plan[0].packs[0], len(indices) / share.batch_rows)
+            self.accelerator.backward(loss * self.args.world_size)
+            total += loss.detach()
+        return total
+
+    def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
+        packed = self.plan.packed(indices).to(self.args.device)
+        chosen = {name: column[list(indices)].to(self.args.device) for name, column in self.columns.items()}
+        with self.compute_loss_context_manager():
+            loss, numbers = self.pack_loss(model, packed, chosen)
+        if not math.isfinite(loss.item()):
+            raise TrainingDiverged(
+                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {_listed(indices)}"
+            )
+        if weight:
+            for name, value in numbers.items():
+                self.seen[name].append(value)
+        return loss * weight
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the means of what :meth:`pack_loss` reported since the last time."""
+        means = {name: fmean(values) for name, values in self.seen.items() if values}
+        self.seen.clear()
+        super().log({**logs, **means}, start_time)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Not estimated: the library's formula reads one padded batch."""
+        return 0
+
+
+class SaveByTheClock(TrainerCallback):
+    """A checkpoint every so many minutes, whatever a step takes."""
+
+    def __init__(self, minutes: float) -> None:
+        self._every_s = minutes * 60
+        self._saved_at = time.monotonic()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        if time.monotonic() - self._saved_at >= self._every_s:
+            self._saved_at = time.monotonic()
+            control.should_save = True
+
+
+def train(trainer: RowsTrainer, compute: Compute) -> list[dict[str, float]]:
+    """Trains to the end of the plan, from the last checkpoint where there is one; returns what was reported.
+
+    Nothing is trained on an empty plan.
+    """
+    if not len(trainer.plan):
+        return []
+    out = trainer.args.output_dir
+    assert out is not None
+    trainer.add_callback(SaveByTheClock(compute.save_minutes))
+    last = get_last_checkpoint(out) if Path(out).is_dir() else None
+    trainer.train(resume_from_checkpoint=last)
+    return [dict(row) for row in trainer.state.log_history]
+
+
+def training_arguments(
+    out: Path, optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
+) -> TrainingArguments:
+    """Every setting that the library would otherwise choose by itself; *steps* is how long the plan is."""
+    return TrainingArguments(
+        output_dir=str(out),
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=1,
+        num_train_epochs=1,
+        learning_rate=optimization.learning_rate,
+        lr_scheduler_type="constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
+        warmup_steps=math.ceil(optimization.warmup * steps),
+        max_grad_norm=optimization.clip,
+        weight_decay=optimization.weight_decay,
+        optim="adamw_torch",
+        bf16=compute.bf16,
+        fp16=False,
+        activation_checkpointing=compute.gradient_checkpointing,
+        use_cpu=compute.cpu or not torch.cuda.is_available(),
+        seed=seed,
+        data_seed=seed,
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        dataloader_num_workers=0,
+        dataloader_pin_memory=False,
+        logging_strategy="steps",
+        logging_steps=max(1, steps // 20),
+        logging_nan_inf_filter=False,
+        save_strategy="no",  # by the clock instead, see SaveByTheClock
+        save_total_limit=1,
+        report_to=list(report_to),
+        disable_tqdm=True,
+        push_to_hub=False,
+    )
+
+
+def _only(items: list[Any]) -> dict[str, Any]:
+    return {"share": items[0]}
+
+
+def _listed(indices: Sequence[int], most: int = 8) -> str:
+    shown = ", ".join(map(str, indices[:most]))
+    return shown if len(indices) <= most else f"{shown} and {len(indices) - most} more"
