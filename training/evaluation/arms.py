@@ -9,8 +9,8 @@ Three intervals of a difference, all at 95 %, answer different questions:
 - `tasks`: other tasks of the same kind, the same trained models: bootstrap over tasks, which stay paired between arms;
 - `seeds`: training again, the same tasks: Student's t over seeds, paired where both arms have the same seeds (they
   start from the same checkpoint), else Welch's; needs two seeds;
-- `both`: tasks and seeds are drawn in each resample (the two crossed). With one seed it is that of the tasks. With few
-  seeds a bootstrap makes their part too small by (S-1)/S: look at `seeds` beside it.
+- `both`: tasks and seeds are drawn in each resample, crossed (the pigeonhole bootstrap, Owen 2007: it errs on the
+  wide side; `benchmarks/interval_coverage.py` measures it). With one seed it is that of the tasks.
 
 Tasks are drawn one instance at a time, or all instances of a template together (`cluster="template"`: the claim is
 about new templates, and instances of one template are alike).

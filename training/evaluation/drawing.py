@@ -66,16 +66,19 @@ def write_phases(phases: Sequence[Phase], target: Path) -> None:
 
 
 def sheet(phases: Sequence[Phase], style: str = "") -> Markup:
-    """All maps over the same steps, three in a row, as one picture; with *style* inside where it stands alone."""
+    """All maps over the same steps, three in a row, as one picture; with *style* inside where it stands alone.
+
+    Steps after which no map changes any more are not drawn: one episode that went on for long would fill the sheet.
+    """
     maps = [phase.evaluation.milestones.heat for phase in phases]
-    steps = max((len(row) for map_ in maps for row in map_.rows), default=1)
+    columns = 2 + max((row.index(row[-1]) for map_ in maps for row in map_.rows), default=0)
     high = _HEAD + _ROW * max((len(map_.rows) for map_ in maps), default=0) + _FOOT
     across = min(len(phases), _ACROSS)
     wide, deep = across * (_WIDE + _GAP) + _GAP, -(-len(phases) // _ACROSS) * high + _GAP
     panels = [
         element(
             "g",
-            *_panel(phase, widened(map_, steps)),
+            *_panel(phase, over_steps(map_, columns)),
             transform=f"translate({_GAP + place % _ACROSS * (_WIDE + _GAP)} {_GAP + place // _ACROSS * high})",
         )
         for place, (phase, map_) in enumerate(zip(phases, maps, strict=True))
@@ -120,9 +123,9 @@ def panel(phase: Phase) -> Panel:
     )
 
 
-def widened(map_: HeatMap, steps: int) -> HeatMap:
-    """The same map over *steps* columns: an episode that ended keeps what it had, and so does the last column."""
-    rows = tuple(row + row[-1:] * (steps - len(row)) for row in map_.rows)
+def over_steps(map_: HeatMap, columns: int) -> HeatMap:
+    """The same map over *columns* steps: an episode that ended keeps what it had, and so does the last column."""
+    rows = tuple((row + row[-1:] * (columns - len(row)))[:columns] for row in map_.rows)
     return map_.model_copy(update={"rows": rows})
 
 
@@ -138,11 +141,13 @@ def percent(estimate: Estimate, digits: int = 1) -> str:
 
 def _panel(phase: Phase, map_: HeatMap) -> list[Markup]:
     told = panel(phase)
+    name = text(0, 14, phase.name, class_="name")
+    if not map_.rows:
+        return [name, text(0, 32, "no episode tells of milestones", class_="numbers")]
     line = f"diagonal {told.diagonal} · all done {told.all_done} · {told.episodes} episodes"
+    picture = charts.heat(map_, label=f"milestones by step, {phase.name}")
     return [
-        text(0, 14, phase.name, class_="name"),
-        text(0, 32, line if map_.rows else "no episode tells of milestones", class_="numbers"),
-        element(
-            "g", charts.heat(map_, label=f"milestones by step, {phase.name}"), transform=f"translate(0 {_HEAD - 8})"
-        ),
+        name,
+        text(0, 32, line, class_="numbers"),
+        element("g", picture, transform=f"translate(0 {_HEAD - 8})"),
     ]

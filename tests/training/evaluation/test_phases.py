@@ -1,0 +1,105 @@
+"""Phases found in folders, and the sheet of their maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from agent.gathering import gather
+from envs.errors import BadInput
+from judges.quality import HeatMap
+from tests.agent.episodes import Play, write_run
+from training.evaluation.drawing import Phase, over_steps, sheet, write_phases
+from training.evaluation.phases import phases_of
+from training.evaluation.reading import read_played
+from training.evaluation.summary import evaluate
+
+HALF = ((False, False), (True, False), (True, False))
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def phase(name: str, folder: Path) -> Phase:
+    return Phase(name, evaluate(read_played(gather([folder]))))
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Phase]:
+    write_run(tmp_path / "a", [Play(seed=0, z=HALF, outcome="failure"), Play(seed=1)])
+    write_run(tmp_path / "b", [Play(seed=0), Play(seed=1)])
+    return [phase("first <b>", tmp_path / "a"), phase("last", tmp_path / "b")]
+
+
+def test_phases_of_a_training_run_come_by_number_with_the_held_out_runs_first(tmp_path: Path) -> None:
+    for name in ("phase-10", "phase-2"):
+        write_run(tmp_path / name / "rollouts" / "run", [Play(seed=0), Play(seed=1)])
+    write_run(tmp_path / "phase-2" / "evaluation" / "run", [Play(seed=5)])
+    (tmp_path / "phase-11" / "evaluation").mkdir(parents=True)  # not evaluated yet
+    (tmp_path / "tensorboard").mkdir()
+    groups = phases_of([str(tmp_path)])
+    assert [(group.name, len(group.files)) for group in groups] == [("phase-2", 1), ("phase-10", 2)]
+
+
+def test_phases_may_lie_in_a_folder_of_their_own_and_be_named(tmp_path: Path) -> None:
+    write_run(tmp_path / "train" / "phases" / "0" / "run", [Play()])
+    write_run(tmp_path / "sft", [Play()])
+    groups = phases_of([f"sft={tmp_path / 'sft'}", str(tmp_path / "train")])
+    assert [group.name for group in groups] == ["sft", "0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{0}/empty"], "holds no phase with runs"),
+        (["nowhere"], "write NAME=RUN"),
+        (["a="], "write NAME=RUN"),
+        (["a={0}/nowhere"], "holds no traces"),
+        (["a={0}/r", "a={0}/r"], "two groups are called 'a'"),
+    ],
+)
+def test_what_names_no_phase(tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "empty").mkdir()
+    write_run(tmp_path / "r", [Play()])
+    with pytest.raises(BadInput, match=message):
+        phases_of([word.format(tmp_path) for word in words])
+
+
+def test_maps_are_over_the_same_steps() -> None:
+    map_ = HeatMap(group="all", rows=((0.0, 0.5), (0.0, 0.25)), traces=(4, 4))
+    assert over_steps(map_, 4).rows == ((0.0, 0.5, 0.5, 0.5), (0.0, 0.25, 0.25, 0.25))
+    assert over_steps(map_, 1).rows == ((0.0,), (0.0,))
+
+
+def test_a_cell_is_as_dark_as_its_share(two: list[Phase]) -> None:
+    """Two milestones over steps 0 to 2 and one more after which nothing changes; the second is done at step 2 by one
+    of two episodes, then by both."""
+    root = ElementTree.fromstring(str(sheet(two, "svg {}")))
+    cells = [cell for cell in root.iter(f"{SVG}rect") if cell.get("class") == "heat"]
+    assert len(cells) == 2 * 2 * 4
+    told = {title.text for cell in cells if (title := cell.find(f"{SVG}title")) is not None}
+    assert "milestone 2 within 2 steps: 50% of 2 traces" in told
+    assert "milestone 2 within 2 steps: 100% of 2 traces" in told
+    assert {float(cell.get("fill-opacity", "")) for cell in cells} == {0.05, 0.53, 1.0}
+    assert "first <b>" in [text.text for text in root.iter(f"{SVG}text")]
+
+
+def test_both_formats_are_written_whole(two: list[Phase], tmp_path: Path) -> None:
+    write_phases(two, tmp_path / "maps.svg")
+    ElementTree.parse(tmp_path / "maps.svg")
+    write_phases(two, tmp_path / "maps.html")
+    page = (tmp_path / "maps.html").read_text()
+    assert page.count("<svg") == 3 and "first &lt;b&gt;" in page and "first <b>" not in page
+    assert "75% " in page and "100%" in page
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["maps.html", "maps.svg"]
+
+
+@pytest.mark.parametrize("name", ["maps.png", "maps", "nowhere/maps.svg"])
+def test_a_file_that_cannot_be_written(two: list[Phase], tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadInput, match="--out"):
+        write_phases(two, tmp_path / name)
+
+
+def test_a_phase_without_milestones_says_so(tmp_path: Path) -> None:
+    write_run(tmp_path / "r", [Play(z=((), (), ()))])
+    assert "no episode tells of milestones" in sheet([phase("only", tmp_path / "r")])
