@@ -5,7 +5,11 @@ server's prefix cache hits), then goal, plan, history and the fenced page. `comp
 a few short lines, nothing explained, the page last so that no page text can imitate a line of ours.
 
 Page text is data in both: it is fenced (`full`) or comes after everything else (`compact`), and whatever is put on
-one line (goal, milestone, history, problem) has its line breaks folded first.
+one line (goal, milestone, history, problem, address) has its line breaks folded first.
+
+A page that is too long for a small model is shown in part, chosen by what the goal and the next milestone speak of
+(:mod:`agent.page_focus`). Only then does the prompt say where the page is, and tell more of the history: what is left
+out may be what would have told the model where it stands.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
+from urllib.parse import urlsplit
 
+from agent.page_focus import Interest, focused_lines, interest
 from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
 from envs.observation import ElementKey, Observation
 from envs.tasks import Milestone
@@ -23,9 +29,14 @@ from models.fence import FENCE_RULE, fence
 Style = Literal["compact", "full"]
 
 COMPACT_PAGE_CHARS = 2_400
-"""Page text shown to a small model; the rest is counted in a last line."""
+"""A page text up to this length is shown to a small model whole."""
+FOCUS_CHARS = 1_200
+"""What is shown of a longer one."""
 COMPACT_HISTORY = 3
 """Last actions shown to a small model."""
+FOCUS_HISTORY = 6
+"""The same where the page is shown in part."""
+ADDRESS_CHARS = 120
 LINE_CHARS = 600
 """Longest goal, milestone, history or problem line; a cut is marked with `…`."""
 
@@ -112,30 +123,50 @@ def one_line(text: str, limit: int = LINE_CHARS) -> str:
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
 
 
-def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS) -> str:
-    """The whole compact prompt. The embedded model is trained on exactly this text."""
+def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_chars: int = FOCUS_CHARS) -> str:
+    """The whole compact prompt. The embedded model is trained on exactly this text.
+
+    A page text longer than *page_chars* is cut to the *focus_chars* characters that matter most.
+    """
+    whole = len(view.observation.text) <= page_chars
     lines = [f"Goal: {one_line(view.instruction)}"]
-    if view.next_milestone is not None and view.next_milestone < len(view.milestones):
-        lines.append(f"Next: {one_line(view.milestones[view.next_milestone].text)}")
-    lines += [f"Done: {one_line(line, 160)}" for line in view.history[-COMPACT_HISTORY:]]
+    if next_text := _next_text(view):
+        lines.append(f"Next: {one_line(next_text)}")
+    lines += [f"Done: {one_line(line, 160)}" for line in view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]]
     lines += [f"Problem: {one_line(problem, 240)}" for problem in view.problems[-1:]]
-    return "\n".join([*lines, "Page:", *_page_lines(view.observation, page_chars)])
+    if not whole:
+        lines.append(f"At: {_address(view.observation.url)}")
+    page = (
+        view.observation.text.split("\n") if whole else focused_lines(view.observation.text, _sought(view), focus_chars)
+    )
+    return "\n".join([*lines, "Page:", *_head_lines(view.observation), *page])
 
 
-def cut_lines(text: str, chars: int) -> list[str]:
-    """The first lines of *text* that fit into *chars* characters, and a line that counts those left out, if any."""
-    lines, shown, used = text.split("\n"), 0, 0
-    while shown < len(lines) and (used := used + len(lines[shown]) + 1) <= chars + 1:
-        shown += 1
-    left = len(lines) - shown
-    return lines if not left else [*lines[:shown], f"… {left} more lines (find text)"]
+def _next_text(view: PolicyView) -> str:
+    """The milestone to work on; empty where there is none."""
+    index = view.next_milestone
+    return view.milestones[index].text if index is not None and index < len(view.milestones) else ""
 
 
-def _page_lines(observation: Observation, page_chars: int) -> list[str]:
+def _sought(view: PolicyView) -> Interest:
+    return interest(
+        (view.instruction, 1.0),
+        (_next_text(view), 1.5),
+        *((problem, 0.5) for problem in view.problems[-1:]),
+    )
+
+
+def _address(url: str) -> str:
+    """Path and query, by which one page of a site is told from another."""
+    parts = urlsplit(url)
+    return one_line(f"{parts.path}?{parts.query}" if parts.query else parts.path, ADDRESS_CHARS) or "/"
+
+
+def _head_lines(observation: Observation) -> list[str]:
     lines = [f"Tab {tab.index}: {one_line(tab.title, 80)}" for tab in observation.tabs if len(observation.tabs) > 1]
     if observation.dialog is not None:
         lines.append(f'Dialog: {observation.dialog.type} "{one_line(observation.dialog.message, 240)}"')
-    return lines + cut_lines(observation.text, page_chars)
+    return lines
 
 
 def _full_system(view: PolicyView) -> str:

@@ -1,0 +1,205 @@
+"""What a small model's prompt holds of long pages: is the control that the demonstration acts on shown, at what cost?
+
+    mira run --suite sites --split validation --seeds 0-1 --policy oracle --planner reference --out demonstrations
+    python -m benchmarks.page_focus demonstrations [--misses 20] [--json]
+
+Takes every step of the recorded episodes, renders the compact prompt anew from the trace, and compares two ways to cut
+the page: the first 2,400 characters, and the lines chosen by `agent.page_focus`. Tokens are the embedded model's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.prompts import COMPACT_PAGE_CHARS, PolicyView, compact_text, history_line
+from envs.actions import Select, Stop, Type
+from envs.languages import PROGRAM
+from envs.observation import ElementKey, Observation
+from envs.trace import Intent
+from envs.trace_store import BlobStore, Trace, read_trace
+
+WAYS = ("first", "focus")
+
+
+@dataclass(frozen=True, slots=True)
+class DemonstratedStep:
+    """A step with what the policy was shown."""
+
+    task: str
+    number: int
+    view: PolicyView
+    ref: int | None
+    """The control that the action names."""
+    said: str
+    """What is typed, chosen or answered; empty where the action says nothing."""
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Over all steps of one set."""
+
+    steps: int
+    targets: int
+    """Steps whose action names a control that the page text shows."""
+    target_shown: float
+    """Share of them in which the prompt shows it."""
+    says: int
+    """Steps that type, choose or answer something that stands in the goal or on the whole page."""
+    said_shown: float
+    """Share of them in which it stands in the prompt."""
+    tokens_p50: int
+    tokens_p90: int
+    tokens_p99: int
+    milliseconds: float
+    """Mean time to render one prompt."""
+
+
+def demonstrated(folders: Sequence[Path]) -> Iterator[DemonstratedStep]:
+    """Steps of the successful episodes below *folders*."""
+    for folder in folders:
+        for path in sorted(folder.rglob("episodes/*.jsonl")):
+            trace = read_trace(path)
+            if trace.footer is not None and trace.footer.outcome == "success":
+                yield from _steps(trace, BlobStore(path.parent.parent / "blobs"))
+
+
+def _steps(trace: Trace, blobs: BlobStore) -> Iterator[DemonstratedStep]:
+    history: list[str] = []
+    problems: tuple[str, ...] = ()
+    for intent, commit in trace.steps:
+        plan = next((p for p in reversed(trace.plans) if p.step <= intent.step), None)
+        view = PolicyView(
+            instruction=trace.header.instruction,
+            observation=_observation(intent, blobs),
+            language=PROGRAM,
+            milestones=plan.milestones if plan is not None else (),
+            next_milestone=intent.rating.next_milestone,
+            history=tuple(history),
+            problems=problems,
+        )
+        action = intent.action
+        said = action.text if isinstance(action, Type) else action.option if isinstance(action, Select) else ""
+        said = (action.answer or "") if isinstance(action, Stop) else said
+        yield DemonstratedStep(
+            trace.header.task.name, intent.step, view, getattr(action, "ref", None), said, intent.raw
+        )
+        if commit is not None:
+            target = intent.target
+            key = None if target is None else ElementKey(**target.model_dump(exclude={"ref"}))
+            history.append(history_line(action, key, commit.result))
+            problems = (commit.result.output,) if commit.result.output else ()
+
+
+def _observation(intent: Intent, blobs: BlobStore) -> Observation:
+    """As far as the trace holds it: tabs, an open dialog and values in `elements` are not part of it."""
+    seen = intent.seen
+    return Observation(
+        url=seen.url,
+        title=seen.title,
+        text=blobs.text(seen.text_blob),
+        elements=(),
+        tabs=(),
+        digest=seen.digest,
+        viewport=(0, 0),
+        scroll=(0, 0),
+        controls_total=seen.controls_total,
+    )
+
+
+def prompt(step: DemonstratedStep, way: str) -> str:
+    if way == "focus":
+        return compact_text(step.view)
+    text = step.view.observation.text
+    cut = text if len(text) <= COMPACT_PAGE_CHARS else text[: text.rfind("\n", 0, COMPACT_PAGE_CHARS)]
+    return compact_text(replace(step.view, observation=replace(step.view.observation, text=cut)))
+
+
+def shows_target(step: DemonstratedStep, text: str) -> bool:
+    return f"[{step.ref}] " in text
+
+
+def shows_said(step: DemonstratedStep, text: str) -> bool:
+    return step.said.casefold() in text.casefold()
+
+
+def measure(steps: Sequence[DemonstratedStep], way: str, tokenizer: Any) -> Figures:
+    begun = time.perf_counter()
+    prompts = [prompt(step, way) for step in steps]
+    seconds = time.perf_counter() - begun
+    pairs = list(zip(steps, prompts, strict=True))
+    targets = [shows_target(s, p) for s, p in pairs if s.ref and shows_target(s, s.view.observation.text)]
+    says = [shows_said(s, p) for s, p in pairs if s.said and shows_said(s, _everything(s))]
+    tokens = sorted(len(tokenizer.encode(text, add_special_tokens=False)) for text in prompts)
+    return Figures(
+        steps=len(steps),
+        targets=len(targets),
+        target_shown=round(statistics.fmean(targets), 4) if targets else 1.0,
+        says=len(says),
+        said_shown=round(statistics.fmean(says), 4) if says else 1.0,
+        tokens_p50=_quantile(tokens, 0.5),
+        tokens_p90=_quantile(tokens, 0.9),
+        tokens_p99=_quantile(tokens, 0.99),
+        milliseconds=round(1000 * seconds / len(steps), 2),
+    )
+
+
+def _everything(step: DemonstratedStep) -> str:
+    return f"{step.view.instruction}\n{step.view.observation.text}"
+
+
+def _quantile(values: Sequence[int], share: float) -> int:
+    return values[round(share * (len(values) - 1))]
+
+
+def misses(steps: Sequence[DemonstratedStep]) -> Iterator[tuple[str, DemonstratedStep]]:
+    """Steps whose prompt lacks what the demonstration needed, and what that is."""
+    for step in steps:
+        text = prompt(step, "focus")
+        if step.ref and shows_target(step, step.view.observation.text) and not shows_target(step, text):
+            yield "target", step
+        if step.said and shows_said(step, _everything(step)) and not shows_said(step, text):
+            yield "said", step
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of runs")
+    parser.add_argument("--misses", type=int, default=0, help="list this many steps that lack something")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(Path("models/embedded"), local_files_only=True)
+    steps = list(demonstrated(args.runs))
+    if not steps:
+        raise SystemExit(f"no successful episode below {', '.join(map(str, args.runs))}; record some first")
+    long = [step for step in steps if len(step.view.observation.text) > COMPACT_PAGE_CHARS]
+    rows = {
+        f"{name}/{way}": measure(part, way, tokenizer)
+        for name, part in (("all", steps), ("long", long))
+        if part
+        for way in WAYS
+    }
+    if args.json:
+        print(json.dumps({name: asdict(figures) for name, figures in rows.items()}, indent=2))
+    else:
+        for name, figures in rows.items():
+            print(f"{name:11}", "  ".join(f"{key} {value}" for key, value in asdict(figures).items()))
+    lacking = list(misses(long))
+    if args.misses:
+        print(Counter(f"{kind} {step.task}" for kind, step in lacking).most_common())
+    for kind, step in lacking[: args.misses]:
+        print(f"{kind:6} {step.task} step {step.number} on {step.view.observation.url}: {step.action}")
+
+
+if __name__ == "__main__":
+    main()
