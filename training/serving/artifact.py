@@ -87,8 +87,10 @@ def new_folder(out: Path) -> Generator[Path]:
         raise BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}") from None
     try:
         yield partial
-        for path in (*_files(partial), partial):
+        for path in _files(partial):
+            path.chmod(0o644)  # a server may run as somebody else; safetensors writes for its owner alone
             _sync(path)
+        _sync(partial)
         partial.rename(out)
         _sync(out.parent)
     finally:
