@@ -1,0 +1,108 @@
+"""Exports in a real vLLM, with token ids and log-probabilities, and adapters that are exchanged while it runs.
+
+By hand: `scripts/vllm_cpu.sh ~/vllm && MIRA_VLLM=~/vllm pytest -m heavy tests/training/serving`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agent.config import RunConfig
+from agent.gathering import gather
+from agent.runner import run_suite
+from envs.errors import BadInput
+from envs.tasks import TaskSelection
+from models.base import ChatReply, ChatRequest, Message, ModelRejected
+from models.embedded import embedded_dir
+from models.specs import make_model
+from tests.models.adapters import save_adapter
+from tests.training.serving.servers import free_port, server
+from training.data.trajectories import select
+from training.serving.export import export
+from training.serving.reload import AdapterServer
+
+HOME = os.environ.get("MIRA_VLLM")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(HOME is None, reason="MIRA_VLLM names no folder of scripts/vllm_cpu.sh"),
+]
+PROMPT = Message("user", 'Goal: Click on the "Save" button.\nPage:\n[1] button "Save"\n[2] button "Delete"')
+ROUNDING = 1e-4
+"""Two float32 programs for the same numbers; the adapters here move log-probabilities by far more than this."""
+
+
+@dataclass(frozen=True)
+class Served:
+    url: str
+    base: Path
+    """Merged weights; the server calls them `policy`."""
+    adapters: tuple[Path, ...]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    work = tmp_path_factory.mktemp("vllm")
+    export(embedded_dir(), None, work / "base", dtype="float32")
+    for seed in range(2):
+        lora = save_adapter(work / "base", work / f"lora-{seed}", seed=seed, size=0.05)
+        export(work / "base", lora, work / f"phase-{seed}", kind="adapter")
+    port = free_port()
+    words = [f"{HOME}/bin/vllm", "serve", str(work / "base"), "--served-model-name", "policy"]
+    words += ["--dtype", "float32", "--enforce-eager", "--enable-lora", "--max-lora-rank", "8"]
+    settings = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with server([*words, "--host", "127.0.0.1", "--port", str(port)], ready_s=500, environ=settings):
+        yield Served(f"http://127.0.0.1:{port}", work / "base", (work / "phase-0", work / "phase-1"))
+
+
+async def said(spec: str) -> ChatReply:
+    """The answer, a few tokens of it where the adapter's noise makes it endless."""
+    model = make_model(spec)
+    reply = await model.complete(ChatRequest((PROMPT,), logprobs=True, max_tokens=100))
+    await model.aclose()
+    return reply
+
+
+def same(ours: ChatReply, theirs: ChatReply) -> bool:
+    ids = ours.prompt_token_ids == theirs.prompt_token_ids and ours.completion_token_ids == theirs.completion_token_ids
+    pairs = zip(ours.logprobs or (), theirs.logprobs or (), strict=True)
+    return ids and ours.prompt_token_ids is not None and all(abs(a - b) < ROUNDING for a, b in pairs)
+
+
+async def test_adapters_are_exchanged_while_it_runs(served: Served) -> None:
+    base = await said(f"local:{served.base}")
+    assert same(base, await said(f"vllm:{served.url}#policy"))
+    async with AdapterServer(served.url) as adapters:
+        for folder in served.adapters:
+            await adapters.put("actor", folder)
+            local = await said(f"local:{served.base}+{folder}")
+            assert same(local, await said(f"vllm:{served.url}#actor"))
+            assert not same(local, base), "an adapter that changes nothing proves nothing"
+        with pytest.raises(BadInput, match="old weights"):
+            await adapters.put("actor", served.adapters[-1])
+        assert await adapters.remove("actor")
+        assert [model.id for model in await adapters.models()] == ["policy"]
+
+
+async def test_an_adapter_that_vllm_refuses_changes_nothing(served: Served, tmp_path: Path) -> None:
+    too_wide = save_adapter(served.base, tmp_path / "wide", r=16)
+    async with AdapterServer(served.url) as adapters:
+        with pytest.raises(ModelRejected, match="greater than max_lora_rank"):
+            await adapters.put("actor", too_wide)
+    assert same(await said(f"local:{served.base}"), await said(f"vllm:{served.url}#policy"))
+
+
+@pytest.mark.browser
+async def test_its_episodes_hold_what_training_needs(served: Served, tmp_path: Path) -> None:
+    config = RunConfig(policy=f"vllm:{served.url}#policy", prompt_style="compact", workers=2)
+    played = await run_suite(config, TaskSelection("miniwob", ("click-button",), (0, 1)), tmp_path)
+    assert [episode.outcome for episode in played.episodes] == ["success"] * 2
+    kept = select((file.read(), file.blobs) for file in gather([played.folder])).kept
+    tokens = [decision.tokens for episode in kept for decision in episode.decisions]
+    assert tokens
+    assert all(one is not None and one.logprobs and len(one.logprobs) == len(one.action) for one in tokens)

@@ -1,0 +1,165 @@
+"""Puts a new adapter into a running vLLM server, so that the next phase's rollouts are the new policy's.
+
+The server must have been started with `--enable-lora` and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, and must see the folder
+under the same path. The rollouts' name for the policy (`vllm:URL#NAME`) stays; what it means is replaced in place.
+
+Two facts of vLLM (0.32) decide the rules here:
+
+* reloading a name from the *same path* keeps the prefix cache of the old weights. Every phase therefore exports to a
+  folder of its own (:mod:`training.serving.export` never replaces one), and `put` refuses the folder that is loaded;
+* whether a request that is running during the reload ends on the old weights or the new is not promised. Reload
+  between phases, when nothing is in flight.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from envs.errors import BadInput
+from models.base import ModelError, ModelRejected, ModelUnavailable
+from models.local_loading import ADAPTER_CONFIG
+from models.openai_wire import wire_error
+from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, usable_key
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+DEADLINE_S: Final = 120.0
+"""Seconds for one call to the server, retries included; loading reads the adapter from the disk."""
+
+NO_ROUTE: Final = '"detail"'
+"""FastAPI's own 404 has this key; vLLM's, for an adapter that it cannot find, has `error`."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class ServedModel(BaseModel):
+    """One name that the server answers to."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    root: str | None = None
+    """Path of the weights, or of the adapter."""
+    parent: str | None = None
+    """The base's name, for an adapter; None for the base itself."""
+    max_model_len: int | None = None
+    """Tokens of prompt and answer together."""
+
+
+class _Served(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    data: tuple[ServedModel, ...]
+
+
+class AdapterServer:
+    """The adapters of one vLLM server. Use as an async context manager, or `aclose` it."""
+
+    def __init__(
+        self, url: str, *, api_key: str | None = None, deadline_s: float = DEADLINE_S, policy: RetryPolicy | None = None
+    ) -> None:
+        """*url* with or without the `/v1` of its API."""
+        if not re.match(r"https?://[^/]", url):
+            raise BadInput(f"server {url!r} is not of the form http(s)://HOST[:PORT]")
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self._key = usable_key(api_key) if api_key else None
+        self._deadline_s = deadline_s
+        self._policy = policy or RetryPolicy()
+        self._client = http_client()
+
+    async def __aenter__(self) -> AdapterServer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def models(self) -> tuple[ServedModel, ...]:
+        """What the server answers to now. Raises ModelError, in one line, where it cannot be asked."""
+        response = await self._send("GET", "/v1/models", None)
+        try:
+            return _Served.model_validate_json(response.content).data
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise ModelRejected(f"{self.url}: its list of models cannot be read: {problem}") from None
+
+    async def put(self, name: str, folder: Path) -> ServedModel:
+        """Makes *name* mean the adapter in *folder*, whatever it meant before; returns what the server says it is now.
+
+        Raises BadInput where the folder is no adapter, where *name* is the base model's, or where the server holds this
+        very folder already; ModelUnavailable where it does not take adapters; another ModelError where it fails. After
+        an error the name means what it meant.
+        """
+        _check_name(name)
+        path = _adapter_path(folder)
+        known = {model.id: model for model in await self.models()}
+        if name in known and known[name].parent is None:
+            raise BadInput(f"{name!r} is the base model of {self.url}: choose another name for the adapter")
+        if name in known and known[name].root == path:
+            raise BadInput(
+                f"{self.url} serves {path!r} as {name!r} already: its cache would keep old weights, use a new folder"
+            )
+        await self._send("POST", "/v1/load_lora_adapter", {"lora_name": name, "lora_path": path, "load_inplace": True})
+        served = {model.id: model for model in await self.models()}.get(name)
+        if served is None or served.root != path:
+            raise ModelRejected(
+                f"{self.url} took the adapter {name!r} and does not list it: is another client loading too?"
+            )
+        return served
+
+    async def remove(self, name: str) -> bool:
+        """Forgets the adapter *name*; False where the server did not have it."""
+        _check_name(name)
+        if all(model.id != name for model in await self.models()):
+            return False
+        await self._send("POST", "/v1/unload_lora_adapter", {"lora_name": name})
+        return True
+
+    async def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Response:
+        async with open_call(self._deadline_s, self._policy) as call:
+            return await self._answered(call, method, path, body)
+
+    async def _answered(self, call: Call, method: str, path: str, body: dict[str, Any] | None) -> Response:
+        import httpx2
+
+        async def attempt() -> Response | Failure:
+            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            try:
+                response = await self._client.request(method, self.url + path, json=body, headers=headers)
+            except httpx2.TransportError as error:
+                reason = quoted(f"{type(error).__name__}: {error}", self._key or "")
+                return Failure(
+                    ModelUnavailable, f"cannot reach {self.url}: {reason}; is the server running?", retry=True
+                )
+            return response if response.is_success else self._failure(path, response)
+
+        return await call.send(attempt)
+
+    def _failure(self, path: str, response: Response) -> Failure:
+        """A refusal is final: vLLM says 500 also for an adapter that it will never load."""
+        said = quoted(wire_error(response.text).message or response.reason_phrase, self._key or "")
+        if response.status_code == 404 and NO_ROUTE in response.text:
+            reason = "takes no adapters: start it with --enable-lora and VLLM_ALLOW_RUNTIME_LORA_UPDATING=1"
+            return Failure(ModelUnavailable, f"{self.url} {reason}")
+        failure = failure_of_status(response.status_code, f"{self.url}{path}: {said}", response.headers)
+        final = response.status_code == 500
+        kind: type[ModelError] = ModelRejected if final else failure.error
+        return Failure(kind, failure.reason, failure.retry and not final, failure.retry_after_s)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadInput(f"adapter name {name!r} must be letters, digits, dot, dash or underscore, 100 at most")
+
+
+def _adapter_path(folder: Path) -> str:
+    if not (folder / ADAPTER_CONFIG).is_file():
+        raise BadInput(f"{str(folder)!r} holds no {ADAPTER_CONFIG}, so it is no adapter: export it first")
+    return str(folder.resolve())
