@@ -7,6 +7,7 @@ other words, or the next instance of the same template. So every synthesised tas
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -44,18 +45,22 @@ async def variants_of(
     from envs.sites.suite import Drawer
 
     drawer = drawer or Drawer()
-    used = set(taken)
+    seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for ref in taken:
+        seeds[ref.suite, ref.name].add(ref.seed)
     found: list[Variant] = []
     for one in once(failed):
         check_trainable(one.task)
+        used = seeds[one.task.suite, one.task.name]
         made = await _sites(one, used, drawer, each) if one.task.suite == "sites" else _miniwob(one, used, each)
-        used.update(variant.candidate.ref for variant in made)
+        used.update(variant.candidate.ref.seed for variant in made)
         found += made
     return tuple(found)
 
 
-async def _sites(one: Failed, used: Collection[TaskRef], drawer: Drawer, each: int) -> list[Variant]:
-    """Seeds below `distinct` are different tasks, `seed + n·distinct` the n-th other wording of one of them."""
+async def _sites(one: Failed, used: Collection[int], drawer: Drawer, each: int) -> list[Variant]:
+    """None of the seeds in *used*. Seeds below `distinct` are different tasks, `seed + n·distinct` the n-th other
+    wording of one of them."""
     from envs.sites.catalog import template
 
     of = template(one.task.name)
@@ -67,16 +72,15 @@ async def _sites(one: Failed, used: Collection[TaskRef], drawer: Drawer, each: i
     others: list[tuple[int, How]] = [(seed, "instance") for seed in (*range(base + 1, distinct), *range(first, base))]
     found: list[Variant] = []
     for seed, how in reworded + others:
-        ref = one.task.model_copy(update={"seed": seed})
-        if ref not in used and len(found) < each:
+        if seed not in used and len(found) < each:
+            ref = one.task.model_copy(update={"seed": seed})
             drawn = await drawer.instance(ref)
             found.append(Variant(Candidate(ref, drawn.instruction, of.category), one.task, how))
     return found
 
 
-def _miniwob(one: Failed, used: Collection[TaskRef], each: int) -> list[Variant]:
+def _miniwob(one: Failed, used: Collection[int], each: int) -> list[Variant]:
     """Seeds above every one that the task was ever played with: a page is drawn from its seed alone."""
-    same = [ref.seed for ref in used if (ref.suite, ref.name) == (one.task.suite, one.task.name)]
-    after = max((*same, one.task.seed)) + 1
+    after = max((*used, one.task.seed)) + 1
     refs = [one.task.model_copy(update={"seed": seed}) for seed in range(after, after + each)]
     return [Variant(Candidate(ref, "", one.category, known=False), one.task, "instance") for ref in refs]
