@@ -169,6 +169,8 @@ def main() -> None:
             (f"report of {options.episodes} episodes", ("report", str(many)), many / "report.html"),
             (f"report of {options.steps} steps with pictures", ("report", str(long)), long / "report.html"),
             (f"quality of {options.episodes}", ("quality", str(many)), None),
+            (f"eval of {max(1, options.episodes // 10)}", ("eval", str(few)), None),
+            (f"eval of {options.episodes}", ("eval", str(many)), None),
             (f"compare {options.episodes} with {options.episodes // 10}", ("compare", str(many), str(few)), None),
         ):
             cost = measured(*words)

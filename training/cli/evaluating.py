@@ -19,7 +19,7 @@ from agent.gathering import EpisodeFile, gather
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
-from training.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms
+from training.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.evaluation.drawing import Phase, check_target, write_phases
 from training.evaluation.phases import Group, named, phases_of
 from training.evaluation.reading import Reading, read_played
@@ -27,7 +27,7 @@ from training.evaluation.summary import Evaluation
 from training.evaluation.summary import evaluate as evaluated
 
 Runs = Annotated[
-    list[Path] | None, typer.Argument(help="Runs, folders of runs, or traces: one report of all.", metavar="[RUN]...")
+    list[Path] | None, typer.Argument(help="Runs, folders of runs, or traces: one report of all.", metavar="RUN")
 ]
 Phases = Annotated[
     list[str] | None,
@@ -95,31 +95,35 @@ def evaluate(  # noqa: PLR0917 - one parameter is one option of the command
 ) -> int:
     """Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other."""
     asked = _Asked(parse_ks(k), cluster, resamples, seed, as_json)
+    played_by = {
+        "policy": policy,
+        "planner": planner,
+        "judge": judge,
+        "attempts": attempts,
+        "temperature": temperature,
+        "workers": workers,
+        "limits": {"max_steps": max_steps},
+    }
     if not (play or runs or phases or arm):
         raise BadInput("nothing to evaluate: give a run's folder, --phases, --arm, or --play with --suite")
+    if not play and (suite or tasks or split or config or options.without_none(played_by)):
+        raise BadInput("tasks and policy are options of --play, which was not given")
     if out is not None and not phases:
         raise BadInput("--out is the file for the maps of --phases, which name no phase")
+    if baseline is not None and not arm:
+        raise BadInput("--baseline is one of the arms of --arm, which name none")
     if out is not None:
         check_target(out)
     files = gather(runs) if runs else ()
     phase_groups, arm_groups = phases_of(phases or ()), [named(word, "--arm") for word in arm or ()]
+    drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
+    table = _compared(arm_groups, baseline, asked) if arm_groups else None
     complete = True
     if play:
-        values = {
-            "policy": policy,
-            "planner": planner,
-            "judge": judge,
-            "attempts": attempts,
-            "temperature": temperature,
-            "workers": workers,
-            "limits": {"max_steps": max_steps},
-        }
-        settings, selection = options.build_config(config, values), _selection(suite, tasks, seeds, split)
+        settings, selection = options.build_config(config, played_by), _selection(suite, tasks, seeds, split)
         played, complete = _play(settings, selection, played_into, as_json)
         files = (*files, *played)
     found = asked.evaluation(files) if files else None
-    drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
-    table = _compared(arm_groups, baseline, asked) if arm_groups else None
     if out is not None:
         write_phases(drawn, out)
     _print_json(found, drawn, table, out) if as_json else _print(found, drawn, table, out)
@@ -158,7 +162,7 @@ def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> A
     seeds: Counter[str] = Counter()
     trials: list[Trial] = []
     for group in groups:
-        trials += _trials(group.name, seeds[group.name], asked.read(group.files))
+        trials += trials_of(group.name, seeds[group.name], asked.read(group.files).played)
         seeds[group.name] += 1
     try:
         return compare_arms(
@@ -166,16 +170,6 @@ def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> A
         )
     except ValueError as error:
         raise BadInput(f"--arm: {error}") from None
-
-
-def _trials(arm: str, seed: int, reading: Reading) -> list[Trial]:
-    """Attempts are numbered anew: one arm may have played a task in several runs, each from attempt 1."""
-    attempts: Counter[str] = Counter()
-    trials: list[Trial] = []
-    for one in reading.played:
-        attempts[one.task.id] += 1
-        trials.append(Trial(arm, seed, one.task.id, attempts[one.task.id], one.success if one.judged else None))
-    return trials
 
 
 def _print_json(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable | None, out: Path | None) -> None:

@@ -7,7 +7,7 @@ Not here: playing episodes (`agent.runner`), one run against another with a p-va
 milestones say about success (`judges.quality`).
 """
 
-from training.evaluation.arms import ArmResult, ArmsTable, Trial, compare_arms
+from training.evaluation.arms import ArmResult, ArmsTable, Trial, compare_arms, trials_of
 from training.evaluation.milestones import MilestoneProgress, milestone_progress
 from training.evaluation.reading import Played, Reading, read_played
 from training.evaluation.summary import Evaluation, evaluate
@@ -24,4 +24,5 @@ __all__ = [
     "evaluate",
     "milestone_progress",
     "read_played",
+    "trials_of",
 ]

@@ -18,7 +18,8 @@ about new templates, and instances of one template are alike).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -26,6 +27,7 @@ import numpy as np
 
 from envs.record import Record
 from judges.statistics import Estimate, Floats, resampled
+from training.evaluation.reading import Played
 
 Cluster = Literal["task", "template"]
 
@@ -144,6 +146,14 @@ def compare_arms(
             for name, arm in arms.items()
         ),
     )
+
+
+def trials_of(arm: str, seed: int, played: Iterable[Played]) -> Iterator[Trial]:
+    """The episodes of one arm and training seed. Attempts are numbered anew: several runs may each begin at 1."""
+    attempts: Counter[str] = Counter()
+    for one in played:
+        attempts[one.task.id] += 1
+        yield Trial(arm, seed, one.task.id, attempts[one.task.id], one.success if one.judged else None)
 
 
 def _cells(rows: Sequence[Trial]) -> _Cells:
