@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "analyze": "agent.cli.analyzing:analyze",
     "quality": "agent.cli.measuring:quality",
     "compare": "agent.cli.comparing:compare",
+    "train": "training.cli.training:app",
     "eval": "training.cli.evaluating:evaluate",
     "import": "agent.cli.importing:import_traces",
     "tasks": "agent.cli.inspecting:tasks",

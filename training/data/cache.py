@@ -80,7 +80,7 @@ def rows_digest(rows: Sequence[Row]) -> str:
 
 
 def _write(path: Path, table: Any) -> None:
-    import pyarrow.parquet as parquet
+    from pyarrow import parquet
 
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(path.name + ".part")
@@ -90,7 +90,7 @@ def _write(path: Path, table: Any) -> None:
 
 def _read(path: Path, columns: list[str] | None = None) -> dict[str, list[Any]]:
     import pyarrow as pa
-    import pyarrow.parquet as parquet
+    from pyarrow import parquet
 
     try:
         return parquet.read_table(path, columns=columns).to_pydict()

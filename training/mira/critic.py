@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from training.data.packing import Packed
+from training.stages.settings import Lora
 
 HEAD = "head.safetensors"
 
@@ -50,10 +51,31 @@ class Critic(nn.Module):
         critic.head.load_state_dict(load_file(folder / HEAD))
         return critic
 
+    @staticmethod
+    def is_at(folder: Path) -> bool:
+        """Whether `save` wrote *folder*."""
+        return (folder / HEAD).is_file()
+
+    def adapt(self, lora: Lora) -> None:
+        """From now on the trunk learns through low-rank adapters alone."""
+        from peft import LoraConfig, get_peft_model
+
+        config = LoraConfig(
+            r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=list(lora.targets)
+        )
+        trunk: Any = self.trunk
+        self.trunk = get_peft_model(trunk, config)
+
+    def gradient_checkpointing_enable(self, **options: Any) -> None:
+        """For transformers' Trainer."""
+        trunk: Any = self.trunk
+        trunk.gradient_checkpointing_enable(**options)
+
     def save(self, folder: Path) -> None:
-        """Trunk and head; the trunk alone is a transformers checkpoint."""
+        """Trunk, adapters merged, and head; the trunk alone is a transformers checkpoint."""
         folder.mkdir(parents=True, exist_ok=True)
         trunk: Any = self.trunk
+        trunk = trunk.merge_and_unload() if hasattr(trunk, "merge_and_unload") else trunk
         trunk.save_pretrained(folder)
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD)
 

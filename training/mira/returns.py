@@ -51,6 +51,20 @@ def advantages(rewards: Sequence[float], values: Sequence[float], *, gamma: floa
     )
 
 
+def webrl_code_advantages(
+    rewards: Sequence[float], values: Sequence[float], *, success: bool, gamma: float, cost: float = 0.05
+) -> tuple[float, ...]:
+    """What WebRL's published code computes: `V(s_(t+1)) − V(s_t) − cost + outcome + G_t`, length T.
+
+    No γ on the bootstrap, and the outcome counts on every step: of a success nearly every action is positive, of a
+    failure those after which V rose by more than *cost*. The value of the state after the last action is 0.
+    """
+    if len(rewards) != len(values):
+        raise ValueError(f"{len(rewards)} rewards need as many values, got {len(values)}")
+    terms = zip(values, (*values[1:], 0.0), returns(rewards, gamma), strict=True)
+    return tuple(after - before - cost + float(success) + total for before, after, total in terms)
+
+
 def value_targets(steps: int, *, success: bool, gamma: float, kind: ValueTarget) -> tuple[float, ...]:
     """What V is trained towards, for the states before each of T actions (Eq. 4).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -12,7 +12,14 @@ from envs.record import Record
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.mira.progress import fit_for_critic, progress_labels
-from training.mira.returns import ValueTarget, advantages, outcome_rewards, shaped_rewards, value_targets
+from training.mira.returns import (
+    ValueTarget,
+    advantages,
+    outcome_rewards,
+    shaped_rewards,
+    value_targets,
+    webrl_code_advantages,
+)
 
 
 class TargetSettings(Record):
@@ -29,6 +36,8 @@ class TargetSettings(Record):
     """The paper restricts shaping to successes (§5.3)."""
     discounted_shaping: bool = False
     """γ inside the difference, as in potential-based shaping."""
+    advantage: Literal["eq10", "webrl_code"] = "eq10"
+    """`webrl_code`: see :func:`training.mira.returns.webrl_code_advantages`."""
 
 
 class Advantages(NamedTuple):
@@ -60,7 +69,11 @@ def row_advantages(
             states.append(1.0 if trajectory.success else states[-1])
             inner = settings.gamma if settings.discounted_shaping else 1.0
             rewards = shaped_rewards(rewards, states, settings.alpha, gamma=inner)
-        of_trajectory = advantages(rewards, [values[place] for place in places], gamma=settings.gamma, mix=settings.mix)
+        said = [values[place] for place in places]
+        if settings.advantage == "eq10":
+            of_trajectory = advantages(rewards, said, gamma=settings.gamma, mix=settings.mix)
+        else:
+            of_trajectory = webrl_code_advantages(rewards, said, success=trajectory.success, gamma=settings.gamma)
         for place, advantage in zip(places, of_trajectory, strict=True):
             found[place] = advantage
     successes = [a for a, row in zip(found, rows, strict=True) if trajectories[row.trajectory].success]

@@ -133,8 +133,8 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
     torch.manual_seed(0)
     critic = Critic.from_policy(embedded_dir())
     targets = torch.linspace(0, 1, len(rows))
-    plan = Plan(rows, batch_rows=8, pack_tokens=300, epochs=40, seed=0)
-    how = Optimization(learning_rate=1e-3, batch_rows=8, epochs=40)
+    plan = Plan(rows, batch_rows=8, pack_tokens=300, epochs=20, seed=0)
+    how = Optimization(learning_rate=2e-3, batch_rows=8, epochs=20)
     arguments = training_arguments(tmp_path, how, COMPUTE, seed=0, steps=len(plan))
     told = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
     errors = [row["absolute_error"] for row in told if "absolute_error" in row]

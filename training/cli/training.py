@@ -1,0 +1,107 @@
+"""`mira train`: the loop, one stage of supervised learning, and what a run has come to."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, print_problem, stderr, stdout
+from agent.config import merged
+from envs.errors import BadInput
+
+if TYPE_CHECKING:
+    from training.loop.loop import Progress
+
+app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
+
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file, see training/configs.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command()
+def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJson = False) -> int:
+    """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
+    _needs_extra()
+    from agent.display import RunDisplay
+    from training.loop.loop import Loop
+    from training.loop.playing import Interrupted
+    from training.loop.settings import load_settings, override, parse_settings
+    from training.stages.trainer import TrainingDiverged
+
+    changes: dict[str, Any] = {}
+    for text in change or ():
+        changes = merged(changes, override(text))
+    settings = load_settings(config, changes) if config is not None else parse_settings(changes, "--set")
+
+    def tell(line: str) -> None:
+        stderr.print(line, highlight=False, markup=False)
+
+    with RunDisplay(stderr) as display:
+        loop = Loop.open(out, settings, (display,), tell)
+        try:
+            progress = asyncio.run(loop.run())
+        except Interrupted as stopped:
+            print_problem(f"{stopped}; go on with the same command")
+            return EXIT_INTERRUPTED
+        except TrainingDiverged as stopped:
+            print_problem(str(stopped))
+            return EXIT_FAILED
+    _print(progress, as_json)
+    return EXIT_OK
+
+
+@app.command()
+def show(out: Annotated[Path, typer.Argument(help="Folder of a training run.")], as_json: AsJson = False) -> int:
+    """What a training run has come to, phase by phase."""
+    from training.loop.loop import Progress
+    from training.loop.parts import read_record
+
+    if not (out / "progress.json").exists():
+        raise BadInput(f"{str(out)!r} holds no training run with a finished phase")
+    _print(read_record(out / "progress.json", Progress), as_json)
+    return EXIT_OK
+
+
+def _print(progress: Progress, as_json: bool) -> None:
+    if as_json:
+        print_json(progress.model_dump(mode="json"))
+        return
+    table = Table(title=f"{progress.arm}, seed {progress.seed}")
+    for name in ("phase", "held out", "95 %", "rollouts", "replayed", "rows", "A on successes", "P error", "ppl"):
+        table.add_column(name, justify="right")
+    for one in progress.phases:
+        held, own = one.evaluation, one.rollouts
+        table.add_row(
+            str(one.phase),
+            f"{held.rate:.1%}" if held else "",
+            f"{held.interval.low:.0%}-{held.interval.high:.0%}" if held else "",
+            f"{own.rate:.1%}" if own else "",
+            str(one.replayed.chosen) if one.phase else "",
+            str(one.actor_rows) if one.phase else "",
+            _number(one.advantage_on_successes),
+            _number(one.potential.absolute_error if one.potential else None),
+            _number(one.perplexity),
+        )
+    stdout.print(table)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _needs_extra() -> None:
+    """Raises BadInput in one line where the extra `training` is missing."""
+    from importlib.util import find_spec
+
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    missing = [name for name in ("accelerate", "pyarrow", "trl", "peft") if find_spec(name) is None]
+    if missing:
+        raise BadInput(f"training needs {', '.join(missing)}: pip install 'mira-web[training]'")

@@ -1,0 +1,74 @@
+"""MiRA, its baselines and its ablations, as changes of one configuration.
+
+All arms start from the same checkpoint and play as many rollouts. How each differs from what its authors published is
+told in docs/baselines.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+Arm = Literal[
+    "mira",
+    "no_potential",
+    "kl",
+    "td_only",
+    "no_filter",
+    "webrl_paper",
+    "webrl_code",
+    "digirl",
+    "awr",
+    "filtered_bc",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an arm changes of :class:`training.loop.settings.LoopSettings`."""
+
+    says: str
+    changes: dict[str, Any] = field(default_factory=dict[str, Any])
+    value: bool = True
+    """It needs a value critic."""
+
+
+_SPARSE: Final = {"alpha": 0.0}
+_ALL_PERPLEXITIES: Final = {"low": 1.0, "high": 1e9}
+
+ARMS: Final[dict[Arm, Recipe]] = {
+    "mira": Recipe("potential-shaped reward, regression on advantages (Eq. 12)"),
+    "no_potential": Recipe("MiRA without its potential critic", {"targets": _SPARSE}),
+    "kl": Recipe(
+        "MiRA's advantages, weighted likelihood (Eq. 15)", {"actor": {"objective": {"kind": "weighted", "beta": 0.5}}}
+    ),
+    "td_only": Recipe("MiRA with λ = 1: no Monte-Carlo term", {"targets": {"mix": 1.0}}),
+    "no_filter": Recipe("MiRA replaying successes of any perplexity", {"replay": {"band": _ALL_PERPLEXITIES}}),
+    "webrl_paper": Recipe(
+        "log-ratio regression on the sparse reward; tasks within the critic's reach",
+        {"targets": _SPARSE, "curriculum": {"value_band": {}}},
+    ),
+    "webrl_code": Recipe(
+        "as published: smooth L1 towards +1, actions with a positive advantage alone",
+        {
+            "targets": {**_SPARSE, "value_target": "outcome", "advantage": "webrl_code"},
+            "actor": {"objective": {"kind": "webrl_code", "beta": 1.0}, "keep": "positive"},
+            "replay": {"unit": "step", "band": {"low": 1 / 0.95, "high": 1 / 0.5}},
+            "curriculum": {"value_band": {}},
+        },
+    ),
+    "digirl": Recipe(
+        "two filters by value, then cloning",
+        {"targets": _SPARSE, "actor": {"objective": {"kind": "cloning"}, "keep": "digirl"}},
+    ),
+    "awr": Recipe(
+        "exp(A/β)-weighted likelihood of the plain return's advantage",
+        {"targets": {**_SPARSE, "mix": 0.0}, "actor": {"objective": {"kind": "weighted", "beta": 0.5}}},
+    ),
+    "filtered_bc": Recipe(
+        "cloning of successes",
+        {"targets": _SPARSE, "actor": {"objective": {"kind": "cloning"}, "keep": "successes"}},
+        value=False,
+    ),
+}
+assert set(ARMS) == set(get_args(Arm))

@@ -1,0 +1,37 @@
+"""Which instances a policy is measured on: never one of training."""
+
+from __future__ import annotations
+
+from envs.errors import BadInput
+from envs.tasks import TaskRef
+from training.curriculum import training_seeds
+from training.loop.settings import EvaluationSettings
+
+
+async def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
+    """Every name × seed. Raises BadInput for a seed that may be trained on, an unknown name or split, an empty list."""
+    names = settings.names or _names_of(settings.suite, settings.split)
+    allowed = training_seeds(settings.suite)
+    for seed in settings.seeds:
+        if seed in allowed:
+            raise BadInput(
+                f"evaluation seed {seed} of {settings.suite} may be trained on; take one below {allowed.start}"
+            )
+    if not names or not settings.seeds:
+        raise BadInput("an evaluation needs tasks and seeds")
+    return tuple(TaskRef(suite=settings.suite, name=name, seed=seed) for name in names for seed in settings.seeds)
+
+
+def _names_of(suite: str, split: str) -> tuple[str, ...]:
+    if suite == "sites":
+        from envs.sites.suite import task_infos
+
+        found = tuple(one.name for one in task_infos() if one.split == split)
+        if not found:
+            raise BadInput(f"the sites have no split {split!r}: take train, validation or test")
+        return found
+    if split:
+        raise BadInput(f"the suite {suite!r} has no splits: name its tasks")
+    from training.embedded.tasks import NAMED_TASKS
+
+    return NAMED_TASKS

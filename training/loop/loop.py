@@ -1,0 +1,159 @@
+"""All phases of one arm, resumed where it was broken off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.gathering import gather
+from agent.progress import Listener
+from envs.errors import BadInput
+from envs.record import Record
+from envs.tasks import TaskRef
+from envs.trace_store import RunLease, read_summary
+from models.embedded import embedded_dir
+from training.curriculum import Candidate, next_phase, played, pool_of, training_seeds, worded
+from training.curriculum.listing import Selection
+from training.data.cache import read_trajectories
+from training.data.trajectories import Trajectory
+from training.loop.data import read_runs
+from training.loop.evaluating import evaluation_refs
+from training.loop.metrics import PhaseMetrics, Played, played_in
+from training.loop.parts import once, read_record, write_json, write_record
+from training.loop.phase import Given, Teller, evaluate, run_phase
+from training.loop.playing import Place
+from training.loop.reach import start_values
+from training.loop.settings import LoopSettings
+from training.stages.critics import CriticKind
+
+
+class Progress(Record):
+    """One line a phase, phase 0 the start: `progress.json`."""
+
+    arm: str
+    seed: int
+    phases: tuple[PhaseMetrics, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The folder of one training run."""
+
+    out: Path
+    settings: LoopSettings
+    listeners: tuple[Listener, ...] = ()
+    tell: Teller = print
+
+    @classmethod
+    def open(cls, out: Path, settings: LoopSettings, listeners: Sequence[Listener] = (), tell: Teller = print) -> Loop:
+        """A new run, or an old one that goes on. Raises BadInput where *out* holds one of other settings."""
+        config = out / "config.json"
+        told = json.loads(settings.model_dump_json())
+        if config.exists():
+            known = json.loads(config.read_text(encoding="utf-8"))
+            different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
+            if set(different) - {"phases"}:
+                raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
+        elif out.exists() and any(out.iterdir()):
+            raise BadInput(f"{str(out)!r} is not empty and holds no training run")
+        write_json(config, told)
+        return cls(out, settings, tuple(listeners), tell)
+
+    async def run(self) -> Progress:
+        """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, BadInput."""
+        with RunLease(self.out):
+            refs = await evaluation_refs(self.settings.evaluation)
+            phases = [await self._start(refs)]
+            pool = await self._pool() if self.settings.phases else ()
+            for number in range(1, self.settings.phases + 1):
+                phases.append(await self._phase(number, pool, refs))
+                self._progress(phases)
+            return self._progress(phases)
+
+    def folder(self, number: int) -> Path:
+        return self.out / f"phase-{number}"
+
+    def policy(self, number: int) -> Path:
+        """The checkpoint that phase *number* ended with; of phase 0 the start."""
+        if number:
+            return self.folder(number) / "actor" / "model"
+        return embedded_dir() if self.settings.start == "embedded" else Path(self.settings.start)
+
+    def _progress(self, phases: Sequence[PhaseMetrics]) -> Progress:
+        made = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
+        write_record(self.out / "progress.json", made)
+        return made
+
+    async def _start(self, refs: Sequence[TaskRef]) -> PhaseMetrics:
+        return PhaseMetrics(phase=0, evaluation=await self._evaluated(0, refs))
+
+    async def _pool(self) -> tuple[Candidate, ...]:
+        asked = self.settings.pool
+        seeds = training_seeds(asked.suite)
+        return await pool_of(asked.suite, names=asked.names or None, seeds=seeds, size=asked.size)
+
+    async def _phase(self, number: int, pool: Sequence[Candidate], refs: Sequence[TaskRef]) -> PhaseMetrics:
+        tasks = await self._tasks(number, pool)
+        given = Given(
+            number=number,
+            folder=self.folder(number),
+            policy=self.policy(number - 1),
+            critics=self._critics(number - 1),
+            past=self._past(number),
+            demonstrations=self._demonstrations() if number == 1 else (),
+            listeners=self.listeners,
+            tell=self.tell,
+        )
+        metrics = await run_phase(given, tasks, self.settings)
+        if number % self.settings.evaluation.every and number != self.settings.phases:
+            return metrics
+        return metrics.model_copy(update={"evaluation": await self._evaluated(number, refs)})
+
+    async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> Played:
+        self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
+        run = await evaluate(self.folder(number), self.policy(number), refs, self.settings, self.listeners)
+        found = played_in(run)
+        self.tell(f"phase {number}: {found.successes} of {found.episodes} solved")
+        return found
+
+    async def _tasks(self, number: int, pool: Sequence[Candidate]) -> tuple[TaskRef, ...]:
+        """Chosen once: `tasks.json` says which, and why."""
+        path = self.folder(number) / "tasks.json"
+        if path.exists():
+            return tuple(one.task for one in read_record(path, Selection).tasks)
+        files = (one.path for before in range(1, number) for one in gather([self._run(before)]))
+        told = played(read_summary(path) for path in files)
+        found = await next_phase(
+            told.failed,
+            told.seen,
+            worded(pool, told.instructions),
+            self.settings.curriculum,
+            size=self.settings.rollouts.tasks,
+            seed=self.settings.seed * 1_000 + number,
+            succeeded=told.succeeded,
+            checkpoint=self.policy(number - 1),
+            value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
+        )
+        if not found.tasks:
+            raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
+        return tuple(one.task for one in once(path, Selection, lambda: found).tasks)
+
+    def _run(self, number: int) -> Path:
+        return read_record(self.folder(number) / "rollouts.json", Place).run
+
+    def _critics(self, number: int) -> dict[CriticKind, Path]:
+        kinds: tuple[CriticKind, ...] = ("potential", "value")
+        folders = {kind: self.folder(number) / kind / "model" for kind in kinds}
+        return {kind: folder for kind, folder in folders.items() if folder.exists()}
+
+    def _past(self, number: int) -> tuple[Trajectory, ...]:
+        found = list(self._demonstrations())
+        for before in range(1, number):
+            found += read_trajectories(self.folder(before) / "data" / "new.parquet")
+        return tuple(found)
+
+    def _demonstrations(self) -> tuple[Trajectory, ...]:
+        places = [Path(place) for place in self.settings.demonstrations]
+        return tuple(one for one in read_runs(places).kept if one.success) if places else ()

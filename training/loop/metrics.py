@@ -1,0 +1,104 @@
+"""What is known of a phase when it has ended: `metrics.json`, and the curves of `mira train show`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import Field
+
+from agent.run_store import RunFolder
+from envs.record import Record
+from judges.statistics import Interval, wilson
+from training.loop.data import ReplayCounts
+
+
+class Played(Record):
+    """Episodes of one run."""
+
+    episodes: int
+    successes: int
+    broken: int
+    steps: float
+    """Mean, of the judged ones."""
+    progress: float | None
+    """Mean share of milestones reached at the end; None without milestones."""
+    failures: dict[str, int]
+    """By category."""
+
+    @property
+    def rate(self) -> float:
+        """Successes of those that say something about the policy."""
+        return self.successes / max(1, self.episodes - self.broken)
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.successes, self.episodes - self.broken)
+
+
+class CriticScores(Record):
+    """A critic on trajectories that it has not learned from: this phase's, before its stage."""
+
+    rows: int
+    absolute_error: float
+    """Mean |said − true|, in [0, 1]."""
+    spearman: float | None
+    """Rank correlation of said and true; None where one of them does not vary."""
+
+
+class PhaseMetrics(Record):
+    """One phase."""
+
+    phase: int
+    evaluation: Played | None = None
+    rollouts: Played | None = None
+    trajectories: int = 0
+    rows: int = 0
+    actor_rows: int = 0
+    replayed: ReplayCounts = ReplayCounts()
+    potential: CriticScores | None = None
+    value: CriticScores | None = None
+    advantage_on_successes: float | None = None
+    """Mean; below 0 the actor unlearns what worked."""
+    advantage_on_failures: float | None = None
+    perplexity: float | None = None
+    """Of the phase's own actions under the policy that took them."""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall seconds of each part that this process did."""
+
+
+def played_in(run: Path) -> Played:
+    """Counts of a finished run."""
+    folder = RunFolder(run)
+    rows = list(folder.finished(folder.read_manifest().jobs()).values())
+    judged = [row for row in rows if row.outcome in ("success", "failure")]
+    failures: dict[str, int] = {}
+    for row in judged:
+        if row.outcome == "failure":
+            name = row.failure.category if row.failure is not None else "not analyzed"
+            failures[name] = failures.get(name, 0) + 1
+    reached = [sum(row.z) / len(row.z) for row in judged if row.z]
+    return Played(
+        episodes=len(rows),
+        successes=sum(row.outcome == "success" for row in judged),
+        broken=len(rows) - len(judged),
+        steps=fmean(row.totals.steps for row in judged) if judged else 0.0,
+        progress=fmean(reached) if reached else None,
+        failures=dict(sorted(failures.items())),
+    )
+
+
+def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores | None:
+    """None where there is nothing to compare."""
+    if not said:
+        return None
+    from scipy.stats import spearmanr
+
+    varies = len(set(said)) > 1 and len(set(true)) > 1
+    rank = float(spearmanr(said, true).statistic) if varies else None
+    return CriticScores(
+        rows=len(said),
+        absolute_error=fmean(abs(one - other) for one, other in zip(said, true, strict=True)),
+        spearman=rank,
+    )

@@ -1,0 +1,55 @@
+"""Parts of a phase that are done once: each leaves a mark, and a loop that starts again passes over it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from envs.errors import BadInput
+from envs.record import Record
+
+R = TypeVar("R", bound=Record)
+
+
+def write_json(path: Path, values: Any) -> None:
+    """The old file or the new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    with unfinished.open("w", encoding="utf-8") as file:
+        json.dump(values, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+
+
+def write_record(path: Path, record: Record) -> None:
+    write_json(path, record.model_dump(mode="json"))
+
+
+def read_record(path: Path, kind: type[R]) -> R:
+    """Raises BadInput where *path* is not what `write_record` left."""
+    try:
+        return kind.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(path)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+
+def once(path: Path, kind: type[R], make: Callable[[], R]) -> R:
+    """What *path* holds; where it is not there yet, what *make* gives, which is written to it."""
+    if path.exists():
+        return read_record(path, kind)
+    made = make()
+    write_record(path, made)
+    return made
+
+
+def fresh(folder: Path) -> Path:
+    """*folder*, empty: what a killed part left half done is of no use."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

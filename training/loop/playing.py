@@ -1,0 +1,94 @@
+"""Rollouts and evaluations: runs of the agent with a checkpoint as its policy, resumed where they were broken off."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.config import RunConfig
+from agent.progress import Listener
+from agent.run_store import RunFolder
+from agent.runner import resume, run_suite
+from envs.record import Record
+from envs.tasks import TaskRef, TaskSelection
+from training.loop.parts import once
+from training.loop.settings import EvaluationSettings, RolloutSettings
+from training.stages.checkpoints import weights_digest
+
+RUN = "run"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was interrupted; the loop goes on with it when it is started again."""
+
+
+class Place(Record):
+    """Where a run lies: `rollouts.json`, `evaluation.json`."""
+
+    run: Path
+
+
+def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:
+    return RunConfig(
+        policy=f"local:{policy}",
+        planner="reference",
+        judge="state",
+        show_plan=settings.show_plan,
+        prompt_style=settings.prompt_style,
+        temperature=settings.temperature,
+        workers=settings.workers,
+        attempts=settings.attempts,
+        limits=settings.limits,
+        seed=seed,
+        fsync=False,
+    )
+
+
+def evaluation_config(policy: Path, settings: EvaluationSettings, rollouts: RolloutSettings, seed: int) -> RunConfig:
+    """As rollouts are played, but greedy where the settings do not say otherwise. With planner `none` the milestones
+    are checked and not shown, so that the map of milestones can be drawn."""
+    shown = settings.planner != "none"
+    return rollout_config(policy, rollouts, seed).model_copy(
+        update={
+            "planner": settings.planner if shown else "reference",
+            "show_plan": shown,
+            "temperature": settings.temperature,
+            "attempts": settings.attempts,
+        }
+    )
+
+
+async def played(
+    mark: Path,
+    config: RunConfig,
+    policy: Path,
+    refs: Sequence[TaskRef],
+    *,
+    shared: Path | None,
+    listeners: Sequence[Listener],
+) -> Path:
+    """The folder of a finished run of *refs*; it is played, or played to its end, where it is not.
+
+    *mark* is a file that then says where the run lies: beside it, or below *shared*, where runs of the same weights,
+    settings and tasks are found again. Raises Interrupted.
+    """
+    home = mark.with_suffix("") if shared is None else shared / _key(config, policy, refs)
+    place = once(mark, Place, lambda: Place(run=(home / RUN).resolve()))
+    folder = RunFolder(place.run)
+    if folder.manifest.exists():
+        result = await resume(folder.path, listeners)
+    else:
+        selection = TaskSelection(refs[0].suite, picked=tuple(refs))
+        result = await run_suite(config, selection, place.run.parent, listeners, run_id=place.run.name)
+    if not result.complete:
+        raise Interrupted(f"interrupted after {len(result.episodes)} of {result.planned} episodes")
+    return folder.path
+
+
+def _key(config: RunConfig, policy: Path, refs: Sequence[TaskRef]) -> str:
+    """Equal for runs that must come out alike."""
+    told = config.resolved() | {"policy": weights_digest(policy), "tasks": [ref.id for ref in refs]}
+    told.pop("workers")
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,170 @@
+"""What `mira train mira` reads: one TOML file, every key checked, every constant of the paper by its name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from agent.config import Limits, merged
+from envs.errors import BadInput
+from envs.record import Record
+from training.curriculum.settings import CurriculumSettings
+from training.loop.arms import ARMS, Arm
+from training.mira.replay import CAPACITY, Band
+from training.mira.targets import TargetSettings
+from training.stages.actor import Objective
+from training.stages.settings import Compute, Optimization
+
+
+class TaskSettings(Record):
+    """Instances of one suite."""
+
+    suite: str = "miniwob"
+    names: tuple[str, ...] = ()
+    """Task names; empty takes all that may be trained on (the pool) or all of the split (an evaluation)."""
+    split: str = ""
+    """In place of names, where the suite has splits."""
+
+
+class PoolSettings(TaskSettings):
+    """The tasks that phases choose from, see :mod:`training.curriculum`."""
+
+    size: int = Field(default=1_500, ge=1)
+
+
+class RolloutSettings(Record):
+    """How the policy plays to learn."""
+
+    tasks: int = Field(default=200, ge=1)
+    """Task instances of a phase."""
+    attempts: int = Field(default=1, ge=1)
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    """The paper's is 1."""
+    workers: int = Field(default=2, ge=1)
+    limits: Limits = Limits(max_steps=15, max_seconds=120, max_parse_errors=2)
+    prompt_style: Literal["compact", "full"] = "compact"
+    show_plan: bool = False
+    """Tell the policy its milestones; off, they only shape the reward."""
+
+
+class EvaluationSettings(TaskSettings):
+    """How a phase's policy is measured: greedy, on instances that are never trained on."""
+
+    seeds: tuple[int, ...] = tuple(range(10))
+    every: int = Field(default=1, ge=1)
+    """Phases between two measurements; the start and the last phase are always measured."""
+    planner: str = "none"
+    attempts: int = Field(default=1, ge=1)
+    temperature: float = Field(default=0.0, ge=0, le=2)
+
+
+class ReplaySettings(Record):
+    """Past successes that are learned from again (SPEC §1.7)."""
+
+    band: Band = Band()
+    unit: Literal["trajectory", "step"] = "trajectory"
+    """What a perplexity is of: MiRA's trajectories, or single steps as in WebRL's code."""
+    capacity: int = Field(default=CAPACITY, ge=1)
+    per_new: float = Field(default=2.0, ge=0)
+    """At most so many replayed trajectories for each new one (WebRL's code: 2); 0 replays nothing."""
+
+
+class CriticSettings(Record):
+    """A critic's stage."""
+
+    optimization: Optimization
+    keep: bool = True
+    """Go on training the critic of the phase before; off, each phase begins from the policy's trunk."""
+
+
+class ActorSettings(Record):
+    """The actor's stage."""
+
+    objective: Objective = Objective()
+    optimization: Optimization
+    keep: Literal["all", "successes", "positive", "digirl"] = "all"
+    """Rows that are learned from: all; those of successes; those with a positive advantage; DigiRL's, see
+    :func:`training.loop.advantages.kept_rows`."""
+    max_advantage: float = Field(default=20.0, gt=0)
+    """An advantage beyond this stops the loop: with rewards of at most 1, something has exploded."""
+
+
+class LoopSettings(Record):
+    """One training run of one arm."""
+
+    arm: Arm = "mira"
+    start: str = "embedded"
+    """The checkpoint that every arm starts from: a folder, or `embedded`."""
+    seed: int = 0
+    phases: int = Field(default=6, ge=0)
+    pool: PoolSettings = PoolSettings()
+    rollouts: RolloutSettings = RolloutSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
+    curriculum: CurriculumSettings = CurriculumSettings()
+    replay: ReplaySettings = ReplaySettings()
+    targets: TargetSettings = TargetSettings()
+    potential: CriticSettings = CriticSettings(optimization=Optimization(learning_rate=2e-4, epochs=3, batch_rows=32))
+    value: CriticSettings = CriticSettings(optimization=Optimization(learning_rate=2e-4, epochs=1, batch_rows=32))
+    actor: ActorSettings = ActorSettings(optimization=Optimization(learning_rate=1e-4, epochs=1, batch_rows=64))
+    compute: Compute = Compute()
+    shared: Path | None = None
+    """Folder in which arms keep rollouts and evaluations for each other: the same policy on the same tasks with the
+    same seed is played once."""
+    demonstrations: tuple[Path, ...] = ()
+    """Runs of an oracle: successes that the critics learn from in the first phase, and that may be replayed."""
+    launcher: tuple[str, ...] = ()
+    """Runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty trains in this process."""
+    report_to: tuple[str, ...] = ()
+    """Trackers of transformers, such as `tensorboard`."""
+
+    @property
+    def needs_value(self) -> bool:
+        return ARMS[self.arm].value
+
+    @property
+    def needs_potential(self) -> bool:
+        return ARMS[self.arm].value and self.targets.alpha > 0
+
+
+def parse_settings(values: Mapping[str, Any], source: str) -> LoopSettings:
+    """*values* over what their arm says over the defaults. Raises BadInput naming the first bad key."""
+    arm = values.get("arm", "mira")
+    if arm not in ARMS:
+        raise BadInput(f"{source}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
+    defaults = LoopSettings().model_dump(mode="json")
+    try:
+        return LoopSettings.model_validate(merged(merged(defaults, ARMS[arm].changes), values))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False)[0]
+        key = ".".join(str(part) for part in problem["loc"])
+        said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
+        raise BadInput(f"{source}: {key}: {said}") from None
+
+
+def load_settings(path: Path, overrides: Mapping[str, Any] | None = None) -> LoopSettings:
+    """Reads a TOML file; *overrides* win. Raises BadInput."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"config file {str(path)!r} does not exist") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadInput(f"config file {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
+    return parse_settings(merged(values, overrides or {}), str(path))
+
+
+def override(text: str) -> dict[str, Any]:
+    """`targets.alpha=0.1` as nested values. Raises BadInput where it is no `key=value`."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise BadInput(f"{text!r} is no key=value")
+    try:
+        found: Any = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        found = value
+    for part in reversed(key.strip().split(".")):
+        found = {part: found}
+    return found

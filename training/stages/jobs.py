@@ -1,0 +1,142 @@
+"""A stage as a folder: what it learns from and how, as files, so that any launcher can run it.
+
+    STAGE/
+    ├── job.json        a StageJob
+    ├── rows.parquet    rows and the columns that the stage learns towards
+    ├── checkpoints/    while it runs; gone when it has ended
+    ├── log.json        what was reported, step by step
+    └── model/          the result; it is there when the stage is done
+
+`python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` does so on many processes, with
+whatever sharding accelerate is configured for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from envs.errors import BadInput
+from envs.record import Record
+from training.data.cache import read_rows, write_rows
+from training.data.rows import Row
+from training.mira.critic import Critic
+from training.stages.actor import ActorTrainer, Objective
+from training.stages.checkpoints import load_policy, save_policy, use_machine, with_adapter
+from training.stages.critics import CriticTrainer
+from training.stages.plan import Plan
+from training.stages.settings import Compute, Optimization
+from training.stages.trainer import RowsTrainer, train, training_arguments
+
+
+class StageJob(Record):
+    """One stage, whole."""
+
+    kind: Literal["potential", "value", "actor"]
+    start: Path
+    """The policy's checkpoint for an actor; a critic's, or the policy whose trunk a fresh critic takes."""
+    optimization: Optimization
+    objective: Objective = Objective()
+    """An actor's."""
+    compute: Compute = Compute()
+    seed: int = 0
+    report_to: tuple[str, ...] = ()
+
+
+def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> None:
+    """What `run_job` needs. Columns: `target` for a critic, `advantage` and `reference` for an actor."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.parquet", rows, columns)
+    (folder / "job.json").write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def launch(folder: Path, launcher: Sequence[str] = ()) -> Path:
+    """Runs the stage in *folder* unless it is done, and returns its model's folder.
+
+    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process. Raises
+    TrainingDiverged, and RuntimeError where a launched process fails.
+    """
+    if not (folder / "model").exists():
+        if launcher:
+            subprocess.run([*launcher, "training.stages", str(folder)], check=True, stdout=sys.stderr)
+        else:
+            run_job(folder)
+    return folder / "model"
+
+
+def run_job(folder: Path) -> None:
+    """Trains to the end, from the last checkpoint where there is one. Raises BadInput, TrainingDiverged."""
+    try:
+        job = StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
+    rows, columns = read_rows(folder / "rows.parquet")
+    use_machine(job.compute)
+    torch.manual_seed(job.seed)
+    prepare = _actor if job.kind == "actor" else _critic
+    trainer, save = prepare(folder, job, rows, columns)
+    log = train(trainer, job.compute)
+    if trainer.is_world_process_zero():
+        (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+        save()
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
+    how = job.optimization
+    steps = how.epochs * math.ceil(len(rows) / how.batch_rows)
+    arguments = training_arguments(
+        folder / "checkpoints", how, job.compute, seed=job.seed, steps=steps, report_to=job.report_to
+    )
+    plan = Plan(
+        rows,
+        batch_rows=how.batch_rows,
+        pack_tokens=job.compute.pack_tokens,
+        epochs=how.epochs,
+        seed=job.seed,
+        world=arguments.world_size,
+    )
+    return plan, arguments
+
+
+Prepared = tuple[RowsTrainer, Callable[[], None]]
+"""A trainer, and what writes its model."""
+
+
+def _actor(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> Prepared:
+    model, tokenizer = load_policy(job.start)
+    plan, arguments = _plan(job, rows, folder)
+    trainer = ActorTrainer(
+        job.objective,
+        with_adapter(model, job.compute.lora),
+        plan,
+        advantages=torch.tensor(columns["advantage"]),
+        references=torch.tensor(columns["reference"]),
+        arguments=arguments,
+    )
+    return trainer, lambda: save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / "model")
+
+
+def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> Prepared:
+    critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
+    if job.compute.lora is not None:
+        critic.adapt(job.compute.lora)
+    plan, arguments = _plan(job, rows, folder)
+    kind = "potential" if job.kind == "potential" else "value"
+    trainer = CriticTrainer(kind, critic, plan, torch.tensor(columns["target"]), arguments)
+
+    def save() -> None:
+        saved: Any = trainer.accelerator.unwrap_model(trainer.model)
+        unfinished = folder / "model.part"
+        saved.save(unfinished)
+        unfinished.rename(folder / "model")
+
+    return trainer, save
