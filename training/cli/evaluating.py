@@ -21,7 +21,7 @@ from envs.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
 from training.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.evaluation.drawing import Phase, check_target, write_phases
-from training.evaluation.phases import Group, named, phases_of
+from training.evaluation.phases import Group, arm_of, phases_of
 from training.evaluation.reading import Reading, read_played
 from training.evaluation.summary import Evaluation
 from training.evaluation.summary import evaluate as evaluated
@@ -35,7 +35,10 @@ Phases = Annotated[
 ]
 Arms = Annotated[
     list[str] | None,
-    typer.Option("--arm", help="NAME=RUN: compare arms on the same tasks; a NAME again is another training seed."),
+    typer.Option(
+        "--arm",
+        help="NAME=RUN, or NAME=a folder of `mira train`: compare on the same tasks; a NAME again is another seed.",
+    ),
 ]
 Baseline = Annotated[str | None, typer.Option(help="The arm that the others are compared with; default the first.")]
 ClusterBy = Annotated[Cluster, typer.Option("--cluster", help="What a resample of --arm draws as one.")]
@@ -115,7 +118,7 @@ def evaluate(  # noqa: PLR0917 - one parameter is one option of the command
     if out is not None:
         check_target(out)
     files = gather(runs) if runs else ()
-    phase_groups, arm_groups = phases_of(phases or ()), [named(word, "--arm") for word in arm or ()]
+    phase_groups, arm_groups = phases_of(phases or ()), [arm_of(word) for word in arm or ()]
     drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
     table = _compared(arm_groups, baseline, asked) if arm_groups else None
     complete = True

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.gathering import EpisodeFile, gather
 from envs.errors import BadInput
 
-PHASE_PARTS: Final = ("evaluation", "rollouts")
-"""Folders of a phase that hold runs, the one that says most first: held-out tasks, then those that it learned from."""
+PHASE_PARTS: Final = ("evaluation", "rollouts", ".")
+"""Folders of a phase that hold runs: held-out tasks, those that it learned from, or the phase is a run itself. One of
+them for all phases, the first that any has: maps of different tasks do not belong beside each other."""
 
 
 class Group(NamedTuple):
@@ -21,24 +22,26 @@ class Group(NamedTuple):
     files: tuple[EpisodeFile, ...]
 
 
-def named(word: str, option: str) -> Group:
-    """`NAME=RUN`. Raises BadInput where it is not that, or the place holds no traces."""
-    name, equals, place = word.partition("=")
-    if not (name and equals and place):
-        raise BadInput(f"{option} {word!r}: write NAME=RUN, for example base=runs/20260101-120000-ab12")
-    return Group(name, gather([Path(place)]))
+def arm_of(word: str) -> Group:
+    """`NAME=RUN`, or `NAME=FOLDER` of `mira train`: its last evaluation. Raises BadInput where it is neither."""
+    name, place = _split(word, "--arm")
+    evaluations = _phases_below(place, PHASE_PARTS[:1])
+    return Group(name, evaluations[-1].files if evaluations else gather([place]))
 
 
 def phases_of(words: Sequence[str]) -> tuple[Group, ...]:
     """The groups that `--phases` names: `NAME=RUN`, or a folder of `mira train` with a folder for each phase.
 
-    Of a phase, the runs of its evaluation, else of its rollouts, else whatever runs it holds. Raises BadInput where a
-    place holds none, or two groups have one name.
+    Of its phases the evaluations; where none was evaluated the rollouts, else whatever runs they hold. Raises BadInput
+    where a place holds none, or two groups have one name.
     """
     groups: list[Group] = []
     for word in words:
-        place = Path(word)
-        found = list(_phases_below(place)) if place.is_dir() else [named(word, "--phases")]
+        if Path(word).is_dir():
+            found = _phases_below(Path(word), PHASE_PARTS)
+        else:
+            name, place = _split(word, "--phases")
+            found = [Group(name, gather([place]))]
         if not found:
             raise BadInput(f"--phases {word!r} holds no phase with runs: give a folder of `mira train`, or NAME=RUN")
         groups += found
@@ -49,14 +52,22 @@ def phases_of(words: Sequence[str]) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _phases_below(place: Path) -> Iterator[Group]:
-    home = place / "phases" if (place / "phases").is_dir() else place
-    for folder in sorted((one for one in home.iterdir() if one.is_dir()), key=_by_number):
-        for part in (*(folder / name for name in PHASE_PARTS), folder):
-            files = _files(part)
-            if files:
-                yield Group(folder.name, files)
-                break
+def _split(word: str, option: str) -> tuple[str, Path]:
+    name, equals, place = word.partition("=")
+    if not (name and equals and place):
+        raise BadInput(f"{option} {word!r}: write NAME=RUN, for example base=runs/20260101-120000-ab12")
+    return name, Path(place)
+
+
+def _phases_below(place: Path, parts: Sequence[str]) -> list[Group]:
+    if not place.is_dir():
+        return []
+    folders = sorted((one for one in place.iterdir() if one.is_dir()), key=_by_number)
+    for part in parts:
+        groups = [Group(folder.name, files) for folder in folders if (files := _files(folder / part))]
+        if groups:
+            return groups
+    return []
 
 
 def _files(place: Path) -> tuple[EpisodeFile, ...]:

@@ -12,7 +12,7 @@ from envs.errors import BadInput
 from judges.quality import HeatMap
 from tests.agent.episodes import Play, write_run
 from training.evaluation.drawing import Phase, over_steps, sheet, write_phases
-from training.evaluation.phases import phases_of
+from training.evaluation.phases import arm_of, phases_of
 from training.evaluation.reading import read_played
 from training.evaluation.summary import evaluate
 
@@ -31,21 +31,30 @@ def two(tmp_path: Path) -> list[Phase]:
     return [phase("first <b>", tmp_path / "a"), phase("last", tmp_path / "b")]
 
 
-def test_phases_of_a_training_run_come_by_number_with_the_held_out_runs_first(tmp_path: Path) -> None:
+def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) -> None:
+    """The last phase has not been evaluated yet: its rollouts are other tasks, and stay out."""
+    for name in ("phase-10", "phase-2", "phase-11"):
+        write_run(tmp_path / name / "rollouts", [Play(seed=0), Play(seed=1)])
     for name in ("phase-10", "phase-2"):
-        write_run(tmp_path / name / "rollouts" / "run", [Play(seed=0), Play(seed=1)])
-    write_run(tmp_path / "phase-2" / "evaluation" / "run", [Play(seed=5)])
-    (tmp_path / "phase-11" / "evaluation").mkdir(parents=True)  # not evaluated yet
+        write_run(tmp_path / name / "evaluation", [Play(seed=5)])
     (tmp_path / "tensorboard").mkdir()
     groups = phases_of([str(tmp_path)])
-    assert [(group.name, len(group.files)) for group in groups] == [("phase-2", 1), ("phase-10", 2)]
+    assert [(group.name, len(group.files)) for group in groups] == [("phase-2", 1), ("phase-10", 1)]
+    arm = arm_of(f"mira={tmp_path}")
+    assert arm.name == "mira" and [file.folder for file in arm.files] == [tmp_path / "phase-10" / "evaluation"]
 
 
-def test_phases_may_lie_in_a_folder_of_their_own_and_be_named(tmp_path: Path) -> None:
-    write_run(tmp_path / "train" / "phases" / "0" / "run", [Play()])
+def test_without_any_evaluation_they_are_the_rollouts_or_the_runs_themselves(tmp_path: Path) -> None:
+    write_run(tmp_path / "train" / "phase-1" / "rollouts", [Play(seed=0), Play(seed=1)])
+    write_run(tmp_path / "runs" / "0", [Play()])
+    groups = phases_of([str(tmp_path / "train"), str(tmp_path / "runs")])
+    assert [(group.name, len(group.files)) for group in groups] == [("phase-1", 2), ("0", 1)]
+
+
+def test_phases_and_arms_are_named(tmp_path: Path) -> None:
     write_run(tmp_path / "sft", [Play()])
-    groups = phases_of([f"sft={tmp_path / 'sft'}", str(tmp_path / "train")])
-    assert [group.name for group in groups] == ["sft", "0"]
+    word = f"sft={tmp_path / 'sft'}"
+    assert [group.name for group in phases_of([word])] == ["sft"] and phases_of([word]) == (arm_of(word),)
 
 
 @pytest.mark.parametrize(
