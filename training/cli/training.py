@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, print_problem, stderr, stdout
-from agent.config import merged
 from envs.errors import BadInput
 
 if TYPE_CHECKING:
@@ -32,13 +31,10 @@ def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJso
     from agent.display import RunDisplay
     from training.loop.loop import Loop
     from training.loop.playing import Interrupted
-    from training.loop.settings import load_settings, override, parse_settings
+    from training.loop.settings import load_settings
     from training.stages.trainer import TrainingDiverged
 
-    changes: dict[str, Any] = {}
-    for text in change or ():
-        changes = merged(changes, override(text))
-    settings = load_settings(config, changes) if config is not None else parse_settings(changes, "--set")
+    settings = load_settings(config, change or ())
 
     def tell(line: str) -> None:
         stderr.print(line, highlight=False, markup=False)
@@ -54,6 +50,30 @@ def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJso
             print_problem(str(stopped))
             return EXIT_FAILED
     _print(progress, as_json)
+    return EXIT_OK
+
+
+@app.command()
+def sft(
+    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs or traces to learn from.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; one that was broken off goes on.")],
+    start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
+    config: Config = None,
+    change: Changes = None,
+    as_json: AsJson = False,
+) -> int:
+    """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
+    _needs_extra()
+    from training.loop.supervised import SupervisedSettings, fine_tune
+
+    settings = SupervisedSettings.load(config, change or ())
+    found = fine_tune(runs, start, out, settings, lambda line: stderr.print(line, highlight=False, markup=False))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return EXIT_OK
+    stdout.print(found.data.table())
+    stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
+    stdout.print(f"mira run --policy local:{found.model}", highlight=False, markup=False)
     return EXIT_OK
 
 

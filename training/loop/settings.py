@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -18,6 +18,8 @@ from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
 from training.stages.actor import Objective
 from training.stages.settings import Compute, Optimization
+
+R = TypeVar("R", bound=Record)
 
 
 class TaskSettings(Record):
@@ -136,24 +138,38 @@ def parse_settings(values: Mapping[str, Any], source: str) -> LoopSettings:
     if arm not in ARMS:
         raise BadInput(f"{source}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
     defaults = LoopSettings().model_dump(mode="json")
+    return checked(LoopSettings, merged(merged(defaults, ARMS[arm].changes), values), source)
+
+
+def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
+    """Reads a TOML file, if any; *changes*, `key=value` each, win. Raises BadInput."""
+    return parse_settings(values_of(path, changes), str(path or "--set"))
+
+
+def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
+    """The plain values of a TOML file with *changes* over them. Raises BadInput."""
+    values: dict[str, Any] = {}
+    if path is not None:
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BadInput(f"config file {str(path)!r} does not exist") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadInput(f"config file {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
+    for text in changes:
+        values = merged(values, override(text))
+    return values
+
+
+def checked(kind: type[R], values: Mapping[str, Any], source: str) -> R:
+    """Raises BadInput naming *source*, the first bad key and what is wrong with it."""
     try:
-        return LoopSettings.model_validate(merged(merged(defaults, ARMS[arm].changes), values))
+        return kind.model_validate(values)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False)[0]
         key = ".".join(str(part) for part in problem["loc"])
         said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
         raise BadInput(f"{source}: {key}: {said}") from None
-
-
-def load_settings(path: Path, overrides: Mapping[str, Any] | None = None) -> LoopSettings:
-    """Reads a TOML file; *overrides* win. Raises BadInput."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"config file {str(path)!r} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInput(f"config file {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
-    return parse_settings(merged(values, overrides or {}), str(path))
 
 
 def override(text: str) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""The contract with TRL's SFTTrainer: which tokens count, that none is lost, that a killed one goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.embedded import embedded_dir
+from training.data.rows import Row
+from training.mira.annotate import score_actions
+from training.stages.checkpoints import load_policy
+from training.stages.settings import Compute, Lora, Optimization
+from training.stages.sft import supervised
+
+torch.set_num_threads(1)
+COMPUTE = Compute(cpu=True, threads=1, max_tokens=60)
+
+
+def rows_of(count: int) -> list[Row]:
+    draw = torch.Generator().manual_seed(0)
+    found: list[Row] = []
+    for index in range(count):
+        lengths = torch.randint(3, 20, (2,), generator=draw).tolist()
+        prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
+        found.append(Row(prompt, action, index, 0))
+    return found
+
+
+def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path) -> None:
+    """One step over all rows at rate 0: whatever TRL masks, cuts or pads would show in its first number."""
+    rows = rows_of(7)
+    out = supervised(embedded_dir(), rows, Optimization(learning_rate=1e-12, batch_rows=7), COMPUTE, tmp_path / "sft")
+    model, _ = load_policy(embedded_dir())
+    sums, _ = score_actions(model.eval(), rows, 100)
+    expected = -sum(sums) / sum(len(row.action) for row in rows)
+    told = json.loads((tmp_path / "sft" / "log.json").read_text())
+    assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=8)])
+def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
+    rows = rows_of(8)
+    how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
+    out = supervised(embedded_dir(), rows, how, COMPUTE.model_copy(update={"lora": lora}), tmp_path)
+    before, after = (score_actions(load_policy(at)[0].eval(), rows, 100)[0] for at in (embedded_dir(), out))
+    assert sum(after) > sum(before) * 0.8
+    assert not (out / "adapter_config.json").exists()
+
+
+def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
+    rows = [Row((5,) * 55, (6,) * 10, 0, 0)]
+    with pytest.raises(ValueError, match="1 rows are longer than 60 tokens"):
+        supervised(embedded_dir(), rows, Optimization(learning_rate=1e-3), COMPUTE, tmp_path)
+    assert list(tmp_path.iterdir()) == []

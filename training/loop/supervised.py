@@ -1,0 +1,74 @@
+"""Supervised fine-tuning from traces: the start that every arm shares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from envs.errors import BadInput
+from envs.record import Record
+from models.embedded import embedded_dir
+from training.data.cache import write_trajectories
+from training.data.rows import RowEncoder
+from training.data.table import DataSummary, summarize
+from training.data.trajectories import LeftOut, Selection
+from training.loop.data import read_runs
+from training.loop.parts import write_record
+from training.loop.settings import checked, values_of
+from training.stages.checkpoints import load_policy
+from training.stages.settings import Compute, Optimization
+from training.stages.sft import supervised
+
+
+class SupervisedSettings(Record):
+    """What `mira train sft` reads."""
+
+    optimization: Optimization = Optimization(
+        learning_rate=1e-3, schedule="cosine", warmup=0.1, batch_rows=16, epochs=3
+    )
+    """The paper's rate is 1e-5 for 8 to 12 billion parameters; this one is for a million."""
+    compute: Compute = Compute()
+    seed: int = 0
+    failures: bool = False
+    """Learn from failed episodes, too."""
+
+    @classmethod
+    def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
+        return checked(cls, values_of(path, changes), str(path or "--set"))
+
+
+class FineTuned(Record):
+    """What came of it."""
+
+    model: Path
+    data: DataSummary
+    first_loss: float
+    """Mean over action tokens, in nats."""
+    last_loss: float
+
+
+def fine_tune(
+    runs: Sequence[Path], start: str, out: Path, settings: SupervisedSettings, tell: Callable[[str], None]
+) -> FineTuned:
+    """Learns from the episodes of *runs*. Raises BadInput where nothing of them can be learned from."""
+    policy = embedded_dir() if start == "embedded" else Path(start)
+    _, tokenizer = load_policy(policy)
+    selection = read_runs(runs)
+    kept = tuple(one for one in selection.kept if one.success or settings.failures)
+    encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
+    if not encoded.rows:
+        reasons = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items())
+        hint = "; `mira run --policy oracle --planner reference` leaves demonstrations" * (
+            LeftOut.NO_PROMPT in selection.left_out
+        )
+        raise BadInput(
+            f"nothing to learn from in {len(selection.kept)} judged episodes ({reasons or 'none succeeded'}){hint}"
+        )
+    summary = summarize(Selection(kept, selection.left_out), encoded)
+    write_record(out / "summary.json", summary)
+    write_trajectories(out / "trajectories.parquet", kept)
+    tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")
+    model = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
+    losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
+    return FineTuned(model=model, data=summary, first_loss=losses[0], last_loss=losses[-1])
