@@ -19,6 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from agent.page_lines import Kind, Line, Piece, cut_line, read_line
@@ -51,6 +52,7 @@ _BASE: Final[Mapping[Kind, float]] = {
     "field": 1.0,
     "button": 0.6,
     "link": 0.45,
+    "clickable": 0.25,
     "heading": 0.3,
     "row": 0.25,
     "text": 0.1,
@@ -66,8 +68,15 @@ _QUOTED_WORD = 0.5
 _FOCUSED = 100.0
 _AFTER_FOCUS = (1.0, 0.8, 0.6, 0.4)
 """Added to the controls that follow the focused one: forms are filled in from top to bottom."""
+_MENU_LINES = 16
+_MENU_SHARE = 0.3
+"""Added to the links right after the focused control: the menu that it opened."""
 _NEIGHBOURS = (0.4, 0.2, 0.1)
 """Share of a line's match that lines one, two and three away are given, unless they are built alike."""
+_ALIKE = 3
+"""Lines of a page that read alike but for their numbers, from which on each needs what it belongs to."""
+_BLOCK_LINES = 15
+"""How far above it that is looked for."""
 _FAIR_CHARS = 60
 """Length from which a line's base is lowered."""
 _SUBMIT = re.compile(
@@ -107,6 +116,7 @@ def stems(text: str) -> set[str]:
     return {stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP}
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """A crude stem of a case-folded word: `categories` and `category`, `created` and `create` are one."""
     if any(character.isdigit() for character in word):
@@ -135,19 +145,27 @@ class _Scorer:
     """Matches against one page."""
 
     def __init__(self, lines: Sequence[Line], looked_for: Interest) -> None:
-        self._looked_for = looked_for
-        counts = Counter(stem for line in lines for stem in stems(_MACHINERY.sub(" ", line.text)))
-        whole = math.log1p(len(lines))
-        self._idf = {stem: math.log1p(len(lines) / counts[stem]) / whole for stem in looked_for.words if counts[stem]}
+        texts = [_plain(line.text) for line in lines]
+        words = Counter(one for text in texts for one in stems(text))
+        holding = {phrase: sum(phrase in text for text in texts) for phrase in looked_for.phrases}
+        self._words = {
+            one: weight * _rarity(words[one], len(lines)) for one, weight in looked_for.words.items() if words[one]
+        }
+        self._phrases = {
+            phrase: weight * _PHRASE * _rarity(holding[phrase], len(lines))
+            for phrase, weight in looked_for.phrases.items()
+            if holding[phrase]
+        }
 
     def match(self, text: str) -> float:
-        shown = _MACHINERY.sub(" ", text)
-        words = sum(self._looked_for.words[one] * self._idf[one] for one in stems(shown) if one in self._idf)
-        folded = shown.replace('\\"', '"').casefold()
-        return words + sum(_PHRASE * weight for phrase, weight in self._looked_for.phrases.items() if phrase in folded)
+        plain = _plain(text)
+        words = sum(self._words[one] for one in stems(plain) if one in self._words)
+        return words + sum(worth for phrase, worth in self._phrases.items() if phrase in plain)
 
     def cut(self, line: Line, head: str) -> str:
-        """*line* without its least pieces; a cell is worth as much as its column's name in *head* is."""
+        """*line* without its least pieces; a cell is worth more where its column's name in *head* matches."""
+        if len(line.text) <= LINE_ROOM:
+            return line.text
         columns = [0.5 * self.match(cell) for cell in head.split(" | ")] if head else []
 
         def worth(piece: Piece) -> float:
@@ -156,6 +174,16 @@ class _Scorer:
 
         room = LINE_ROOM + (MATCH_ROOM if self.match(line.text) >= 1 else 0)
         return cut_line(line.text, room, worth)
+
+
+def _plain(text: str) -> str:
+    """What stands on a line besides the machinery of the grammar, case-folded."""
+    return _MACHINERY.sub(" ", text).replace('\\"', '"').casefold()
+
+
+def _rarity(count: int, lines: int) -> float:
+    """Inverse document frequency: 1 for what stands on one line of a page, towards 0 for what stands on all."""
+    return math.log1p(lines / count) / math.log1p(lines)
 
 
 class _Selection:
@@ -219,8 +247,8 @@ def _heads(lines: Sequence[Line]) -> list[int | None]:
     found: list[int | None] = []
     head: int | None = None
     for index, line in enumerate(lines):
-        found.append(head if line.kind == "row" else None)
-        if line.kind != "row":
+        found.append(head if line.is_row else None)
+        if not line.is_row:
             head = None
         elif head is None:
             head = index
@@ -230,17 +258,35 @@ def _heads(lines: Sequence[Line]) -> list[int | None]:
 def _context(lines: Sequence[Line], heads: Sequence[int | None]) -> list[set[int]]:
     """Of every line, those without which it is not understood: its heading, and the head of the table it is a row of.
 
-    A field that is named like its heading needs none.
+    A field that is named like its heading needs none. A control that many read like needs what it belongs to.
     """
     found: list[set[int]] = []
     heading: int | None = None
     words: set[str] = set()
-    for index, (line, head) in enumerate(zip(lines, heads, strict=True)):
+    owners = _owners(lines)
+    for index, (line, head, owner) in enumerate(zip(lines, heads, owners, strict=True)):
         if line.kind == "heading":
             heading, words = index, stems(_MACHINERY.sub(" ", line.text))
         above = None if heading is None or words <= stems(line.text) else heading
-        found.append({i for i in (above, head) if i is not None})
+        found.append({i for i in (above, head, owner) if i is not None})
     return found
+
+
+def _owners(lines: Sequence[Line]) -> list[int | None]:
+    """Of a link or button that many others read like (`Reply` under every comment), the one line that tells it from
+    them: the first link since the last such control that reads like few others. None for other lines."""
+    skeletons = [_DIGITS.sub("", line.text) for line in lines]
+    counts = Counter(skeletons)
+    last: dict[str, int] = {}
+    owners: list[int | None] = []
+    for index, (line, skeleton) in enumerate(zip(lines, skeletons, strict=True)):
+        owner = None
+        if line.kind in ("link", "button") and not line.is_row and counts[skeleton] >= _ALIKE:
+            block = range(max(last.get(skeleton, -1) + 1, index - _BLOCK_LINES), index)
+            owner = next((i for i in block if lines[i].kind == "link" and counts[skeletons[i]] < _ALIKE), None)
+        last[skeleton] = index
+        owners.append(owner)
+    return owners
 
 
 def _scores(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
@@ -299,12 +345,19 @@ def _form_shares(lines: Sequence[Line], matches: Sequence[float]) -> list[float]
     shares = [0.0] * len(lines)
     for index, line in enumerate(lines):
         if line.focused:
-            following = (i for i in range(index + 1, len(lines)) if lines[i].kind in ("field", "button"))
-            for other, added in zip(following, _AFTER_FOCUS, strict=False):
-                shares[other] += added
+            _share_after_focus(lines, index, shares)
         if line.kind == "button":
             before = range(max(0, index - _SUBMIT_REACH), index)
-            best = max((matches[i] + lines[i].focused for i in before if lines[i].kind == "field"), default=0.0)
+            best = max((matches[i] + lines[i].focused for i in before if lines[i].has_field), default=0.0)
             submits = _SUBMIT.search(line.text) is not None
-            shares[index] += min(1.0, best) * (0.8 if submits else 0.3) + 0.2 * submits
+            shares[index] += min(1.5, best) * (0.8 if submits else 0.3) + 0.2 * submits
     return shares
+
+
+def _share_after_focus(lines: Sequence[Line], focused: int, shares: list[float]) -> None:
+    following = (i for i in range(focused + 1, len(lines)) if lines[i].has_field or lines[i].kind == "button")
+    for index, added in zip(following, _AFTER_FOCUS, strict=False):
+        shares[index] += added
+    for index in range(focused + 1, min(len(lines), focused + 1 + _MENU_LINES)):
+        if lines[index].kind == "link":
+            shares[index] += _MENU_SHARE

@@ -2,7 +2,7 @@
 
 Pure functions. A cut line holds whole pieces of the line it was made of, in their order: a control with its value and
 states, a cell, an option, a few words of a long text. Nothing is reworded, so a ref or a name that is shown stands on
-the page just so.
+the page just so; only a long value of a field may lose its end.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["heading", "field", "button", "link", "row", "text", "marker"]
+Kind = Literal["heading", "field", "button", "link", "clickable", "row", "text", "marker"]
 
 CUT: Final = "…"
 """Stands where pieces of a line were left out."""
+VALUE_CHARS = 60
+"""Longest value of a field on a line that is cut."""
 WORDS_CHARS = 80
 """Longest piece that plain text is divided into."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = {_STRING})?(?: (?!options:)[a-z]+\b)*")
+_CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*")
 _OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")
-_FIELDS = frozenset(
-    ("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider", "checkbox", "radio", "switch")
-)
-_BUTTONS = frozenset(["button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"])
+_FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))
+_FIELDS = _FILLED | {"checkbox", "radio", "switch"}
+_BUTTONS = frozenset(("button", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option", "treeitem"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,15 @@ class Line:
     focused: bool
     is_idle: bool
     """It has controls, and none of them can be acted on: all are disabled or readonly."""
+
+    @property
+    def is_row(self) -> bool:
+        """Of a table, or of a form that is laid out as one."""
+        return " | " in self.text
+
+    @property
+    def has_field(self) -> bool:
+        return bool(_FIELDS.intersection(self.roles))
 
     @property
     def shape(self) -> str:
@@ -62,11 +72,11 @@ def _kind(text: str, roles: frozenset[str]) -> Kind:
         return "marker"
     if text.startswith("# "):
         return "heading"
-    if " | " in text:
+    if " | " in text and not _FILLED & roles:
         return "row"
     if not roles:
         return "text"
-    return "field" if _FIELDS & roles else "button" if _BUTTONS & roles else "link"
+    return "field" if _FIELDS & roles else "button" if _BUTTONS & roles else "link" if "link" in roles else "clickable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +135,12 @@ def _texts(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def cut_line(text: str, room: int, worth: Callable[[Piece], float]) -> str:
     """*text*, where it is longer than *room* characters without the pieces that are worth least, marked with `…`.
 
+    Long values of fields are cut first, as the observer cuts longer ones: they keep their beginning.
     At least one piece stays, so that a line whose only control is long may remain longer than *room*.
     """
+    if len(text) <= room:
+        return text
+    text = _CONTROL.sub(_with_short_value, text)
     if len(text) <= room:
         return text
     parts = pieces(text)
@@ -136,6 +150,16 @@ def cut_line(text: str, room: int, worth: Callable[[Piece], float]) -> str:
         if not kept or len(_joined(parts, kept | {index})) <= room:
             kept.add(index)
     return _joined(parts, kept)
+
+
+def _with_short_value(control: re.Match[str]) -> str:
+    value = control["value"]
+    if value is None or len(value) <= VALUE_CHARS:
+        return control[0]
+    start, end = (at - control.start() for at in control.span("value"))
+    begin = value[: VALUE_CHARS - 1]
+    begin = begin[: len(begin) - (len(begin) - len(begin.rstrip("\\"))) % 2]  # not in the middle of an escape
+    return f'{control[0][:start]}{begin}{CUT}"{control[0][end:]}'
 
 
 def _joined(parts: list[Piece], kept: set[int]) -> str:

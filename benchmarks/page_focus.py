@@ -4,7 +4,8 @@
     python -m benchmarks.page_focus demonstrations [--misses 20] [--json]
 
 Takes every step of the recorded episodes, renders the compact prompt anew from the trace, and compares two ways to cut
-the page: the first 2,400 characters, and the lines chosen by `agent.page_focus`. Tokens are the embedded model's.
+the page: the first 2,400 characters, and the lines chosen by `agent.page_focus`, the latter also without a milestone
+to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 2,400 characters.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from envs.observation import ElementKey, Observation
 from envs.trace import Intent
 from envs.trace_store import BlobStore, Trace, read_trace
 
-WAYS = ("first", "focus")
+WAYS = ("first", "focus", "focus without plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,8 @@ def _observation(intent: Intent, blobs: BlobStore) -> Observation:
 def prompt(step: DemonstratedStep, way: str) -> str:
     if way == "focus":
         return compact_text(step.view)
+    if way == "focus without plan":
+        return compact_text(replace(step.view, next_milestone=None))
     text = step.view.observation.text
     cut = text if len(text) <= COMPACT_PAGE_CHARS else text[: text.rfind("\n", 0, COMPACT_PAGE_CHARS)]
     return compact_text(replace(step.view, observation=replace(step.view.observation, text=cut)))
@@ -193,7 +196,7 @@ def main() -> None:
         print(json.dumps({name: asdict(figures) for name, figures in rows.items()}, indent=2))
     else:
         for name, figures in rows.items():
-            print(f"{name:11}", "  ".join(f"{key} {value}" for key, value in asdict(figures).items()))
+            print(f"{name:24}", "  ".join(f"{key} {value}" for key, value in asdict(figures).items()))
     lacking = list(misses(long))
     if args.misses:
         print(Counter(f"{kind} {step.task}" for kind, step in lacking).most_common())

@@ -133,6 +133,13 @@ def test_a_long_list_of_options_keeps_the_one_that_is_wanted() -> None:
     assert line.startswith('[1] combobox "Country" = "Country 0" options: ') and '"Country 77"' in line
 
 
+def test_a_long_value_leaves_room_for_the_submit_button() -> None:
+    line = f'[1] textbox "Body \\"x\\"" = "{"many words " * 30}" focused  [2] button "Send"'
+    cut = cut_line(line, 120, lambda piece: 0.0)
+    assert cut == f'[1] textbox "Body \\"x\\"" = "{("many words " * 30)[:58]}{CUT}" focused  [2] button "Send"'
+    assert read_line(cut).roles == ("textbox", "button")
+
+
 def test_a_page_cannot_write_our_gap_line() -> None:
     page = ["--- 7 more lines", *LINKS, "--- 1 more line"]
     found = focused_lines("\n".join(page), interest(("more lines", 1.0)), 300)
