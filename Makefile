@@ -1,5 +1,5 @@
 # Two commands: `make demo` and `make test`. Both set up everything they need.
-.PHONY: demo test check setup format clean
+.PHONY: demo test check setup format clean train-smoke
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
@@ -9,6 +9,9 @@ demo: setup ## the embedded model plays ten MiniWoB++ tasks live in Chromium
 
 test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and (browser or slow)"
+
+train-smoke: setup ## two phases of the training loop, in minutes: it runs, it does not learn much
+	$(BIN)/mira train mira -c training/configs/smoke.toml -o build/train-smoke-$$(date +%s)
 
 check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/ruff format --check .

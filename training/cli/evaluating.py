@@ -70,7 +70,7 @@ class _Asked:
         return evaluated(self.read(files), ks=self.ks, resamples=self.resamples, seed=self.seed)
 
 
-def evaluate(  # noqa: PLR0917 - one parameter is one option of the command
+def evaluate(
     runs: Runs = None,
     phases: Phases = None,
     arm: Arms = None,

@@ -46,7 +46,7 @@ ARMS: Final[dict[Arm, Recipe]] = {
     "no_filter": Recipe("MiRA replaying successes of any perplexity", {"replay": {"band": _ALL_PERPLEXITIES}}),
     "webrl_paper": Recipe(
         "log-ratio regression on the sparse reward; tasks within the critic's reach",
-        {"targets": _SPARSE, "curriculum": {"value_band": {}}},
+        {"targets": _SPARSE, "curriculum": {"value_band": {}, "explore_share": 0.0}},
     ),
     "webrl_code": Recipe(
         "as published: smooth L1 towards +1, actions with a positive advantage alone",
@@ -54,7 +54,7 @@ ARMS: Final[dict[Arm, Recipe]] = {
             "targets": {**_SPARSE, "value_target": "outcome", "advantage": "webrl_code"},
             "actor": {"objective": {"kind": "webrl_code", "beta": 1.0}, "keep": "positive"},
             "replay": {"unit": "step", "band": {"low": 1 / 0.95, "high": 1 / 0.5}},
-            "curriculum": {"value_band": {}},
+            "curriculum": {"value_band": {}, "explore_share": 0.0},
         },
     ),
     "digirl": Recipe(

@@ -20,6 +20,7 @@ class Played(Record):
     episodes: int
     successes: int
     broken: int
+    """Nothing is known of the policy: the world or a model failed, or nobody judged."""
     steps: float
     """Mean, of the judged ones."""
     progress: float | None

@@ -106,7 +106,7 @@ class LoopSettings(Record):
     pool: PoolSettings = PoolSettings()
     rollouts: RolloutSettings = RolloutSettings()
     evaluation: EvaluationSettings = EvaluationSettings()
-    curriculum: CurriculumSettings = CurriculumSettings()
+    curriculum: CurriculumSettings = CurriculumSettings(overlap=False)
     replay: ReplaySettings = ReplaySettings()
     targets: TargetSettings = TargetSettings()
     potential: CriticSettings = CriticSettings(optimization=Optimization(learning_rate=2e-4, epochs=3, batch_rows=32))

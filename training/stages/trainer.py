@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +36,7 @@ class TrainingDiverged(RuntimeError):
     """A loss or a target that no training can survive; the message names the rows."""
 
 
-class RowsTrainer(Trainer):
+class RowsTrainer(Trainer, ABC):
     """Subclasses give :meth:`pack_loss`; *columns* are the per-row numbers that it needs, one each row, (N,)."""
 
     # Only read with gradient accumulation, which stays 1: packs are weighted below.
@@ -51,11 +52,11 @@ class RowsTrainer(Trainer):
         self.seen: dict[str, list[float]] = defaultdict(list)
         """Numbers of the steps since the last report, by name."""
 
+    @abstractmethod
     def pack_loss(
         self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
         """(mean loss over the pack's rows, numbers to report). *columns* are cut to those rows."""
-        raise NotImplementedError
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Forward and backward of every pack of one step; returns its loss."""

@@ -1,0 +1,40 @@
+"""Which rows an arm learns from, and advantages that no training survives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.training.loop.episodes import rows_of, trajectory
+from training.loop.advantages import check_advantages, kept_rows
+from training.stages.trainer import TrainingDiverged
+
+EPISODES = (
+    trajectory("won", ((1,), (2,)), success=True),
+    trajectory("lost", ((3,), (4,)), success=False),
+    trajectory("lucky", ((5,), (6,)), success=True),
+    trajectory("close", ((7,), (8,)), success=False),
+)
+ROWS = rows_of(EPISODES)
+ADVANTAGES = (0.2, -0.1, 0.3, -0.4, 0.5, 0.0, -0.2, 0.1)
+VALUES = (0.9, 0.9, 0.6, 0.6, 0.1, 0.1, 0.05, 0.05)
+
+
+def test_the_rows_that_each_arm_keeps() -> None:
+    def kept(how: str) -> list[int]:
+        return kept_rows(how, ROWS, EPISODES, ADVANTAGES, VALUES)  # type: ignore[arg-type]
+
+    assert kept("all") == list(range(8))
+    assert kept("successes") == [0, 1, 4, 5]
+    assert kept("positive") == [0, 2, 4, 7]
+    # outcome - V(s_0): won 0.1, lost -0.6, lucky 0.9, close -0.05; the better half are lucky and won
+    assert kept("digirl") == [0, 4]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -21.0])
+def test_an_advantage_that_exploded_is_named(bad: float) -> None:
+    check_advantages(ADVANTAGES, ROWS, EPISODES, 20.0)
+    wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
+    with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):
+        check_advantages(wrong, ROWS, EPISODES, 20.0)

@@ -1,0 +1,106 @@
+"""What a phase learns from: the filter and the references are one pass of the policy that starts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from models.embedded import embedded_dir
+from tests.training.loop.episodes import rows_of, trajectory
+from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
+from training.data.rows import Encoded, RowEncoder
+from training.loop.data import PhaseData, phase_data
+from training.loop.settings import ReplaySettings
+from training.mira.annotate import score_actions
+from training.mira.replay import Band
+from training.stages.checkpoints import load_policy
+
+torch.set_num_threads(1)
+NEW = (trajectory("a", ((5, 6), (7,)), success=False), trajectory("b", ((8,),), success=True))
+PAST = tuple(trajectory("p", ((30 + n, 40), (50 + n,)), success=n % 3 > 0, seed=n) for n in range(9))
+
+
+@pytest.fixture(scope="module")
+def policy() -> tuple[Any, RowEncoder]:
+    model, tokenizer = load_policy(embedded_dir())
+    return model.eval(), RowEncoder(tokenizer, 100)
+
+
+def made(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
+    model, encoder = policy
+    encoded = Encoded(rows_of(NEW), 0, ())
+    return phase_data(encoded, NEW, PAST, model=model, encoder=encoder, settings=settings, pack_tokens=50, seed=1)
+
+
+def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
+    """Of each past success, by its seed, alone."""
+    found: dict[int, float] = {}
+    for one in PAST:
+        if one.success:
+            rows = rows_of((one,))
+            sums, _ = score_actions(policy[0], rows, 50)
+            found[one.task.seed] = math.exp(-sum(sums) / sum(len(row.action) for row in rows))
+    return found
+
+
+def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy: tuple[Any, RowEncoder]) -> None:
+    known = perplexities(policy)
+    low, high = sorted(known.values())[1], sorted(known.values())[3]
+    data = made(policy, ReplaySettings(band=Band(low=low, high=high), per_new=5))
+    chosen = {one.task.seed for one in data.trajectories[data.new :]}
+    assert chosen == {seed for seed, value in known.items() if low <= value <= high} and len(chosen) == 3
+    counts = data.replayed
+    assert (counts.held, counts.chosen, counts.too_sure, counts.too_surprised) == (6, 3, 1, 2)
+    expected, _ = score_actions(policy[0], data.rows, 1_000)
+    assert data.references == pytest.approx(expected, abs=1e-3)
+    assert [data.trajectories[row.trajectory].decisions[row.time].tokens.action for row in data.rows] == [  # type: ignore[union-attr]
+        row.action for row in data.rows
+    ]
+
+
+def test_the_cap_is_drawn_by_seed_and_zero_replays_nothing(policy: tuple[Any, RowEncoder]) -> None:
+    everything = Band(low=1.0, high=math.inf)
+    data = made(policy, ReplaySettings(band=everything, per_new=1))
+    assert data.replayed.chosen == 2 and data.replayed.over == 4
+    assert data == made(policy, ReplaySettings(band=everything, per_new=1))
+    nothing = made(policy, ReplaySettings(band=everything, per_new=0))
+    assert len(nothing.trajectories) == 2 and nothing.replayed.held == 0
+
+
+def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(policy: tuple[Any, RowEncoder]) -> None:
+    values = sorted(
+        math.exp(-total / len(row.action))
+        for one in PAST
+        if one.success
+        for row, total in zip(rows_of((one,)), score_actions(policy[0], rows_of((one,)), 50)[0], strict=True)
+    )
+    band = Band(low=values[0], high=values[5])
+    data = made(policy, ReplaySettings(band=band, unit="step", per_new=5))
+    fits = [band.holds(math.exp(-r / len(row.action))) for r, row in zip(data.references, data.rows, strict=True)]
+    own = [row.trajectory < data.new for row in data.rows]
+    assert list(data.allowed) == [mine or good for mine, good in zip(own, fits, strict=True)]
+    assert not all(data.allowed)
+
+
+def test_tables_give_back_what_was_written(tmp_path: Path) -> None:
+    rows = rows_of(NEW)
+    write_rows(tmp_path / "rows.parquet", rows, {"advantage": [0.5, -1.25, 3.0]})
+    read, columns = read_rows(tmp_path / "rows.parquet")
+    assert read == rows and columns == {"advantage": (0.5, -1.25, 3.0)}
+    assert rows_digest(read) == rows_digest(rows) != rows_digest(rows[:2])
+    write_trajectories(tmp_path / "t.parquet", NEW)
+    assert read_trajectories(tmp_path / "t.parquet") == NEW
+    with pytest.raises(ValueError, match="2 values for 3 rows"):
+        write_rows(tmp_path / "x.parquet", rows, {"advantage": [0.5, 1.0]})
+
+
+def test_other_libraries_read_them(tmp_path: Path) -> None:
+    from datasets import load_dataset
+
+    write_rows(tmp_path / "rows.parquet", rows_of(NEW), {"advantage": [0.5, -1.25, 3.0]})
+    table = load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"), cache_dir=str(tmp_path / "cache"))
+    assert table["train"]["action"][0] == [5, 6]

@@ -1,0 +1,75 @@
+"""The whole loop on real pages, killed in its middle and gone on with."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from models.embedded import embedded_dir
+from training.data.cache import read_rows, read_trajectories
+from training.loop.loop import Progress
+from training.loop.parts import read_record
+from training.stages.checkpoints import weights_digest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
+COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]
+
+
+def start(out: Path, log: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([*COMMAND, "-o", str(out), "--json"], stdout=subprocess.PIPE, stderr=log.open("ab"))
+
+
+def killed_when(out: Path, log: Path, seen: Path) -> None:
+    """Starts the loop and kills it, with SIGKILL, as soon as *seen* exists."""
+    process = start(out, log)
+    deadline = time.monotonic() + 150
+    while not seen.exists():
+        assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=20)
+
+
+def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> None:
+    out, log = tmp_path / "run", tmp_path / "log"
+    first = out / "phase-1"
+    killed_when(out, log, first / "rollouts" / "run" / "results.jsonl")
+    assert not (first / "data").exists()
+    killed_when(out, log, first / "value" / "job.json")
+    assert not (first / "actor" / "model").exists()
+    last = start(out, log)
+    told, _ = last.communicate(timeout=300)
+    assert last.returncode == 0, log.read_text()
+
+    progress = read_record(out / "progress.json", Progress)
+    assert json.loads(told) == progress.model_dump(mode="json")
+    assert [one.phase for one in progress.phases] == [0, 1, 2]
+    for one in progress.phases[1:]:
+        assert one.evaluation is not None and one.evaluation.episodes == 4
+        assert one.rollouts is not None and one.rollouts.episodes == 12
+        assert one.actor_rows == one.rows > 12
+    assert progress.phases[2].replayed.held > 0
+    assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
+    models = [embedded_dir(), *(out / f"phase-{n}" / "actor" / "model" for n in (1, 2))]
+    assert len({weights_digest(model) for model in models}) == 3
+
+    rows, columns = read_rows(first / "actor" / "rows.parquet")
+    episodes = read_trajectories(first / "data" / "new.parquet")
+    sampled = [sum(row.sampled) for row in rows if row.sampled is not None]
+    assert columns["reference"] == pytest.approx(sampled, abs=1e-3), "π_ref is the policy that played"
+    won = [a for row, a in zip(rows, columns["advantage"], strict=True) if episodes[row.trajectory].success]
+    assert sum(won) / len(won) > 0
+
+    again = start(out, log)
+    again.communicate(timeout=60)
+    assert again.returncode == 0, "a finished run is only reported"
+    other = subprocess.run(
+        [*COMMAND, "-o", str(out), "--set", "seed=5"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert other.returncode == 2 and "other settings of seed" in other.stderr

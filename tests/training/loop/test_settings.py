@@ -1,0 +1,58 @@
+"""Configurations: arms change what they say, mistakes are one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envs.errors import BadInput
+from training.loop.arms import ARMS
+from training.loop.settings import load_settings, override, parse_settings
+
+CONFIGS = Path("training/configs")
+
+
+@pytest.mark.parametrize("arm", sorted(ARMS))
+def test_every_arm_is_a_configuration_and_the_file_wins_over_it(arm: str) -> None:
+    settings = parse_settings({"arm": arm, "phases": 3}, "test")
+    assert settings.phases == 3
+    assert settings.needs_potential == (arm in {"mira", "kl", "td_only", "no_filter"})
+    assert settings.needs_value == (arm != "filtered_bc")
+    assert parse_settings({"arm": arm, "targets": {"alpha": 0.7}}, "test").targets.alpha == 0.7
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_shipped_configuration_can_be_read(path: Path) -> None:
+    load_settings(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"arm": "best"}, "test: unknown arm 'best'; there are mira, no_potential"),
+        ({"phase": 2}, "test: phase: unknown key"),
+        ({"targets": {"gamma": 2}}, "test: targets.gamma: Input should be less than or equal to 1"),
+        ({"actor": {"optimization": {"learning_rate": -1}}}, "test: actor.optimization.learning_rate: "),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(values: dict[str, object], told: str) -> None:
+    with pytest.raises(BadInput, match=told.replace("(", r"\(")) as error:
+        parse_settings(values, "test")
+    assert "\n" not in str(error.value)
+
+
+def test_an_override_is_a_value_of_toml_or_a_word() -> None:
+    assert override("targets.alpha=0.1") == {"targets": {"alpha": 0.1}}
+    assert override("arm=awr") == {"arm": "awr"}
+    assert override("evaluation.seeds=[1, 2]") == {"evaluation": {"seeds": [1, 2]}}
+    with pytest.raises(BadInput, match="no key=value"):
+        override("alpha")
+
+
+def test_a_file_that_is_not_there_or_is_not_toml(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="does not exist"):
+        load_settings(tmp_path / "no.toml")
+    (tmp_path / "bad.toml").write_text("phases = = 2")
+    with pytest.raises(BadInput, match="cannot be read"):
+        load_settings(tmp_path / "bad.toml")
