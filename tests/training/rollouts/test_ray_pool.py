@@ -52,7 +52,7 @@ async def _begun(out: Path, seconds: float) -> int:
 
 
 @pytest.mark.browser
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 async def test_a_killed_worker_is_replaced_and_every_episode_ends(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
@@ -91,7 +91,7 @@ else:
 
 
 @pytest.mark.browser
-@pytest.mark.slow
+@pytest.mark.heavy
 def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_path: Path) -> None:
     selection = TaskSelection("miniwob", ("enter-text", "click-button"), (0,))
     shard = Shard(CONFIG, selection, tmp_path, "r")
