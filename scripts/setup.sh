@@ -31,7 +31,7 @@ if [ "$(cat .venv/.stamp 2>/dev/null || true)" != "$stamp" ]; then
     # shellcheck disable=SC2086
     .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints-cpu.txt torch
     # shellcheck disable=SC2086
-    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints-cpu.txt -e '.[dev,sites,training]'
+    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints-cpu.txt -e '.[dev,serving,sites,training]'
     printf '%s' "$stamp" > .venv/.stamp
 fi
 

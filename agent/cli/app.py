@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "compare": "agent.cli.comparing:compare",
     "train": "training.cli.training:app",
     "eval": "training.cli.evaluating:evaluate",
+    "export": "training.cli.exporting:export",
     "import": "agent.cli.importing:import_traces",
     "tasks": "agent.cli.inspecting:tasks",
     "models": "agent.cli.inspecting:models",

@@ -1,0 +1,154 @@
+"""The table of arms: every arm × seed of one configuration, one after the other, resumable, results as they come.
+
+    python -m benchmarks.arms play -c training/configs/tiny-miniwob.toml --arms mira,awr --seeds 0-2 --out runs/arms
+    python -m benchmarks.arms table --out runs/arms --write docs/results/training_miniwob
+
+`play` can be killed at any point and started again. Arms of one seed share what they would all play alike: the
+evaluation of the start and the rollouts of the first phase. `table` reads what there is, writes FILE.json (every
+episode of every evaluation, so that the table can be made again without the traces) and FILE.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.gathering import gather
+from judges.statistics import Estimate
+from training.embedded.evaluate import seeds_of
+from training.evaluation import ArmsTable, Trial, compare_arms
+from training.loop.loop import Loop, Progress
+from training.loop.parts import read_record
+from training.loop.playing import Place
+from training.loop.settings import load_settings
+
+START = "start"
+"""The arm that learns nothing: the checkpoint from which all begin."""
+
+
+def play(config: Path, arms: Sequence[str], seeds: Sequence[int], out: Path, changes: Sequence[str]) -> None:
+    """Seed after seed, so that a table of few seeds is whole early."""
+    for seed in seeds:
+        for arm in arms:
+            folder = out / arm / f"seed-{seed}"
+            shared = f'shared="{(out / "shared").resolve()}"'
+            settings = load_settings(config, [*changes, f"arm={arm}", f"seed={seed}", shared])
+            begun = time.monotonic()
+            print(f"{arm}, seed {seed}", flush=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            loop = Loop.open(folder, settings, (), lambda line: print(f"  {line}", flush=True))
+            progress = asyncio.run(loop.run())
+            rates = [f"{one.phase}: {one.evaluation.rate:.1%}" for one in progress.phases if one.evaluation]
+            print(f"  {', '.join(rates)}  ({time.monotonic() - begun:.0f} s)", flush=True)
+
+
+def trials(out: Path) -> Iterator[tuple[int, Trial]]:
+    """(phase, trial) of every evaluation that was finished; the start counts once for each seed."""
+    for path in sorted(out.glob("*/seed-*/phase-*/evaluation.json")):
+        arm, seed = path.parts[-4], int(path.parts[-3].removeprefix("seed-"))
+        phase = int(path.parts[-2].removeprefix("phase-"))
+        for file in gather([read_record(path, Place).run]):
+            trace = file.read()
+            if trace.footer is None:
+                continue
+            known = trace.footer.outcome in ("success", "failure")
+            success = trace.footer.outcome == "success" if known else None
+            yield phase, Trial(arm, seed, trace.header.task.id, trace.header.attempt, success)
+
+
+def table(out: Path, write: Path, last: int | None) -> None:
+    found = list(trials(out))
+    final = last if last is not None else max(phase for phase, _ in found)
+    done = Counter((one.arm, one.seed) for phase, one in found if phase == final)
+    starts = {(one.seed, one.task, one.attempt): one._replace(arm=START) for phase, one in found if phase == 0}
+    seeds = {seed for _, seed in done}
+    rows = [one for one in starts.values() if one.seed in seeds]
+    rows += [one for phase, one in found if phase == final]
+    made = compare_arms(rows, baseline=START)
+    curves = list(_curves(out))
+    episodes = [[phase, *one] for phase, one in found]
+    write.parent.mkdir(parents=True, exist_ok=True)
+    told = {"phase": final, "table": made.model_dump(mode="json"), "curves": curves, "episodes": episodes}
+    write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
+    write.with_suffix(".md").write_text(markdown(made, curves, final), encoding="utf-8")
+    print(markdown(made, curves, final))
+
+
+def _curves(out: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(out.glob("*/seed-*/progress.json")):
+        progress = read_record(path, Progress)
+        yield {
+            "arm": progress.arm,
+            "seed": progress.seed,
+            "phases": [p.model_dump(mode="json") for p in progress.phases],
+        }
+
+
+def markdown(made: ArmsTable, curves: Sequence[dict[str, Any]], phase: int) -> str:
+    lines = [
+        f"Success on {made.tasks} held-out task instances after phase {phase}; difference to `{made.baseline}` in "
+        "points, with 95 % intervals over tasks and seeds together.",
+        "",
+        "| arm | seeds | success | difference | by seed |",
+        "|---|---|---|---|---|",
+    ]
+    for arm in made.arms:
+        by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
+        change = _points(arm.change.both) if arm.change is not None else ""
+        lines.append(f"| {arm.arm} | {len(arm.seeds)} | {_percent(arm.success)} | {change} | {by_seed} |")
+    lines += [
+        "",
+        "Success in rollouts (temperature 1, training tasks) by phase:",
+        "",
+        "| arm | seed | phases |",
+        "|---|---|---|",
+    ]
+    for curve in curves:
+        played = [one["rollouts"] for one in curve["phases"] if one["rollouts"]]
+        rates = ", ".join(f"{one['successes'] / max(1, one['episodes'] - one['broken']):.0%}" for one in played)
+        lines.append(f"| {curve['arm']} | {curve['seed']} | {rates} |")
+    return "\n".join(lines) + "\n"
+
+
+def _percent(value: Estimate) -> str:
+    interval = "" if value.low is None or value.high is None else f" ({value.low:.1%} to {value.high:.1%})"
+    return f"{value.value:.1%}{interval}" if value.value is not None else "?"
+
+
+def _points(value: Estimate) -> str:
+    if value.value is None:
+        return "?"
+    interval = (
+        "" if value.low is None or value.high is None else f" ({100 * value.low:+.1f} to {100 * value.high:+.1f})"
+    )
+    return f"{100 * value.value:+.1f}{interval}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    playing = commands.add_parser("play")
+    playing.add_argument("-c", "--config", type=Path, required=True)
+    playing.add_argument("--arms", required=True)
+    playing.add_argument("--seeds", default="0-2")
+    playing.add_argument("--set", action="append", default=[])
+    telling = commands.add_parser("table")
+    telling.add_argument("--write", type=Path, required=True)
+    telling.add_argument("--phase", type=int, default=None)
+    for one in (playing, telling):
+        one.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    if args.command == "play":
+        play(args.config, args.arms.split(","), seeds_of(args.seeds), args.out, args.set)
+    else:
+        table(args.out, args.write, args.phase)
+
+
+if __name__ == "__main__":
+    main()
