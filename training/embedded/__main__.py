@@ -26,10 +26,10 @@ from training.embedded.demos import Recorded, as_example, load, record
 from training.embedded.export import export
 from training.embedded.lookalikes import make_lookalike
 from training.embedded.mixture import Mixture, held_out
-from training.embedded.synthetic import Example, make_examples
+from training.embedded.synthetic import Example, make_example, make_examples
 from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
 from training.embedded.tokenizer import build_tokenizer
-from training.embedded.train import Recipe, Shape, Trainer, build_model
+from training.embedded.train import Recipe, Shape, Source, Trainer, build_model
 from training.embedded.words import WordBag, lorem_words, package_words
 
 TOKENIZER_EXAMPLES = 15_000
@@ -69,6 +69,17 @@ def checks(held: list[Recorded], seed: int) -> dict[str, list[Example]]:
     return {**sets, "real": real} if real else sets
 
 
+def skills(seed: int) -> Source:
+    """Draws general skill pages alone: copying, finding, choosing, filling in."""
+    words = WordBag(random.Random(seed), package_words(), lorem_words())
+
+    def draw(rng: random.Random, _used: float) -> Example:
+        words.rng = rng
+        return make_example(rng, words)
+
+    return draw
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=70.0, help="wall time of the training itself")
@@ -77,19 +88,31 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=Path("runs/embedded"))
     parser.add_argument("--out", type=Path, default=embedded_dir())
+    parser.add_argument(
+        "--skills-only",
+        action="store_true",
+        help="general made-up pages alone, nothing in the shapes of the benchmark's: a base for experiments",
+    )
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(args.threads)
-    rows, held = held_out(demonstrations(args.work / "demos.jsonl", args.episodes))
-    tokenizer = tokenizer_at(args.work / "tokenizer", rows)
-    shape, recipe = Shape(), Recipe(minutes=args.minutes, seed=args.seed)
+    if args.skills_only:
+        rows, held, source = [], [], skills(args.seed)
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(embedded_dir())
+        shape = Shape(context=2_048)
+    else:
+        rows, held = held_out(demonstrations(args.work / "demos.jsonl", args.episodes))
+        tokenizer, source = tokenizer_at(args.work / "tokenizer", rows), Mixture(rows, args.seed)
+        shape = Shape()
+    recipe = Recipe(minutes=args.minutes, seed=args.seed)
     model = build_model(shape, tokenizer, args.seed)
-    trainer = Trainer(model, tokenizer, Mixture(rows, args.seed), recipe, args.work / "training")
+    trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")
     ended = trainer.run(checks(held, 99))
     card = {
         "name": "mira-embedded",
         "kind": "LlamaForCausalLM, float16",
-        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes}",
+        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes}"
+        + " --skills-only" * args.skills_only,
         "shape": asdict(shape),
         "recipe": asdict(recipe),
         "steps": ended.step,
