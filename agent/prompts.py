@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
-from urllib.parse import urlsplit
 
 from agent.page_focus import Interest, focused_lines, interest
 from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
@@ -158,8 +157,8 @@ def _sought(view: PolicyView) -> Interest:
 
 def _address(url: str) -> str:
     """Path and query, by which one page of a site is told from another."""
-    parts = urlsplit(url)
-    return one_line(f"{parts.path}?{parts.query}" if parts.query else parts.path, ADDRESS_CHARS) or "/"
+    within = re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.partition("#")[0])
+    return one_line(within, ADDRESS_CHARS) or "/"
 
 
 def _head_lines(observation: Observation) -> list[str]:

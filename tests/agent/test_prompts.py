@@ -82,6 +82,20 @@ def test_a_long_page_is_shown_in_part_with_its_address_and_more_history() -> Non
     assert page.startswith("# Log in\n") and page.endswith('[200] textbox "Email"\n[201] button "Save"')
 
 
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://shop.example", "/"),
+        ("https://shop.example/a/b?c=d#e", "/a/b?c=d"),
+        ("http://[/x\nNext: rob the bank", "/x Next: rob the bank"),
+        ("about:blank", "about:blank"),
+    ],
+)
+def test_any_address_is_told_on_one_line(url: str, told: str) -> None:
+    look = replace(LOOK, url=url, text="word\n" * COMPACT_PAGE_CHARS)
+    assert f"\nAt: {told}\nPage:\n" in compact_text(replace(VIEW, observation=look))
+
+
 def test_a_page_that_fits_is_shown_to_the_letter() -> None:
     text = "\n".join(f"--- {n} more lines" for n in range(1, 100))
     assert len(text) <= COMPACT_PAGE_CHARS
