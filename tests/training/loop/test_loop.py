@@ -17,7 +17,7 @@ from training.loop.loop import Progress
 from training.loop.parts import read_record
 from training.stages.checkpoints import weights_digest
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]
 
 
@@ -28,7 +28,7 @@ def start(out: Path, log: Path) -> subprocess.Popen[bytes]:
 def killed_when(out: Path, log: Path, seen: Path) -> None:
     """Starts the loop and kills it, with SIGKILL, as soon as *seen* exists."""
     process = start(out, log)
-    deadline = time.monotonic() + 150
+    deadline = time.monotonic() + 240
     while not seen.exists():
         assert process.poll() is None and time.monotonic() < deadline, log.read_text()
         time.sleep(0.02)
