@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from training.data.packing import Packed
+from training.stages.checkpoints import is_adapter, load_policy
 from training.stages.settings import Lora
 
 HEAD = "head.safetensors"
@@ -30,18 +31,17 @@ class Critic(nn.Module):
         """
         super().__init__()
         self.trunk = trunk
-        self.head = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, 1))
-        last = self.head[-1]
-        assert isinstance(last, nn.Linear)
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
+        self.head = _new_head(width)
 
     @classmethod
     def from_policy(cls, folder: Path) -> Critic:
-        """The trunk of the checkpoint in *folder*, with a fresh head."""
+        """The trunk of the checkpoint in *folder*, an adapter's merged into its base, with a fresh head."""
         from transformers import AutoModel
 
-        trunk: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        if is_adapter(folder):
+            trunk: Any = load_policy(folder)[0].base_model
+        else:
+            trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
         return cls(trunk, int(trunk.config.hidden_size))
 
     @classmethod
@@ -66,10 +66,15 @@ class Critic(nn.Module):
         trunk: Any = self.trunk
         self.trunk = get_peft_model(trunk, config)
 
-    def gradient_checkpointing_enable(self, **options: Any) -> None:
+    def renew_head(self) -> None:
+        """Forgets what the head has learned."""
+        first: Any = self.head[0]
+        self.head = _new_head(first.in_features).to(first.weight.device)
+
+    def activation_checkpointing_enable(self, **options: Any) -> None:
         """For transformers' Trainer."""
         trunk: Any = self.trunk
-        trunk.gradient_checkpointing_enable(**options)
+        trunk.activation_checkpointing_enable(**options)
 
     def save(self, folder: Path) -> None:
         """Trunk, adapters merged, and head; the trunk alone is a transformers checkpoint."""
@@ -85,3 +90,10 @@ class Critic(nn.Module):
         out = self.trunk(input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False)
         hidden: Tensor = out.last_hidden_state[0, packed.states]
         return self.head(hidden.float()).squeeze(-1)
+
+
+def _new_head(width: int) -> nn.Sequential:
+    head = nn.Sequential(nn.Linear(width, width), nn.SiLU(), last := nn.Linear(width, 1))
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return head

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,27 @@ from typing import Any
 import torch
 
 from envs.errors import BadInput
+from models.base import ModelUnavailable
+from models.local_loading import ADAPTER_CONFIG, read_checkpoint
 from training.stages.settings import Compute, Lora
+
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def load_policy(folder: Path) -> tuple[Any, Any]:
-    """(causal model in float32, tokenizer). Never asks the network. Raises BadInput in one line."""
+    """(causal model in float32, tokenizer); an adapter's comes merged into its base.
+
+    Never asks the network. Raises BadInput in one line.
+    """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    if is_adapter(folder):
+        try:
+            read = read_checkpoint(base_of(folder), folder, on_cpu=True)
+        except ModelUnavailable as error:
+            raise BadInput(str(error)) from error
+        return read.model, read.tokenizer
     if not (folder / "config.json").is_file():
         raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
     try:
@@ -61,14 +75,47 @@ def save_policy(model: Any, tokenizer: Any, out: Path) -> None:
     unfinished.rename(out)
 
 
+def is_adapter(folder: Path) -> bool:
+    """Whether *folder* holds an adapter beside a base, as the memory-lean mode leaves them."""
+    return (folder / ADAPTER_CONFIG).is_file()
+
+
+def base_of(folder: Path) -> Path:
+    """The checkpoint that an adapter's folder names as its base; *folder* itself where it is none. Raises BadInput."""
+    if not is_adapter(folder):
+        return folder.resolve()
+    try:
+        named: Any = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))["base_model_name_or_path"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"the adapter in {str(folder)!r} names no base: {' '.join(str(error).split())[:200]}") from error
+    return Path(str(named)).resolve()
+
+
+def adapter_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Raises BadInput where *folder* holds none that can be read."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(folder / ADAPTER_WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"the adapter in {str(folder)!r} cannot be read: {' '.join(str(error).split())}") from error
+
+
+def policy_spec(folder: Path) -> str:
+    """How `mira run --policy` is told of the checkpoint in *folder*."""
+    return f"local:{base_of(folder)}+{folder}" if is_adapter(folder) else f"local:{folder}"
+
+
 def weights_digest(folder: Path) -> str:
-    """16 hex digits over a checkpoint's weights: equal digests, equal policies."""
+    """16 hex digits over a checkpoint's weights, those of an adapter's base included: equal digests, equal policies."""
     found = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
-        found.update(path.name.encode())
-        with path.open("rb") as file:
-            while chunk := file.read(1 << 20):
-                found.update(chunk)
+    for place in (folder, base_of(folder)) if is_adapter(folder) else (folder,):
+        for path in sorted(place.glob("*.safetensors")):
+            found.update(path.name.encode())
+            with path.open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    found.update(chunk)
     return found.hexdigest()[:16]
 
 

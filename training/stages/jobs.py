@@ -5,7 +5,7 @@
     ├── rows.parquet    rows and the columns that the stage learns towards
     ├── checkpoints/    while it runs; gone when it has ended
     ├── log.json        what was reported, step by step
-    └── model/          the result; it is there when the stage is done
+    └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
 `python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` does so on many processes, with
 whatever sharding accelerate is configured for.
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import nn
 
 from envs.errors import BadInput
 from envs.record import Record
@@ -32,6 +33,7 @@ from training.mira.critic import Critic
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy, save_policy, use_machine, with_adapter
 from training.stages.critics import CriticTrainer
+from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import RowsTrainer, train, training_arguments
@@ -58,31 +60,36 @@ def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping
     (folder / "job.json").write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def launch(folder: Path, launcher: Sequence[str] = ()) -> Path:
+def launch(folder: Path, launcher: Sequence[str] = (), models: LeanModels | None = None) -> Path:
     """Runs the stage in *folder* unless it is done, and returns its model's folder.
 
-    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process. Raises
-    TrainingDiverged, and RuntimeError where a launched process fails.
+    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process, where
+    *models* are those that its stages share. Raises TrainingDiverged, and RuntimeError where a launched process fails.
     """
     if not (folder / "model").exists():
         if launcher:
             subprocess.run([*launcher, "training.stages", str(folder)], check=True, stdout=sys.stderr)
         else:
-            run_job(folder)
+            run_job(folder, models)
     return folder / "model"
 
 
-def run_job(folder: Path) -> None:
-    """Trains to the end, from the last checkpoint where there is one. Raises BadInput, TrainingDiverged."""
+def run_job(folder: Path, models: LeanModels | None = None) -> None:
+    """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
+    its own where none are given. Raises BadInput, TrainingDiverged."""
     try:
         job = StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
     rows, columns = read_rows(folder / "rows.parquet")
-    use_machine(job.compute)
+    device = use_machine(job.compute)
     torch.manual_seed(job.seed)
-    prepare = _actor if job.kind == "actor" else _critic
-    trainer, save = prepare(folder, job, rows, columns)
+    if job.compute.lean and models is None:
+        models = LeanModels(job.start, job.compute.needed_lora, device)
+    if models is not None:
+        trainer, save = _lean(folder, job, rows, columns, models)
+    else:
+        trainer, save = (_actor if job.kind == "actor" else _critic)(folder, job, rows, columns)
     log = train(trainer, job.compute)
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
@@ -107,31 +114,22 @@ def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
     return plan, arguments
 
 
+Columns = Mapping[str, Sequence[float]]
 Prepared = tuple[RowsTrainer, Callable[[], None]]
 """A trainer, and what writes its model."""
 
 
-def _actor(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> Prepared:
+def _actor(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> Prepared:
     model, tokenizer = load_policy(job.start)
-    plan, arguments = _plan(job, rows, folder)
-    trainer = ActorTrainer(
-        job.objective,
-        with_adapter(model, job.compute.lora),
-        plan,
-        advantages=torch.tensor(columns["advantage"]),
-        references=torch.tensor(columns["reference"]),
-        arguments=arguments,
-    )
+    trainer = _trainer(folder, job, with_adapter(model, job.compute.lora), rows, columns)
     return trainer, lambda: save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / "model")
 
 
-def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> Prepared:
+def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> Prepared:
     critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
     if job.compute.lora is not None:
         critic.adapt(job.compute.lora)
-    plan, arguments = _plan(job, rows, folder)
-    kind = "potential" if job.kind == "potential" else "value"
-    trainer = CriticTrainer(kind, critic, plan, torch.tensor(columns["target"]), arguments)
+    trainer = _trainer(folder, job, critic, rows, columns)
 
     def save() -> None:
         saved: Any = trainer.accelerator.unwrap_model(trainer.model)
@@ -140,3 +138,22 @@ def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[s
         unfinished.rename(folder / "model")
 
     return trainer, save
+
+
+def _lean(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns, models: LeanModels) -> Prepared:
+    trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
+    return trainer, lambda: models.save(job.kind, folder / "model")
+
+
+def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
+    plan, arguments = _plan(job, rows, folder)
+    if job.kind != "actor":
+        return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments)
+    return ActorTrainer(
+        job.objective,
+        model,
+        plan,
+        advantages=torch.tensor(columns["advantage"]),
+        references=torch.tensor(columns["reference"]),
+        arguments=arguments,
+    )

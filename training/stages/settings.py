@@ -38,6 +38,14 @@ class Compute(Record):
     """Between two checkpoints from which a killed stage goes on."""
     lora: Lora | None = None
     """Train adapters alone; None trains every weight."""
+    lean: bool = False
+    """Actor and critics are adapters on one base that stays as it is, see :mod:`training.stages.lean`; checkpoints are
+    adapters. Without it a stage's adapter is merged into its checkpoint."""
+
+    @property
+    def needed_lora(self) -> Lora:
+        """The adapters' shape, where there are any."""
+        return self.lora or Lora()
 
 
 class Optimization(Record):
