@@ -2,14 +2,15 @@
 
     OUT/
     ├── config.json            the resolved configuration
-    ├── phase-0/evaluation     the start, measured
+    ├── progress.json          what `mira train show` reads
+    ├── phase-0/evaluation/run the start, measured
     └── phase-1 …
         ├── tasks.json         what is played, and why
-        ├── rollouts/          a run, as `mira run` leaves it
-        ├── data/              trajectories.parquet, rows.parquet with every column that was learned from, summary.json
-        ├── potential/ value/  the critics
-        ├── policy/            the new checkpoint: `mira run --policy local:OUT/phase-1/policy`
-        ├── evaluation/        a run on held-out instances
+        ├── rollouts/run       a run, as `mira run` leaves it; rollouts.json says where, if it is shared
+        ├── data/              trajectories and rows as Parquet, summary.json, replay.json
+        ├── potential/ value/  the critics, see training.stages.jobs
+        ├── actor/             the same, its rows with every column; `mira run --policy local:OUT/phase-1/actor/model`
+        ├── evaluation/run     a run on held-out instances
         └── metrics.json
 
 Every part is whole or absent: a killed loop goes on with the part it was in.
