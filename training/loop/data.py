@@ -43,6 +43,8 @@ class ReplayCounts(Record):
     too_surprised: int = 0
     over: int = 0
     """Within the band, and beyond `per_new`."""
+    too_long: int = 0
+    """A recorded row is longer than the limit."""
 
 
 def read_runs(places: Sequence[Path]) -> Selection:
@@ -123,8 +125,8 @@ def _chosen(
     """(places in *held*, in their order; counts). What is beyond *most* is drawn out by chance."""
     band, lost = settings.band, set(gone)
     fits = [place for place, value in enumerate(inside.trajectories) if band.holds(value) and place not in lost]
-    below = sum(value < band.low for value in inside.trajectories)
-    told = Kept(len(fits), below, len(held) - len(fits) - below)
+    below = sum(value < band.low for place, value in enumerate(inside.trajectories) if place not in lost)
+    told = Kept(len(fits), below, len(held) - len(lost) - len(fits) - below)
     chosen = sorted(random.Random(f"replay {seed}").sample(fits, most)) if len(fits) > most else fits
     return chosen, ReplayCounts(
         held=len(held),
@@ -132,4 +134,5 @@ def _chosen(
         too_sure=told.too_sure,
         too_surprised=told.too_surprised,
         over=len(fits) - len(chosen),
+        too_long=len(lost),
     )

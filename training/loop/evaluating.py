@@ -5,13 +5,15 @@ from __future__ import annotations
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from training.curriculum import training_seeds
+from training.curriculum.trainable import check_name
 from training.loop.settings import EvaluationSettings
 
 
-async def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
+def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
     """Every name × seed. Raises BadInput for a seed that may be trained on, an unknown name or split, an empty list."""
     names = settings.names or _names_of(settings.suite, settings.split)
     allowed = training_seeds(settings.suite)
+    _check_names(settings)
     for seed in settings.seeds:
         if seed in allowed:
             raise BadInput(
@@ -20,6 +22,18 @@ async def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
     if not names or not settings.seeds:
         raise BadInput("an evaluation needs tasks and seeds")
     return tuple(TaskRef(suite=settings.suite, name=name, seed=seed) for name in names for seed in settings.seeds)
+
+
+def _check_names(settings: EvaluationSettings) -> None:
+    """A site's held-out templates are what is measured; MiniWoB++ has the same tasks for both, on other seeds."""
+    if settings.suite == "sites":
+        from envs.sites.catalog import template
+
+        for name in settings.names:
+            template(name)
+    else:
+        for name in settings.names:
+            check_name(settings.suite, name)
 
 
 def _names_of(suite: str, split: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agent.gathering import gather
 from agent.progress import Listener
@@ -16,6 +17,7 @@ from envs.trace_store import RunLease, read_summary
 from models.embedded import embedded_dir
 from training.curriculum import Candidate, next_phase, played, pool_of, training_seeds, worded
 from training.curriculum.listing import Selection
+from training.curriculum.trainable import check_name
 from training.data.cache import read_trajectories
 from training.data.trajectories import Trajectory
 from training.loop.data import read_runs
@@ -23,9 +25,9 @@ from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, Played, played_in
 from training.loop.parts import once, read_record, write_json, write_record
 from training.loop.phase import Given, Teller, evaluate, run_phase
-from training.loop.playing import Place
+from training.loop.playing import Place, check_policy
 from training.loop.reach import start_values
-from training.loop.settings import LoopSettings
+from training.loop.settings import LoopSettings, checked
 from training.stages.critics import CriticKind
 
 
@@ -48,23 +50,25 @@ class Loop:
 
     @classmethod
     def open(cls, out: Path, settings: LoopSettings, listeners: Sequence[Listener] = (), tell: Teller = print) -> Loop:
-        """A new run, or an old one that goes on. Raises BadInput where *out* holds one of other settings."""
+        """A new run, or an old one that goes on. Raises BadInput where *out* holds one of other settings, and for
+        whatever of *settings* can be seen to be wrong before anything is played; then nothing was written."""
         config = out / "config.json"
         told = json.loads(settings.model_dump_json())
         if config.exists():
-            known = json.loads(config.read_text(encoding="utf-8"))
+            known = _known(config)
             different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
             if set(different) - {"phases"}:
                 raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
         elif out.exists() and any(out.iterdir()):
             raise BadInput(f"{str(out)!r} is not empty and holds no training run")
+        _check(settings)
         write_json(config, told)
         return cls(out, settings, tuple(listeners), tell)
 
     async def run(self) -> Progress:
         """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, BadInput."""
         with RunLease(self.out):
-            refs = await evaluation_refs(self.settings.evaluation)
+            refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
             pool = await self._pool() if self.settings.phases else ()
             for number in range(1, self.settings.phases + 1):
@@ -80,6 +84,9 @@ class Loop:
         if number:
             return self.folder(number) / "actor" / "model"
         return embedded_dir() if self.settings.start == "embedded" else Path(self.settings.start)
+
+    def critic(self, number: int, kind: CriticKind) -> Path:
+        return self.folder(number) / kind / "model"
 
     def _progress(self, phases: Sequence[PhaseMetrics]) -> Progress:
         made = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
@@ -145,8 +152,7 @@ class Loop:
 
     def _critics(self, number: int) -> dict[CriticKind, Path]:
         kinds: tuple[CriticKind, ...] = ("potential", "value")
-        folders = {kind: self.folder(number) / kind / "model" for kind in kinds}
-        return {kind: folder for kind, folder in folders.items() if folder.exists()}
+        return {kind: self.critic(number, kind) for kind in kinds if self.critic(number, kind).exists()}
 
     def _past(self, number: int) -> tuple[Trajectory, ...]:
         found = list(self._demonstrations())
@@ -157,3 +163,25 @@ class Loop:
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
         return tuple(one for one in read_runs(places).kept if one.success) if places else ()
+
+
+def _known(config: Path) -> dict[str, Any]:
+    """The settings that a run was begun with; keys that are newer than it have their defaults."""
+    try:
+        values: Any = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(config)!r} cannot be read: {error}") from error
+    return json.loads(checked(LoopSettings, values, str(config)).model_dump_json())
+
+
+def _check(settings: LoopSettings) -> None:
+    evaluation_refs(settings.evaluation)
+    training_seeds(settings.pool.suite)
+    for name in settings.pool.names:
+        check_name(settings.pool.suite, name)
+    if settings.pool.split:
+        raise BadInput("pool.split: a pool is of training tasks alone; choose among them with pool.names")
+    if settings.start != "embedded":
+        check_policy(Path(settings.start))
+    if settings.demonstrations:
+        gather(settings.demonstrations)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from pydantic import Field
 
@@ -97,9 +98,9 @@ def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores 
     from scipy.stats import spearmanr
 
     varies = len(set(said)) > 1 and len(set(true)) > 1
-    rank = float(spearmanr(said, true).statistic) if varies else None
+    found: Any = spearmanr(said, true) if varies else None
     return CriticScores(
         rows=len(said),
         absolute_error=fmean(abs(one - other) for one, other in zip(said, true, strict=True)),
-        spearman=rank,
+        spearman=float(found.statistic) if found is not None else None,
     )

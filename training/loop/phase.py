@@ -4,7 +4,7 @@ actor, evaluation."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +52,7 @@ class Given:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def part(self, name: str, told: str) -> Iterator[None]:
+    def part(self, name: str, told: str) -> Generator[None]:
         """Says what is done, and notes how long it took."""
         self.tell(f"phase {self.number}: {told}")
         begun = time.monotonic()
@@ -61,7 +61,7 @@ class Given:
 
 
 async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettings) -> PhaseMetrics:
-    """Plays and learns; afterwards `FOLDER/policy` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
+    """Plays and learns; afterwards `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
     folder = given.folder
     if (folder / "metrics.json").exists():
         return read_record(folder / "metrics.json", PhaseMetrics)

@@ -11,11 +11,12 @@ from agent.config import RunConfig
 from agent.progress import Listener
 from agent.run_store import RunFolder
 from agent.runner import resume, run_suite
+from envs.errors import BadInput
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
 from training.loop.parts import once
 from training.loop.settings import EvaluationSettings, RolloutSettings
-from training.stages.checkpoints import weights_digest
+from training.stages.checkpoints import is_adapter, weights_digest
 
 RUN = "run"
 
@@ -58,6 +59,14 @@ def evaluation_config(policy: Path, settings: EvaluationSettings, rollouts: Roll
             "attempts": settings.attempts,
         }
     )
+
+
+def check_policy(folder: Path) -> None:
+    """Raises BadInput where *folder* is plainly no checkpoint that can be trained; its weights are not loaded."""
+    if not (is_adapter(folder) or (folder / "config.json").is_file()):
+        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+    if not any(folder.glob("*.safetensors")):
+        raise BadInput(f"{str(folder)!r} holds no *.safetensors: save its weights in that format")
 
 
 async def played(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from agent.config import merged
 from envs.errors import BadInput
 from envs.record import Record
 from models.embedded import embedded_dir
-from training.data.cache import write_trajectories
+from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.data.trajectories import LeftOut, Selection
 from training.loop.data import read_runs
-from training.loop.parts import write_record
+from training.loop.parts import once, write_record
 from training.loop.settings import checked, values_of
-from training.stages.checkpoints import load_policy
+from training.stages.checkpoints import load_policy, weights_digest
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import supervised
 
@@ -35,7 +37,21 @@ class SupervisedSettings(Record):
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
-        return checked(cls, values_of(path, changes), str(path or "--set"))
+        defaults = cls().model_dump(mode="json")
+        return checked(cls, merged(defaults, values_of(path, changes)), str(path or "--set"))
+
+
+BEGUN = "begun.json"
+
+
+class Begun(Record):
+    """What a fine-tuning is of: only the same one goes on in its folder."""
+
+    start: str
+    """Digest of the start's weights."""
+    rows: str
+    """Digest of what it learns from."""
+    settings: SupervisedSettings
 
 
 class FineTuned(Record):
@@ -51,21 +67,32 @@ class FineTuned(Record):
 def fine_tune(
     runs: Sequence[Path], start: str, out: Path, settings: SupervisedSettings, tell: Callable[[str], None]
 ) -> FineTuned:
-    """Learns from the episodes of *runs*. Raises BadInput where nothing of them can be learned from."""
+    """Learns from the episodes of *runs*; a killed one goes on with the same command.
+
+    Raises BadInput where nothing of them can be learned from, and where *out* holds anything else.
+    """
+    if not (out / BEGUN).exists() and out.exists() and any(out.iterdir()):
+        raise BadInput(f"{str(out)!r} is not empty and holds no fine-tuning")
     policy = embedded_dir() if start == "embedded" else Path(start)
     _, tokenizer = load_policy(policy)
     selection = read_runs(runs)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
+    failed = len(selection.kept) - len(kept)
+    left_out = selection.left_out + Counter({LeftOut.FAILED: failed})
     encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
     if not encoded.rows:
-        reasons = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items())
+        reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
         hint = "; `mira run --policy oracle --planner reference` leaves demonstrations" * (
             LeftOut.NO_PROMPT in selection.left_out
         )
         raise BadInput(
-            f"nothing to learn from in {len(selection.kept)} judged episodes ({reasons or 'none succeeded'}){hint}"
+            f"nothing to learn from in {len(selection.kept) + selection.left_out.total()} episodes "
+            f"({reasons or 'all too long'}){hint}"
         )
-    summary = summarize(Selection(kept, selection.left_out), encoded)
+    begun = Begun(start=weights_digest(policy), rows=rows_digest(encoded.rows), settings=settings)
+    if once(out / BEGUN, Begun, lambda: begun) != begun:
+        raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings")
+    summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
     tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")

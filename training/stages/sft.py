@@ -36,7 +36,7 @@ def supervised(
         return out / "model"
     from transformers import PrinterCallback
     from transformers.trainer_utils import get_last_checkpoint
-    from trl import SFTTrainer
+    from trl.trainer.sft_trainer import SFTTrainer
 
     too_long = sum(len(row) > compute.max_tokens for row in rows)
     if too_long:
@@ -70,7 +70,7 @@ def _dataset(rows: Sequence[Row]) -> Any:
 
 def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int) -> Any:
     import torch
-    from trl import SFTConfig
+    from trl.trainer.sft_config import SFTConfig
 
     micro = min(MICRO_BATCH, how.batch_rows)
     steps = max(1, how.epochs * math.ceil(rows / how.batch_rows))
