@@ -33,6 +33,8 @@ class LeftOut(StrEnum):
     """It ended before its first step."""
     NO_PROMPT = "no prompt"
     """A step does not say what the policy was shown: a script played it."""
+    FAILED = "failed"
+    """Only successes were asked for; :func:`select` keeps it."""
 
 
 class Tokens(Record):

@@ -61,7 +61,7 @@ class Given:
 
 
 async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettings) -> PhaseMetrics:
-    """Plays and learns; afterwards `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
+    """Plays and learns; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
     folder = given.folder
     if (folder / "metrics.json").exists():
         return read_record(folder / "metrics.json", PhaseMetrics)
