@@ -83,7 +83,7 @@ async def played(
     *mark* is a file that then says where the run lies: beside it, or below *shared*, where runs of the same weights,
     settings and tasks are found again. Raises Interrupted.
     """
-    home = mark.with_suffix("") if shared is None else shared / _key(config, policy, refs)
+    home = mark.with_suffix("") if shared is None else shared / shared_key(config, policy, refs)
     place = once(mark, Place, lambda: Place(run=(home / RUN).resolve()))
     folder = RunFolder(place.run)
     if folder.manifest.exists():
@@ -96,7 +96,7 @@ async def played(
     return folder.path
 
 
-def _key(config: RunConfig, policy: Path, refs: Sequence[TaskRef]) -> str:
+def shared_key(config: RunConfig, policy: Path, refs: Sequence[TaskRef]) -> str:
     """Equal for runs that must come out alike."""
     told = config.resolved() | {"policy": weights_digest(policy), "tasks": [ref.id for ref in refs]}
     told.pop("workers")

@@ -1,0 +1,108 @@
+"""Which runs may stand for each other, and what a policy may be measured on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from envs.errors import BadInput
+from envs.tasks import TaskRef
+from models.embedded import embedded_dir
+from training.loop.evaluating import evaluation_refs
+from training.loop.playing import check_policy, evaluation_config, rollout_config, shared_key
+from training.loop.settings import EvaluationSettings, RolloutSettings
+
+TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
+
+
+def key(
+    policy: Path, settings: RolloutSettings | None = None, *, seed: int = 1, tasks: tuple[TaskRef, ...] = TASKS
+) -> str:
+    return shared_key(rollout_config(policy, settings or RolloutSettings(), seed), policy, tasks)
+
+
+@pytest.fixture(scope="module")
+def policy() -> Path:
+    return embedded_dir()
+
+
+def test_the_same_weights_elsewhere_are_the_same_rollouts(policy: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(policy, copy)
+    assert key(copy) == key(policy)
+    weights = load_file(copy / "model.safetensors")
+    name = sorted(weights)[0]
+    weights[name] = weights[name] + torch.tensor(0.01, dtype=weights[name].dtype)
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    assert key(copy) != key(policy)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda policy: key(policy, seed=2), id="seed"),
+        pytest.param(lambda policy: key(policy, tasks=TASKS[:1]), id="fewer tasks"),
+        pytest.param(lambda policy: key(policy, tasks=TASKS[::-1]), id="another order"),
+        pytest.param(lambda policy: key(policy, RolloutSettings(temperature=0.5)), id="temperature"),
+        pytest.param(lambda policy: key(policy, RolloutSettings(attempts=2)), id="attempts"),
+        pytest.param(lambda policy: key(policy, RolloutSettings(show_plan=True)), id="plan shown"),
+        pytest.param(lambda policy: key(policy, RolloutSettings(prompt_style="full")), id="prompt style"),
+    ],
+)
+def test_what_changes_rollouts_changes_their_key(policy: Path, other: Callable[[Path], str]) -> None:
+    assert other(policy) != key(policy)
+
+
+def test_workers_do_not(policy: Path) -> None:
+    assert key(policy, RolloutSettings(workers=7)) == key(policy, RolloutSettings(workers=1))
+
+
+def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:
+    config = evaluation_config(policy, EvaluationSettings(), RolloutSettings(), 1)
+    assert (config.planner, config.show_plan, config.temperature) == ("reference", False, 0.0)
+    assert shared_key(config, policy, TASKS) != key(policy)
+    planned = evaluation_config(policy, EvaluationSettings(planner="same"), RolloutSettings(), 1)
+    assert (planned.planner, planned.show_plan) == ("same", True)
+
+
+def test_an_evaluation_is_every_name_on_every_seed() -> None:
+    refs = evaluation_refs(EvaluationSettings(names=("click-test", "login-user"), seeds=(0, 5)))
+    assert [ref.id for ref in refs] == [
+        "miniwob/click-test/0",
+        "miniwob/click-test/5",
+        "miniwob/login-user/0",
+        "miniwob/login-user/5",
+    ]
+    assert len(evaluation_refs(EvaluationSettings(seeds=(0,)))) == 30, "the named tasks"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        pytest.param({"seeds": (0, 1_000_000)}, "seed 1000000 of miniwob may be trained on", id="training seed"),
+        pytest.param({"suite": "sites", "split": "test", "seeds": (8,)}, "take one below 8", id="of the sites"),
+        pytest.param({"suite": "sites", "split": "tset"}, "no split 'tset'", id="unknown split"),
+        pytest.param({"split": "test"}, "has no splits", id="a split where there are none"),
+        pytest.param({"names": ("click-tset",)}, "no task 'click-tset'", id="unknown task"),
+        pytest.param({"suite": "sites", "names": ("nope",), "seeds": (0,)}, "no template 'nope'", id="no template"),
+        pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
+    ],
+)
+def test_what_may_not_be_measured_on(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        evaluation_refs(EvaluationSettings.model_validate(settings))
+
+
+def test_a_folder_that_cannot_be_trained_from(tmp_path: Path, policy: Path) -> None:
+    check_policy(policy)
+    with pytest.raises(BadInput, match=r"no config\.json"):
+        check_policy(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+    with pytest.raises(BadInput, match=r"no \*\.safetensors"):
+        check_policy(tmp_path)
