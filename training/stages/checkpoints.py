@@ -25,7 +25,9 @@ def load_policy(folder: Path) -> tuple[Any, Any]:
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     if is_adapter(folder):
         try:
             read = read_checkpoint(base_of(folder), folder, on_cpu=True)

@@ -61,8 +61,9 @@ def supervised(
 
 
 def _dataset(rows: Sequence[Row]) -> Any:
-    from datasets import Dataset
+    from datasets import Dataset, disable_progress_bars
 
+    disable_progress_bars()
     ids = [[*row.prompt, *row.action] for row in rows]
     labels = [[*(IGNORED,) * len(row.prompt), *row.action] for row in rows]
     return Dataset.from_dict({"input_ids": ids, "labels": labels})
@@ -88,7 +89,8 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
         packing=False,
         bf16=compute.bf16,
         fp16=False,
-        gradient_checkpointing=compute.gradient_checkpointing,
+        gradient_checkpointing=None,  # the old name of the next one, which TRL switches on
+        activation_checkpointing=compute.gradient_checkpointing,
         use_cpu=compute.cpu or not torch.cuda.is_available(),
         seed=seed,
         data_seed=seed,
