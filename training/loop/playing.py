@@ -16,7 +16,7 @@ from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
 from training.loop.parts import once
 from training.loop.settings import EvaluationSettings, RolloutSettings
-from training.stages.checkpoints import is_adapter, weights_digest
+from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
 
@@ -33,7 +33,7 @@ class Place(Record):
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:
     return RunConfig(
-        policy=f"local:{policy}",
+        policy=policy_spec(policy),
         planner="reference",
         judge="state",
         show_plan=settings.show_plan,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,20 +42,16 @@ def test_the_same_weights_elsewhere_are_the_same_rollouts(policy: Path, tmp_path
     assert key(copy) != key(policy)
 
 
+def test_other_tasks_and_seeds_are_other_rollouts(policy: Path) -> None:
+    keys = [key(policy), key(policy, seed=2), key(policy, tasks=TASKS[:1]), key(policy, tasks=TASKS[::-1])]
+    assert len(set(keys)) == 4
+
+
 @pytest.mark.parametrize(
-    "other",
-    [
-        pytest.param(lambda policy: key(policy, seed=2), id="seed"),
-        pytest.param(lambda policy: key(policy, tasks=TASKS[:1]), id="fewer tasks"),
-        pytest.param(lambda policy: key(policy, tasks=TASKS[::-1]), id="another order"),
-        pytest.param(lambda policy: key(policy, RolloutSettings(temperature=0.5)), id="temperature"),
-        pytest.param(lambda policy: key(policy, RolloutSettings(attempts=2)), id="attempts"),
-        pytest.param(lambda policy: key(policy, RolloutSettings(show_plan=True)), id="plan shown"),
-        pytest.param(lambda policy: key(policy, RolloutSettings(prompt_style="full")), id="prompt style"),
-    ],
+    "changed", [{"temperature": 0.5}, {"attempts": 2}, {"show_plan": True}, {"prompt_style": "full"}], ids=str
 )
-def test_what_changes_rollouts_changes_their_key(policy: Path, other: Callable[[Path], str]) -> None:
-    assert other(policy) != key(policy)
+def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str, object]) -> None:
+    assert key(policy, RolloutSettings.model_validate(changed)) != key(policy)
 
 
 def test_workers_do_not(policy: Path) -> None:
@@ -106,3 +102,9 @@ def test_a_folder_that_cannot_be_trained_from(tmp_path: Path, policy: Path) -> N
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")
     with pytest.raises(BadInput, match=r"no \*\.safetensors"):
         check_policy(tmp_path)
+
+
+def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(policy)}))
+    assert rollout_config(tmp_path, RolloutSettings(), 1).policy == f"local:{policy.resolve()}+{tmp_path}"
+    assert rollout_config(policy, RolloutSettings(), 1).policy == f"local:{policy}"
