@@ -14,7 +14,7 @@ from torch import Tensor
 
 from training.data.packing import Packed, by_row, packs
 from training.data.rows import Row
-from training.mira.critic import Critic
+from training.mira.critic import Critic, states_of
 from training.mira.losses import token_logprobs
 from training.mira.replay import perplexity
 
@@ -52,7 +52,7 @@ def score_states(critic: Critic, rows: Sequence[Row], max_tokens: int) -> tuple[
     """What *critic* says of each row's state, in [0, 1], in the order of *rows*."""
     found = [0.0] * len(rows)
     device = next(critic.parameters()).device
-    for packed in packs(rows, max_tokens):
+    for packed in packs(states_of(rows), max_tokens):
         for place, value in zip(packed.rows, torch.sigmoid(critic(packed.to(device))).tolist(), strict=True):
             found[place] = value
     return tuple(found)

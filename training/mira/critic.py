@@ -7,6 +7,8 @@ the last actions, the page; its last token has seen all of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from training.data.packing import Packed
+from training.data.rows import Row
 from training.stages.checkpoints import is_adapter, load_policy
 from training.stages.settings import Lora
 
@@ -90,6 +93,11 @@ class Critic(nn.Module):
         out = self.trunk(input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False)
         hidden: Tensor = out.last_hidden_state[0, packed.states]
         return self.head(hidden.float()).squeeze(-1)
+
+
+def states_of(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """*rows* without their actions: no token behind a state changes what a critic says of it."""
+    return tuple(replace(row, action=(), sampled=None) for row in rows)
 
 
 def _new_head(width: int) -> nn.Sequential:

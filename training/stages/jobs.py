@@ -29,7 +29,7 @@ from envs.errors import BadInput
 from envs.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.mira.critic import Critic
+from training.mira.critic import Critic, states_of
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy, save_policy, use_machine, with_adapter
 from training.stages.critics import CriticTrainer
@@ -146,7 +146,7 @@ def _lean(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns, mo
 
 
 def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
-    plan, arguments = _plan(job, rows, folder)
+    plan, arguments = _plan(job, rows if job.kind == "actor" else states_of(rows), folder)
     if job.kind != "actor":
         return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments)
     return ActorTrainer(

@@ -76,8 +76,8 @@ class LeanModels:
         self._freeze()
 
     def use(self, part: Part, start: Path) -> nn.Module:
-        """*part*, to be scored with or trained, as it lies in *start*: what `save` wrote, or the base's checkpoint, from
-        which a part begins anew. An actor's adapter is where a fresh critic's trunk begins.
+        """*part*, to be scored with or trained, as it lies in *start*: what `save` wrote, or the base's checkpoint,
+        from which a part begins anew. An actor's adapter is where a fresh critic's trunk begins.
 
         Raises BadInput where *start* belongs to another base or does not fit.
         """

@@ -1,0 +1,247 @@
+"""A phase's learning, from its rows to the new actor, against the naive way of computing the same numbers.
+
+Both train the potential and the value critic, compute advantages, filter by perplexity and train the actor: one
+optimizer step each, so that every number can be compared. *Ours* goes through the stages: packed rows, one scoring pass
+for perplexity and reference, every state scored once, logits at action tokens alone. *Naive*: one trajectory
+at a time, or four, padded to the longest row; V and P scored on s and on s'; the reference scored again in the update;
+logits everywhere.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
+from training.data.rows import Row
+from training.mira.annotate import score_actions, score_states
+from training.mira.critic import Critic, states_of
+from training.mira.losses import potential_loss, regression_loss, value_loss
+from training.mira.returns import advantages, outcome_rewards, shaped_rewards
+from training.stages.actor import ActorTrainer, Objective
+from training.stages.critics import CriticKind, CriticTrainer
+from training.stages.plan import Plan
+from training.stages.settings import Compute, Optimization
+from training.stages.trainer import RowsTrainer, train, training_arguments
+
+RATE, BETA, ALPHA, GAMMA, MIX = 1e-4, 0.5, 0.3, 0.9, 0.5
+COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512)
+WIDTH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What both ways must agree on."""
+
+    losses: dict[str, float]
+    advantages: tuple[float, ...]
+    references: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Trajectories of *steps* rows each, every second one a success."""
+
+    rows: Sequence[Row]
+    steps: int
+
+    @property
+    def trajectories(self) -> list[list[int]]:
+        return self.batches(1)
+
+    def batches(self, together: int) -> list[list[int]]:
+        """The rows of so many trajectories at a time."""
+        size = together * self.steps
+        return [list(range(at, min(at + size, len(self.rows)))) for at in range(0, len(self.rows), size)]
+
+    def success(self, trajectory: Sequence[int]) -> bool:
+        return bool(self.rows[trajectory[0]].trajectory % 2)
+
+    def targets(self) -> dict[CriticKind, Tensor]:
+        progress = [row.time / self.steps for row in self.rows]
+        outcome = [float(self.success(one)) for one in self.trajectories for _ in one]
+        return {"potential": torch.tensor(progress), "value": torch.tensor(outcome)}
+
+    def advantages(self, one: Sequence[int], potentials: list[float], values: list[float]) -> tuple[float, ...]:
+        """Of one trajectory, from P and V of its states."""
+        end = 1.0 if self.success(one) else potentials[-1]
+        rewards = outcome_rewards(len(one), success=self.success(one))
+        shaped = shaped_rewards(rewards, [*potentials, end], ALPHA)
+        return advantages(shaped, values, gamma=GAMMA, mix=MIX)
+
+
+def critic_of(kind: CriticKind) -> Critic:
+    """A trunk of its own; its head is moved from zero, so that there is something to compare."""
+    trunk = llama(seed=1 if kind == "potential" else 2).model
+    critic = Critic(trunk, WIDTH)
+    last: Any = critic.head[-1]
+    torch.nn.init.normal_(last.weight, std=0.1)
+    return critic
+
+
+def ours(phase: Phase) -> Found:
+    rows, losses = phase.rows, dict[str, float]()
+    policy = llama()
+    references, _ = score_actions(policy.eval(), rows, COMPUTE.pack_tokens)
+    said: dict[CriticKind, tuple[float, ...]] = {}
+    for kind, target in phase.targets().items():
+        critic = critic_of(kind)
+        losses[kind] = _trained(
+            states_of(rows), lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
+        )
+        said[kind] = score_states(critic.eval(), rows, COMPUTE.pack_tokens)
+    found: list[float] = []
+    for one in phase.trajectories:
+        found += phase.advantages(one, [said["potential"][n] for n in one], [said["value"][n] for n in one])
+    columns = {"advantages": torch.tensor(found), "references": torch.tensor(references)}
+    losses["actor"] = _trained(
+        rows, lambda plan, how: ActorTrainer(Objective(beta=BETA), policy, plan, **columns, arguments=how)
+    )
+    return Found(losses, tuple(found), references)
+
+
+def _trained(rows: Sequence[Row], make: Callable[[Plan, Any], RowsTrainer]) -> float:
+    """The loss of one optimizer step over all rows."""
+    how = Optimization(learning_rate=RATE, batch_rows=len(rows))
+    plan = Plan(rows, batch_rows=len(rows), pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
+    with tempfile.TemporaryDirectory() as folder:
+        trainer = make(plan, training_arguments(Path(folder), how, COMPUTE, seed=0, steps=1))
+        return next(row["loss"] for row in train(trainer, COMPUTE) if "loss" in row)
+
+
+def naive(phase: Phase, together: int) -> Found:
+    """*together*: trajectories of a padded batch."""
+    batches = phase.batches(together)
+    rows, losses = phase.rows, dict[str, float]()
+    policy, reference = llama(), llama().eval()
+    with torch.no_grad():
+        references = torch.cat([_logprobs(policy, [rows[n] for n in one]) for one in batches])
+    critics = {kind: critic_of(kind) for kind in phase.targets()}
+    for kind, target in phase.targets().items():
+        optimizer = torch.optim.AdamW(critics[kind].parameters(), RATE, weight_decay=0.0)
+        losses[kind] = 0.0
+        for one in batches:
+            logits = _states(critics[kind], [rows[n] for n in one])
+            of_one = (
+                value_loss(logits, target[one]) if kind == "value" else potential_loss(logits.sigmoid(), target[one])
+            )
+            losses[kind] += _backward(of_one * len(one) / len(rows))
+        _step(critics[kind], optimizer)
+    optimizer, found, losses["actor"] = (
+        torch.optim.AdamW(policy.parameters(), RATE, weight_decay=0.0),
+        list[float](),
+        0.0,
+    )
+    for one in batches:
+        here = [rows[n] for n in one]
+        following = [rows[min(n + 1, n - n % phase.steps + phase.steps - 1)] for n in one]
+        with torch.no_grad():
+            now = {kind: _states(critic, here).sigmoid().tolist() for kind, critic in critics.items()}
+            after = {kind: _states(critic, following).sigmoid().tolist() for kind, critic in critics.items()}
+            again = _logprobs(reference, here)
+        mine: list[float] = []
+        for at in range(0, len(one), phase.steps):
+            own = slice(at, at + phase.steps - 1)
+            potentials, values = ([now[k][at], *after[k][own]] for k in ("potential", "value"))
+            mine += phase.advantages(one[at : at + phase.steps], potentials, values)
+        loss = regression_loss(_logprobs(policy, here), again, torch.tensor(mine), BETA)
+        losses["actor"] += _backward(loss * len(one) / len(rows))
+        found += mine
+    _step(policy, optimizer)
+    return Found(losses, tuple(found), tuple(references.tolist()))
+
+
+def _backward(loss: Tensor) -> float:
+    loss.backward()
+    return loss.item()
+
+
+def _step(model: Any, optimizer: torch.optim.Optimizer) -> None:
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def _padded(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """(ids, mask), (B, L), padded on the right."""
+    ids = [torch.tensor(one) for one in sequences]
+    mask = [torch.ones_like(one) for one in ids]
+    return pad_sequence(ids, batch_first=True), pad_sequence(mask, batch_first=True)
+
+
+def _states(critic: Critic, rows: Sequence[Row]) -> Tensor:
+    """Logits of padded states, (B,)."""
+    ids, mask = _padded([row.prompt for row in rows])
+    trunk: Any = critic.trunk
+    hidden = trunk(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+    return critic.head(hidden[torch.arange(len(rows)), mask.sum(1) - 1]).squeeze(-1)
+
+
+def _logprobs(model: Any, rows: Sequence[Row]) -> Tensor:
+    """`log π(a|s)` with logits at every position, (B,)."""
+    ids, mask = _padded([(*row.prompt, *row.action) for row in rows])
+    said = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].log_softmax(-1)
+    said = said.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
+    counted = mask[:, 1:].bool()
+    for row, of_row in zip(rows, counted, strict=True):
+        of_row[: len(row.prompt) - 1] = False
+    return torch.where(counted, said, torch.zeros_like(said)).sum(-1)
+
+
+def compare(one: Found, other: Found) -> dict[str, float]:
+    """Largest differences. Raises AssertionError where the two ways did not compute the same."""
+    apart = {
+        **{f"{name} loss": abs(one.losses[name] - other.losses[name]) for name in one.losses},
+        "advantages": max(abs(a - b) for a, b in zip(one.advantages, other.advantages, strict=True)),
+        "references": max(abs(a - b) for a, b in zip(one.references, other.references, strict=True)),
+    }
+    assert all(value < 2e-3 for value in apart.values()), json.dumps(apart)
+    return {name: round(value, 7) for name, value in apart.items()}
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--trajectories", type=int, default=12)
+    options.add_argument("--steps", type=int, default=4)
+    given = options.parse_args()
+    torch.set_num_threads(1)
+    phase, found = Phase(rows_of(given.trajectories, given.steps), given.steps), dict[str, Found]()
+
+    def arm(name: str, way: Callable[[Phase], Found]) -> Callable[[], float]:
+        return lambda: cpu_seconds(lambda: found.update({name: way(phase)}))
+
+    arms = {
+        "naive": arm("naive", lambda one: naive(one, 1)),
+        "naive, four trajectories padded": arm("naive, four trajectories padded", lambda one: naive(one, 4)),
+        "ours": arm("ours", ours),
+    }
+    ours(Phase(phase.rows[: given.steps], given.steps))  # what only a first call costs: imports
+    seconds = interleaved(arms, given.rounds)
+    middle, tokens = medians(seconds), sum(len(row) for row in phase.rows)
+    report(
+        given,
+        {
+            "rows": len(phase.rows),
+            "mean_tokens": round(tokens / len(phase.rows)),
+            "longest": max(len(row) for row in phase.rows),
+            "cpu_seconds": {name: round(value, 2) for name, value in middle.items()},
+            "times_faster": {name: round(value / middle["ours"], 2) for name, value in middle.items()},
+            "rounds": {name: [round(value, 2) for value in values] for name, values in seconds.items()},
+            "largest_differences": [compare(found["ours"], one) for name, one in found.items() if name != "ours"],
+            "losses": {name: round(value, 4) for name, value in found["ours"].losses.items()},
+            "target": 3.0,
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
