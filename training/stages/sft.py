@@ -12,7 +12,7 @@ import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine
@@ -89,7 +89,7 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
         packing=False,
         bf16=compute.bf16,
         fp16=False,
-        gradient_checkpointing=None,  # the old name of the next one, which TRL switches on
+        gradient_checkpointing=cast(Any, None),  # the old name of the next one, which TRL switches on
         activation_checkpointing=compute.gradient_checkpointing,
         use_cpu=compute.cpu or not torch.cuda.is_available(),
         seed=seed,
