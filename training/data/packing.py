@@ -76,8 +76,7 @@ def packs(rows: Sequence[Row], max_tokens: int, seed: int | None = None) -> Iter
     """Every row once, in packs of at most *max_tokens* (a longer row is a pack of its own).
 
     With *seed* in a shuffled order that is the same for the same seed, else in the order of the rows. On a CPU,
-    attention
-    costs the square of a pack's length whatever rows are in it, and packs of some 512 tokens are the quickest.
+    attention costs the square of a pack's length whatever rows are in it: packs of some 512 tokens are the quickest.
     """
     order = list(range(len(rows)))
     if seed is not None:
