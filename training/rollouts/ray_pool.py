@@ -12,6 +12,9 @@ Ray listens on every interface of its machines and runs what it is sent: keep a 
 firewall or in a network namespace.
 """
 
+# Ray is an extra: where it is not installed, its types are unknown.
+# pyright: reportMissingImports=false, reportUnknownParameterType=false
+
 from __future__ import annotations
 
 import asyncio
