@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from agent.cli.options import parse_seeds
 from agent.gathering import gather
 from judges.statistics import Estimate
-from training.embedded.evaluate import seeds_of
 from training.evaluation import ArmsTable, Trial, compare_arms
 from training.loop.loop import Loop, Progress
 from training.loop.parts import read_record
@@ -145,7 +145,7 @@ def main() -> None:
         one.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     if args.command == "play":
-        play(args.config, args.arms.split(","), seeds_of(args.seeds), args.out, args.set)
+        play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
     else:
         table(args.out, args.write, args.phase)
 

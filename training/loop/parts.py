@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,10 +45,3 @@ def once(path: Path, kind: type[R], make: Callable[[], R]) -> R:
     made = make()
     write_record(path, made)
     return made
-
-
-def fresh(folder: Path) -> Path:
-    """*folder*, empty: what a killed part left half done is of no use."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder

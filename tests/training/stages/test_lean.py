@@ -15,8 +15,8 @@ from envs.errors import BadInput
 from models.embedded import embedded_dir
 from models.local_loading import read_checkpoint
 from tests.models.adapters import save_adapter
+from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
-from training.data.rows import Row
 from training.mira.annotate import action_token_logprobs, score_actions, score_states
 from training.mira.critic import Critic
 from training.mira.losses import potential_loss, regression_loss, value_loss
@@ -32,17 +32,6 @@ BASE = embedded_dir()
 LORA = Lora(rank=4)
 COMPUTE = Compute(cpu=True, threads=1, lora=LORA, lean=True)
 PARTS: tuple[Part, ...] = get_args(Part)
-
-
-def rows_of(count: int) -> list[Row]:
-    draw = torch.Generator().manual_seed(0)
-    found: list[Row] = []
-    for index in range(count):
-        lengths = torch.randint(3, 20, (2,), generator=draw).tolist()
-        prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
-        found.append(Row(prompt, action, index, 0))
-    return found
-
 
 ROWS = rows_of(8)
 

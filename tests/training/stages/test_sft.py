@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from models.embedded import embedded_dir
+from tests.training.stages.token_rows import rows_of
 from training.data.rows import Row
 from training.mira.annotate import score_actions
 from training.stages.checkpoints import load_policy
@@ -17,16 +18,6 @@ from training.stages.sft import supervised
 
 torch.set_num_threads(1)
 COMPUTE = Compute(cpu=True, threads=1, max_tokens=60)
-
-
-def rows_of(count: int) -> list[Row]:
-    draw = torch.Generator().manual_seed(0)
-    found: list[Row] = []
-    for index in range(count):
-        lengths = torch.randint(3, 20, (2,), generator=draw).tolist()
-        prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
-        found.append(Row(prompt, action, index, 0))
-    return found
 
 
 def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path) -> None:

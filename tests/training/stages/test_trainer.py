@@ -12,6 +12,7 @@ from torch import Tensor
 from transformers import TrainerCallback
 
 from models.embedded import embedded_dir
+from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
 from training.data.rows import Row
 from training.mira.annotate import action_token_logprobs, score_actions
@@ -27,16 +28,6 @@ from training.stages.trainer import TrainingDiverged, train, training_arguments
 torch.set_num_threads(1)
 RATE = 1e-4
 COMPUTE = Compute(cpu=True, threads=1)
-
-
-def rows_of(count: int, seed: int = 0) -> list[Row]:
-    draw = torch.Generator().manual_seed(seed)
-    found: list[Row] = []
-    for index in range(count):
-        lengths = torch.randint(3, 30, (2,), generator=draw).tolist()
-        prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
-        found.append(Row(prompt, action, index, 0))
-    return found
 
 
 def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
@@ -68,7 +59,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
-    rows = rows_of(10)
+    rows = rows_of(10, longest=30)
     trainer = trainer_of(rows, tmp_path)
     train(trainer, COMPUTE)
     plain, _ = load_policy(embedded_dir())
@@ -90,7 +81,7 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack_tokens", [1, 90])
 def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -> None:
-    rows = rows_of(9)
+    rows = rows_of(9, longest=30)
     whole, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
     assert len(split.plan[0].packs) > len(whole.plan[0].packs)
     for trainer in (whole, split):
@@ -106,7 +97,7 @@ def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
         def on_save(self, args: Any, state: Any, control: Any, **_: object) -> None:
             raise KeyboardInterrupt
 
-    rows = rows_of(20)
+    rows = rows_of(20, longest=30)
     unbroken = trainer_of(rows, tmp_path / "a", epochs=2)
     train(unbroken, COMPUTE)
     killed = trainer_of(rows, tmp_path / "b", epochs=2)
@@ -120,7 +111,7 @@ def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_no_number_stops_and_names_the_rows(tmp_path: Path) -> None:
-    rows = rows_of(6)
+    rows = rows_of(6, longest=30)
     trainer = trainer_of(rows, tmp_path)
     trainer.columns["advantage"][4] = math.nan
     with pytest.raises(TrainingDiverged, match=r"step \d: the loss is nan on the rows .*\b4\b"):
@@ -129,7 +120,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_rows(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", ["potential", "value"])
 def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
-    rows = rows_of(16)
+    rows = rows_of(16, longest=30)
     torch.manual_seed(0)
     critic = Critic.from_policy(embedded_dir())
     targets = torch.linspace(0, 1, len(rows))
@@ -142,7 +133,7 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
 
 
 def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -> None:
-    rows = rows_of(37)
+    rows = rows_of(37, longest=30)
     plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
     shares = [plan[index] for index in range(len(plan))]
     seen = sorted(index for share in shares for one in share.packs for index in one)
@@ -156,5 +147,5 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
 
 
 def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
-    trainer = trainer_of(rows_of(3), tmp_path, epochs=0)
+    trainer = trainer_of(rows_of(3, longest=30), tmp_path, epochs=0)
     assert train(trainer, COMPUTE) == []
