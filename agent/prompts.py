@@ -8,7 +8,7 @@ Page text is data in both: it is fenced (`full`) or comes after everything else 
 one line (goal, milestone, history, problem, address) has its line breaks folded first.
 
 A page that is too long for a small model is shown in part, chosen by what the goal and the next milestone speak of
-(:mod:`agent.page_focus`). Only then does the prompt say where the page is, and tell more of the history: what is left
+(:mod:`envs.page_focus`). Only then does the prompt say where the page is, and tell more of the history: what is left
 out may be what would have told the model where it stands.
 """
 
@@ -18,16 +18,16 @@ import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from agent.page_focus import Interest, focused_lines, interest
 from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
 from envs.observation import ElementKey, Observation
+from envs.page_focus import Interest, focused_lines, interest
 from envs.tasks import Milestone
 from models.base import Message
 from models.fence import FENCE_RULE, fence
 
 Style = Literal["compact", "full"]
 
-COMPACT_PAGE_CHARS = 2_400
+COMPACT_PAGE_CHARS = 1_600
 """A page text up to this length is shown to a small model whole."""
 FOCUS_CHARS = 1_200
 """What is shown of a longer one."""

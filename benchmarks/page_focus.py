@@ -4,8 +4,8 @@
     python -m benchmarks.page_focus demonstrations [--misses 20] [--json]
 
 Takes every step of the recorded episodes, renders the compact prompt anew from the trace, and compares two ways to cut
-the page: the first 2,400 characters, and the lines chosen by `agent.page_focus`, the latter also without a milestone
-to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 2,400 characters.
+the page: the first 1,600 characters, and the lines chosen by `envs.page_focus`, the latter also without a milestone
+to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 1,600 characters.
 """
 
 from __future__ import annotations

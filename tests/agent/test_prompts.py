@@ -97,7 +97,7 @@ def test_any_address_is_told_on_one_line(url: str, told: str) -> None:
 
 
 def test_a_page_that_fits_is_shown_to_the_letter() -> None:
-    text = "\n".join(f"--- {n} more lines" for n in range(1, 100))
+    text = "\n".join(f"--- {n} more lines" for n in range(1, 80))
     assert len(text) <= COMPACT_PAGE_CHARS
     assert compact_text(replace(VIEW, observation=replace(LOOK, text=text))).endswith(f"\nPage:\n{text}")
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.page_focus import Interest, focused_lines, gap_line, interest, stem
-from agent.page_lines import CUT, cut_line, pieces, read_line
+from envs.page_focus import Interest, focused_lines, gap_line, interest, stem
+from envs.page_lines import CUT, cut_line, pieces, read_line
 
 NAME = st.text(st.characters(blacklist_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=20).map(
     lambda name: name.replace("\\", "\\\\").replace('"', '\\"')

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from agent.page_lines import Kind, Line, Piece, cut_line, read_line
+from envs.page_lines import Kind, Line, Piece, cut_line, read_line
 
 LINE_ROOM = 120
 """Characters of one line; what is longer keeps its best pieces."""
