@@ -20,12 +20,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.prompts import COMPACT_PAGE_CHARS, PolicyView, compact_text, history_line
+from agent.prompts import COMPACT_PAGE_CHARS, PolicyView, compact_text
 from envs.actions import Select, Stop, Type
-from envs.languages import PROGRAM
-from envs.observation import ElementKey, Observation
-from envs.trace import Intent
 from envs.trace_store import BlobStore, Trace, read_trace
+from training.data.views import policy_views
 
 WAYS = ("first", "focus", "focus without plan")
 
@@ -74,46 +72,13 @@ def demonstrated(folders: Sequence[Path]) -> Iterator[DemonstratedStep]:
 
 
 def _steps(trace: Trace, blobs: BlobStore) -> Iterator[DemonstratedStep]:
-    history: list[str] = []
-    problems: tuple[str, ...] = ()
-    for intent, commit in trace.steps:
-        plan = next((p for p in reversed(trace.plans) if p.step <= intent.step), None)
-        view = PolicyView(
-            instruction=trace.header.instruction,
-            observation=_observation(intent, blobs),
-            language=PROGRAM,
-            milestones=plan.milestones if plan is not None else (),
-            next_milestone=intent.rating.next_milestone,
-            history=tuple(history),
-            problems=problems,
-        )
+    for intent, view in policy_views(trace, blobs):
         action = intent.action
         said = action.text if isinstance(action, Type) else action.option if isinstance(action, Select) else ""
         said = (action.answer or "") if isinstance(action, Stop) else said
         yield DemonstratedStep(
             trace.header.task.name, intent.step, view, getattr(action, "ref", None), said, intent.raw
         )
-        if commit is not None:
-            target = intent.target
-            key = None if target is None else ElementKey(**target.model_dump(exclude={"ref"}))
-            history.append(history_line(action, key, commit.result))
-            problems = (commit.result.output,) if commit.result.output else ()
-
-
-def _observation(intent: Intent, blobs: BlobStore) -> Observation:
-    """As far as the trace holds it: tabs, an open dialog and values in `elements` are not part of it."""
-    seen = intent.seen
-    return Observation(
-        url=seen.url,
-        title=seen.title,
-        text=blobs.text(seen.text_blob),
-        elements=(),
-        tabs=(),
-        digest=seen.digest,
-        viewport=(0, 0),
-        scroll=(0, 0),
-        controls_total=seen.controls_total,
-    )
 
 
 def prompt(step: DemonstratedStep, way: str) -> str:
