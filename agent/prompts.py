@@ -21,6 +21,7 @@ from typing import Literal, Protocol
 from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
 from envs.observation import ElementKey, Observation
 from envs.page_focus import Interest, focused_lines, interest
+from envs.page_text import short_head, within_site
 from envs.tasks import Milestone
 from models.base import Message
 from models.fence import FENCE_RULE, fence
@@ -35,7 +36,6 @@ COMPACT_HISTORY = 3
 """Last actions shown to a small model."""
 FOCUS_HISTORY = 6
 """The same where the page is shown in part."""
-ADDRESS_CHARS = 120
 LINE_CHARS = 600
 """Longest goal, milestone, history or problem line; a cut is marked with `…`."""
 
@@ -134,11 +134,11 @@ def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_c
     lines += [f"Done: {one_line(line, 160)}" for line in view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]]
     lines += [f"Problem: {one_line(problem, 240)}" for problem in view.problems[-1:]]
     if not whole:
-        lines.append(f"At: {_address(view.observation.url)}")
+        lines.append(f"At: {within_site(view.observation.url)}")
     page = (
         view.observation.text.split("\n") if whole else focused_lines(view.observation.text, _sought(view), focus_chars)
     )
-    return "\n".join([*lines, "Page:", *_head_lines(view.observation), *page])
+    return "\n".join([*lines, "Page:", *short_head(view.observation), *page])
 
 
 def _next_text(view: PolicyView) -> str:
@@ -153,19 +153,6 @@ def _sought(view: PolicyView) -> Interest:
         (_next_text(view), 1.5),
         *((problem, 0.5) for problem in view.problems[-1:]),
     )
-
-
-def _address(url: str) -> str:
-    """Path and query, by which one page of a site is told from another."""
-    within = re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.partition("#")[0])
-    return one_line(within, ADDRESS_CHARS) or "/"
-
-
-def _head_lines(observation: Observation) -> list[str]:
-    lines = [f"Tab {tab.index}: {one_line(tab.title, 80)}" for tab in observation.tabs if len(observation.tabs) > 1]
-    if observation.dialog is not None:
-        lines.append(f'Dialog: {observation.dialog.type} "{one_line(observation.dialog.message, 240)}"')
-    return lines
 
 
 def _full_system(view: PolicyView) -> str:

@@ -141,23 +141,24 @@ def focused_lines(text: str, looked_for: Interest, chars: int) -> list[str]:
     return _Selection(lines, looked_for, chars).lines()
 
 
-class _Scorer:
-    """Matches against one page."""
+class Matcher:
+    """How much a text shares with what is looked for; a word counts the more, the fewer of *texts* hold it."""
 
-    def __init__(self, lines: Sequence[Line], looked_for: Interest) -> None:
-        texts = [_plain(line.text) for line in lines]
-        words = Counter(one for text in texts for one in stems(text))
-        holding = {phrase: sum(phrase in text for text in texts) for phrase in looked_for.phrases}
+    def __init__(self, texts: Sequence[str], looked_for: Interest) -> None:
+        plain = [_plain(text) for text in texts]
+        words = Counter(one for text in plain for one in stems(text))
+        holding = {phrase: sum(phrase in text for text in plain) for phrase in looked_for.phrases}
         self._words = {
-            one: weight * _rarity(words[one], len(lines)) for one, weight in looked_for.words.items() if words[one]
+            one: weight * _rarity(words[one], len(plain)) for one, weight in looked_for.words.items() if words[one]
         }
         self._phrases = {
-            phrase: weight * _PHRASE * _rarity(holding[phrase], len(lines))
+            phrase: weight * _PHRASE * _rarity(holding[phrase], len(plain))
             for phrase, weight in looked_for.phrases.items()
             if holding[phrase]
         }
 
     def match(self, text: str) -> float:
+        """0 where nothing is shared."""
         plain = _plain(text)
         words = sum(self._words[one] for one in stems(plain) if one in self._words)
         return words + sum(worth for phrase, worth in self._phrases.items() if phrase in plain)
@@ -191,11 +192,11 @@ class _Selection:
 
     def __init__(self, lines: list[Line], looked_for: Interest, chars: int) -> None:
         self._lines = lines
-        scorer = _Scorer(lines, looked_for)
-        self._scores = _scores(lines, [scorer.match(line.text) for line in lines])
+        matcher = Matcher([line.text for line in lines], looked_for)
+        self._scores = _scores(lines, [matcher.match(line.text) for line in lines])
         heads = _heads(lines)
         self._shown = [
-            scorer.cut(line, "" if head is None else lines[head].text) for line, head in zip(lines, heads, strict=True)
+            matcher.cut(line, "" if head is None else lines[head].text) for line, head in zip(lines, heads, strict=True)
         ]
         self._context = _context(lines, heads)
         self._kept: set[int] = set()

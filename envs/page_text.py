@@ -5,6 +5,7 @@ All of it is data: whoever puts it into a prompt fences it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from envs.observation import Observation
@@ -14,6 +15,8 @@ LINE_CHARS = 300
 LOG_LINES = 30
 """Latest actions shown; older ones are counted."""
 LOG_LINE_CHARS = 600
+ADDRESS_CHARS = 120
+"""Longest address within a site."""
 
 
 def page_text(observation: Observation) -> str:
@@ -26,6 +29,20 @@ def page_text(observation: Observation) -> str:
     if observation.note:
         lines.append(f"Note: {one_line(observation.note)}")
     return "\n".join([*lines, "", observation.text])
+
+
+def short_head(observation: Observation) -> list[str]:
+    """The lines above the page text for a small model: the tabs where there are several, and an open dialog."""
+    lines = [f"Tab {tab.index}: {one_line(tab.title, 80)}" for tab in observation.tabs if len(observation.tabs) > 1]
+    if observation.dialog is not None:
+        lines.append(f'Dialog: {observation.dialog.type} "{one_line(observation.dialog.message, 240)}"')
+    return lines
+
+
+def within_site(url: str) -> str:
+    """Path and query, by which one page of a site is told from another; `/` where there is neither."""
+    within = re.sub(r"^[a-z][a-z0-9+.-]*://[^/?#]*", "", url.partition("#")[0])
+    return one_line(within, ADDRESS_CHARS) or "/"
 
 
 def log_text(history: Sequence[str]) -> str:

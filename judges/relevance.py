@@ -56,9 +56,14 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
 
 
 def changed_lines(before: str, after: str) -> list[str]:
-    """Lines that only one of the two texts holds (with their number), element numbers aside."""
-    old, new = (Counter(_REF.sub("[]", line).strip() for line in text.splitlines()) for text in (before, after))
+    """Lines that only one of the two texts holds (with their number), as :func:`without_refs` gives them."""
+    old, new = (Counter(map(without_refs, text.splitlines())) for text in (before, after))
     return list(((old - new) + (new - old)).elements())
+
+
+def without_refs(line: str) -> str:
+    """*line* with its element numbers blanked, which change from page to page."""
+    return _REF.sub("[]", line).strip()
 
 
 def terms(texts: Iterable[str]) -> frozenset[str]:

@@ -1,0 +1,227 @@
+"""The AutoRater by a small model: one milestone at a time, `no` or `yes:` with a quote.
+
+It is trained on exactly the texts of :func:`check_text` and :func:`check_answer`; :func:`proof_of` finds the quotes to
+learn from. The page comes last, so that no page text can imitate a line of ours; whatever is put on one line has its
+line breaks folded first. A claim counts only with evidence, as from any model (:mod:`judges.evidence`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from envs.actions import Status
+from envs.page_focus import Matcher, focused_lines, interest
+from envs.page_lines import CUT
+from envs.page_text import one_line, short_head, within_site
+from envs.record import storable
+from envs.trace import Flip
+from judges.base import Progress, Rated
+from judges.evidence import Rejection, Witness, normalised
+from judges.model_rater import RaterSettings
+from judges.rater_prompt import key
+from judges.ratings import first_open, make_rating
+from judges.relevance import changed_lines, may_have_progressed, without_refs
+from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelInvalidAnswer
+
+CHECK_PAGE_CHARS: Final = 900
+"""What is shown of the page."""
+INSTRUCTION_CHARS: Final = 600
+DONE_CHARS: Final = 160
+"""Longest action shown."""
+CHECK_HISTORY: Final = 4
+"""Last actions shown."""
+QUOTE_CHARS: Final = 80
+"""Longest quote learned."""
+MAX_TOKENS: Final = 96
+"""Of an answer: a quote in tokens of a character each."""
+
+_YES = re.compile(r"yes: (\S[^\n]*)")
+_UNDONE = re.compile(
+    rf": (?:{'|'.join(s.value for s in Status if s not in (Status.OK, Status.STOPPED))}"
+    r"|unknown whether it happened)(?:, |$)"
+)
+"""How a line of the log says that the action was not carried out, or may not have been."""
+
+
+def check_text(progress: Progress, index: int) -> str:
+    """The whole prompt about the milestone with 0-based *index*; equal arguments give equal text."""
+    seen = progress.observation
+    return "\n".join(
+        [
+            f"Check: {one_line(progress.milestones[index].text)}",
+            f"Goal: {one_line(progress.instruction, INSTRUCTION_CHARS)}",
+            *(f"Done: {line}" for line in _log(progress)),
+            f"At: {within_site(seen.url)}",
+            "Page:",
+            *short_head(seen),
+            *_page(progress, index),
+        ]
+    )
+
+
+def check_answer(quote: str | None) -> str:
+    """The answer that :func:`parse_check` reads *quote* from; None means that the milestone is not achieved.
+
+    Raises ValueError for a quote that is empty, longer than `QUOTE_CHARS`, or not one line without blanks around it.
+    """
+    if quote is None:
+        return "no"
+    if len(quote) > QUOTE_CHARS or not (match := _YES.fullmatch(f"yes: {quote}")) or quote != quote.strip():
+        raise ValueError(f"a quote is one line of 1 to {QUOTE_CHARS} characters, not {quote!r}")
+    return match[0]
+
+
+def parse_check(text: str) -> str | None:
+    """The quote of a `yes: QUOTE`, None for `no`. Raises :class:`models.base.ModelInvalidAnswer` for anything else."""
+    answer = text.strip()
+    if answer == "no":
+        return None
+    if (match := _YES.fullmatch(answer)) is None:
+        said = one_line(storable(text), 120)
+        raise ModelInvalidAnswer(f"the rater must answer `no` or `yes:` with a quote, it said {said!r}")
+    return match[1]
+
+
+def proof_of(progress: Progress, index: int) -> str | None:
+    """What an honest `yes` to :func:`check_text` would quote; None where nothing shown there speaks of the milestone.
+
+    Of the lines shown, the one that shares most with the milestone's text (:class:`envs.page_focus.Matcher`), or the
+    part of it, cut between words, that does. Where two share as much: an action before the page, the latest first,
+    then what is new on the page. Actions that failed and quotes that :class:`judges.evidence.Witness` refuses prove
+    nothing. Whether the milestone *is* achieved must be known already: words that fit stand on other pages, too.
+    """
+    lines = _provable(progress, index)
+    matcher = Matcher(lines, interest((progress.milestones[index].text, 1.0)))
+    witness = Witness(progress)
+    worth: dict[str, float] = {}
+    for line in lines:
+        quote = max(_quotes(line), key=matcher.match, default="")
+        if quote not in worth and witness.rejects(quote) is None:
+            worth[quote] = matcher.match(quote)
+    best = max(worth, key=worth.__getitem__, default="")
+    return best if worth.get(best) else None
+
+
+def _log(progress: Progress) -> list[str]:
+    return [one_line(line, DONE_CHARS) for line in progress.history[-CHECK_HISTORY:]]
+
+
+def _page(progress: Progress, index: int) -> list[str]:
+    sought = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
+    return focused_lines(progress.observation.text, sought, CHECK_PAGE_CHARS)
+
+
+def _provable(progress: Progress, index: int) -> list[str]:
+    """The lines of :func:`check_text` that may hold a proof, what proves best first; parts of a cut line apart."""
+    seen, before = progress.observation, progress.previous
+    actions = [line for line in reversed(_log(progress)) if _UNDONE.search(line) is None]
+    dialog = [] if seen.dialog is None else [one_line(seen.dialog.message, 240)]
+    new = frozenset() if before is None else frozenset(changed_lines(before.text, seen.text))
+    page = sorted(_page(progress, index), key=lambda line: without_refs(line) not in new)
+    return [part for line in (*actions, *dialog, *page, within_site(seen.url)) for part in line.split(CUT)]
+
+
+def _quotes(line: str) -> list[str]:
+    """*line*, or where it is too long its longest parts from every word on; one word that is too long is cut."""
+    words = line.split()
+    if len(whole := " ".join(words)) <= QUOTE_CHARS:
+        return [whole]
+    return [_head(words[start:]) for start in range(len(words))]
+
+
+def _head(words: Sequence[str]) -> str:
+    """As many of the first words as a quote holds."""
+    text = ""
+    for word in words:
+        if text and len(text) + 1 + len(word) > QUOTE_CHARS:
+            break
+        text = f"{text} {word}".strip()
+    return text[:QUOTE_CHARS]
+
+
+class Answer(NamedTuple):
+    """What became of one question."""
+
+    place: int
+    """0-based number of the milestone."""
+    reply: ChatReply
+    quote: str | None
+    """None: not achieved, says the model."""
+    rejected: Rejection | None
+    """Why the quote is no evidence."""
+
+    @property
+    def achieved(self) -> bool:
+        return self.quote is not None and self.rejected is None
+
+    def told(self) -> str:
+        if self.rejected is not None:
+            return f"{key(self.place)}: refused, {self.rejected}"
+        return f"{key(self.place)}: {'yes' if self.achieved else 'no'}"
+
+
+class CompactRater:
+    """Asks a small *model* about the first open milestone, and after every one that is achieved about the next.
+
+    So milestones are reached in the order of the plan only. Evidence, `rejected` and errors are those of
+    :class:`judges.model_rater.ModelRater`, and with the budget `auto` the model is asked as rarely. It never thinks.
+    """
+
+    def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
+        self.spec = model.spec
+        self.settings = settings or RaterSettings()
+        self.rejected = 0
+        """Claims refused for want of evidence, over the life of this rater."""
+        self._model = model
+
+    async def rate(self, progress: Progress) -> Rated:
+        """Raises ValueError where `z` and the milestones differ in number, else :class:`models.base.ModelError`."""
+        if len(progress.z) != len(progress.milestones):
+            raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
+        if first_open(progress.z) is None:
+            return Rated(make_rating(progress.z, progress.z, source="none"))
+        if self.settings.budget == "auto" and not may_have_progressed(progress, ask_every=self.settings.ask_every):
+            reason = "nothing that bears on an open milestone has changed"
+            return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
+        return _rated(progress, await self._answers(progress))
+
+    async def _answers(self, progress: Progress) -> list[Answer]:
+        """One for each open milestone, up to the first that is not achieved."""
+        witness = Witness(progress)
+        answers: list[Answer] = []
+        for index, known in enumerate(progress.z):
+            if known:
+                continue
+            answers.append(await self._ask(progress, index, witness))
+            if not answers[-1].achieved:
+                break
+        return answers
+
+    async def _ask(self, progress: Progress, index: int, witness: Witness) -> Answer:
+        request = ChatRequest(
+            messages=(Message("user", check_text(progress, index)),),
+            max_tokens=MAX_TOKENS,
+            deadline_s=self.settings.deadline_s,
+        )
+        reply = await self._model.complete(request)
+        quote = parse_check(reply.text)
+        rejected = None if quote is None else witness.rejects(quote)
+        self.rejected += rejected is not None
+        return Answer(index, reply, quote, rejected)
+
+
+def _rated(progress: Progress, answers: Sequence[Answer]) -> Rated:
+    proven = {answer.place: storable(normalised(answer.quote or "")) for answer in answers if answer.achieved}
+    rating = make_rating(
+        progress.z,
+        tuple(index in proven for index in range(len(progress.z))),
+        tuple(
+            Flip(milestone=progress.milestones[index].id, achieved=True, evidence=quote)
+            for index, quote in proven.items()
+        ),
+        reason="; ".join(answer.told() for answer in answers),
+        source="model",
+    )
+    return Rated(rating, tuple(answer.reply for answer in answers))

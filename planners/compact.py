@@ -1,0 +1,96 @@
+"""Milestones from a small model: a few short lines in, one milestone a line out.
+
+What :mod:`planners.prompting` explains in a page of rules, a small model has learned: it is trained on exactly the
+texts of :func:`plan_text` and :func:`plan_answer`. The page comes last, so that no page text can imitate a line of
+ours; whatever is put on one line has its line breaks folded first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from envs.page_focus import focused_lines, interest
+from envs.page_text import one_line, short_head, within_site
+from envs.record import storable
+from models.base import ChatModel, ChatRequest, Message, ModelInvalidAnswer
+from planners.base import Plan, Situation
+from planners.model import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
+
+PLAN_PAGE_CHARS: Final = 600
+"""What is shown of the page: a plan follows from the task, the page only says where it begins."""
+INSTRUCTION_CHARS: Final = 600
+DETAIL_CHARS: Final = 160
+"""Longest trouble or action."""
+PLAN_HISTORY: Final = 3
+"""Last actions shown, for a re-plan."""
+TOKENS_PER_MILESTONE: Final = 60
+"""Allowed to an answer; a milestone takes about 15."""
+
+
+def plan_text(situation: Situation, count: int) -> str:
+    """The whole prompt that asks for *count* milestones; equal arguments give equal text.
+
+    `Have:` (an anchor), `Trouble:` and `Done:` (an action) stand only in the prompt of a re-plan.
+    """
+    lines = [f"Plan {count}: {one_line(situation.instruction, INSTRUCTION_CHARS)}"]
+    lines += [f"Have: {one_line(anchor.text)}" for anchor in situation.anchors]
+    if situation.cause != "initial":
+        trouble = f"{situation.cause.replace('_', ' ')}: {situation.detail}"
+        lines.append(f"Trouble: {one_line(trouble, DETAIL_CHARS)}")
+        lines += [f"Done: {one_line(line, DETAIL_CHARS)}" for line in situation.history[-PLAN_HISTORY:]]
+    seen = situation.observation
+    shown = focused_lines(seen.text, interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
+    return "\n".join([*lines, f"At: {within_site(seen.url)}", "Page:", *short_head(seen), *shown])
+
+
+def plan_answer(milestones: Sequence[str]) -> str:
+    """The answer that :func:`parse_plan` reads *milestones* from: one a line. Raises ValueError for an empty one."""
+    lines = [cleaned(text) for text in milestones]
+    if not lines or not all(map(comparable, lines)):
+        raise ValueError(f"a plan is one or more milestones, none of them empty, not {list(milestones)!r}")
+    return "\n".join(lines)
+
+
+def parse_plan(text: str, count: int, taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The first *count* milestones of an answer, one a line, cleaned; fewer where it holds fewer.
+
+    Lines that say nothing, that repeat an earlier one or one of *taken* (:func:`planners.model.comparable` texts), and
+    those longer than a milestone may be are dropped. Raises :class:`models.base.ModelInvalidAnswer` if none is left.
+    """
+    found: dict[str, str] = {}
+    for line in map(cleaned, text.splitlines()):
+        key = comparable(line)
+        if key and key not in taken and len(line) <= MAX_MILESTONE_CHARS:
+            found.setdefault(key, line)
+    if not found:
+        raise ModelInvalidAnswer(f"the planner gave no new milestone, it said {one_line(storable(text), 120)!r}")
+    return tuple(found.values())[:count]
+
+
+class CompactPlanner:
+    """Up to `k` milestones by a small *model* that was trained for it.
+
+    Keeps anchors and ids as :class:`planners.model.ModelPlanner` does. It differs in that fewer milestones than asked
+    for make a plan, too, that no examples are shown, and that the model never thinks: of *settings* only `k` and
+    `deadline_s` count. Pictures are not sent.
+    """
+
+    def __init__(self, model: ChatModel, settings: PlannerSettings | None = None) -> None:
+        self.spec = model.spec
+        self.settings = settings or PlannerSettings()
+        self._model = model
+
+    async def plan(self, situation: Situation) -> Plan:
+        """Raises :class:`models.base.ModelError`."""
+        count = max(1, self.settings.k - len(situation.anchors))
+        request = ChatRequest(
+            messages=(Message("user", plan_text(situation, count)),),
+            max_tokens=TOKENS_PER_MILESTONE * count,
+            deadline_s=self.settings.deadline_s,
+        )
+        reply = await self._model.complete(request)
+        redo = situation.cause == "milestone_lost"
+        taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
+        new = numbered(situation, parse_plan(reply.text, count, taken))
+        return Plan(milestones=situation.anchors + new, reply=reply)
