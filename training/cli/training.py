@@ -21,6 +21,9 @@ app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_he
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file, see training/configs.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
+AllowEvaluation = Annotated[
+    bool, typer.Option("--allow-evaluation", help="Learn from instances that policies are measured on, too.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -35,12 +38,8 @@ def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJso
     from training.stages.trainer import TrainingDiverged
 
     settings = load_settings(config, change or ())
-
-    def tell(line: str) -> None:
-        stderr.print(line, highlight=False, markup=False)
-
     with RunDisplay(stderr) as display:
-        loop = Loop.open(out, settings, (display,), tell)
+        loop = Loop.open(out, settings, (display,), _tell)
         try:
             progress = asyncio.run(loop.run())
         except Interrupted as stopped:
@@ -60,6 +59,7 @@ def sft(
     start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
     config: Config = None,
     change: Changes = None,
+    allow_evaluation: AllowEvaluation = False,
     as_json: AsJson = False,
 ) -> int:
     """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
@@ -67,7 +67,7 @@ def sft(
     from training.loop.supervised import SupervisedSettings, fine_tune
 
     settings = SupervisedSettings.load(config, change or ())
-    found = fine_tune(runs, start, out, settings, lambda line: stderr.print(line, highlight=False, markup=False))
+    found = fine_tune(runs, start, out, settings, _tell, allow_evaluation=allow_evaluation)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
@@ -114,6 +114,10 @@ def _print(progress: Progress, as_json: bool) -> None:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
+
+
+def _tell(line: str) -> None:
+    stderr.print(line, highlight=False, markup=False)
 
 
 def _needs_extra() -> None:

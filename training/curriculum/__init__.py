@@ -10,6 +10,7 @@ give the same list, whatever their order. Not promised: as many tasks as asked f
 from __future__ import annotations
 
 from training.curriculum.failures import Failed, Played, played
+from training.curriculum.held_out import held_out, refusal
 from training.curriculum.listing import Listed, Selection
 from training.curriculum.phase import next_phase, similarity_by
 from training.curriculum.pool import Candidate, pool_of, worded
@@ -32,10 +33,12 @@ __all__ = [
     "ValueBand",
     "Variant",
     "check_trainable",
+    "held_out",
     "next_phase",
     "next_tasks",
     "played",
     "pool_of",
+    "refusal",
     "similarity_by",
     "training_seeds",
     "variants_of",

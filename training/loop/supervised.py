@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ from agent.config import merged
 from envs.errors import BadInput
 from envs.record import Record
 from models.embedded import embedded_dir
+from training.curriculum import held_out, refusal
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
-from training.data.trajectories import LeftOut, Selection
+from training.data.trajectories import LeftOut, Selection, Trajectory
 from training.loop.data import read_runs
 from training.loop.parts import once, write_record
 from training.loop.settings import checked, values_of
@@ -65,11 +67,18 @@ class FineTuned(Record):
 
 
 def fine_tune(
-    runs: Sequence[Path], start: str, out: Path, settings: SupervisedSettings, tell: Callable[[str], None]
+    runs: Sequence[Path],
+    start: str,
+    out: Path,
+    settings: SupervisedSettings,
+    tell: Callable[[str], None],
+    *,
+    allow_evaluation: bool = False,
 ) -> FineTuned:
     """Learns from the episodes of *runs*; a killed one goes on with the same command.
 
-    Raises BadInput where nothing of them can be learned from, and where *out* holds anything else.
+    Raises BadInput where nothing of them can be learned from, where some are of instances on which policies are
+    measured (unless *allow_evaluation*), and where *out* holds anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and any(out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty and holds no fine-tuning")
@@ -77,6 +86,7 @@ def fine_tune(
     _, tokenizer = load_policy(policy)
     selection = read_runs(runs)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
+    _check_trainable(kept, tell, allow=allow_evaluation)
     failed = len(selection.kept) - len(kept)
     left_out = selection.left_out + Counter({LeftOut.FAILED: failed})
     encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
@@ -99,3 +109,11 @@ def fine_tune(
     model = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     return FineTuned(model=model, data=summary, first_loss=losses[0], last_loss=losses[-1])
+
+
+def _check_trainable(kept: Sequence[Trajectory], tell: Callable[[str], None], *, allow: bool) -> None:
+    held = asyncio.run(held_out(one.task for one in kept))
+    if held and not allow:
+        raise BadInput(f"{refusal(kept, held)}; leave them out, or learn from them with --allow-evaluation")
+    if held:
+        tell(f"learning from what policies are measured on, as asked: {refusal(kept, held)}")

@@ -1,0 +1,59 @@
+"""Episodes that must not be learned from: those of instances on which policies are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from envs.errors import BadInput
+from envs.tasks import TaskRef
+from envs.webarena.files import SUITE_NAMES
+from training.curriculum.trainable import POOLED, check_trainable
+
+if TYPE_CHECKING:
+    from envs.sites.suite import Drawer
+
+
+class Episode(Protocol):
+    """A trajectory, or a trace's header."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def episode_id(self) -> str: ...
+    @property
+    def task(self) -> TaskRef: ...
+
+
+async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> dict[TaskRef, str]:
+    """Those of *tasks* that may not be trained on, and why each.
+
+    The rule is :func:`training.curriculum.check_trainable`'s, rewordings of a site's evaluation tasks included. Suites
+    that keep nothing for evaluation may be learned from: open tasks, BrowserGym's.
+
+    Raises ResetFailed where a site whose tasks are asked for cannot be built.
+    """
+    found: dict[TaskRef, str] = {}
+    for task in dict.fromkeys(tasks):
+        if task.suite in POOLED or task.suite in SUITE_NAMES:
+            try:
+                check_trainable(task)
+                if task.suite == "sites":
+                    from envs.sites.catalog import template
+                    from envs.sites.suite import Drawer
+
+                    drawer = drawer or Drawer()
+                    check_trainable(task, len(await drawer.candidates(template(task.name))))
+            except BadInput as error:
+                found[task] = str(error)
+    return found
+
+
+def refusal(episodes: Sequence[Episode], held: Mapping[TaskRef, str]) -> str:
+    """One line that names the first of *episodes* whose task is in *held*, why, and how many there are."""
+    bad = [one for one in episodes if one.task in held]
+    first = bad[0]
+    return (
+        f"{len(bad)} of {len(episodes)} episodes are not for training, "
+        f"the first is {first.episode_id} of run {first.run_id}: {held[first.task]}"
+    )
