@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 from agent.gathering import gather
 from agent.progress import Listener
 from envs.errors import BadInput
+from envs.lease import LOCK_NAME, RunLease
 from envs.record import Record
 from envs.tasks import TaskRef
-from envs.trace_store import RunLease, read_summary
+from envs.trace_store import read_summary
 from models.embedded import embedded_dir
-from training.curriculum import Candidate, next_phase, played, pool_of, training_seeds, worded
+from training.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
 from training.curriculum.listing import Selection
 from training.curriculum.trainable import check_name
 from training.data.cache import read_trajectories
@@ -29,6 +31,10 @@ from training.loop.playing import Place, check_policy
 from training.loop.reach import start_values
 from training.loop.settings import LoopSettings, checked
 from training.stages.critics import CriticKind
+
+CONFIG = "config.json"
+_LEFT_BY_A_START = {LOCK_NAME, f"{CONFIG}.part"}
+"""What a run leaves that was killed before its settings were written."""
 
 
 class Progress(Record):
@@ -50,24 +56,17 @@ class Loop:
 
     @classmethod
     def open(cls, out: Path, settings: LoopSettings, listeners: Sequence[Listener] = (), tell: Teller = print) -> Loop:
-        """A new run, or an old one that goes on. Raises BadInput where *out* holds one of other settings, and for
-        whatever of *settings* can be seen to be wrong before anything is played; then nothing was written."""
-        config = out / "config.json"
-        told = json.loads(settings.model_dump_json())
-        if config.exists():
-            known = _known(config)
-            different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
-            if set(different) - {"phases"}:
-                raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
-        elif out.exists() and any(out.iterdir()):
-            raise BadInput(f"{str(out)!r} is not empty and holds no training run")
+        """A new run, or an old one that goes on; nothing is written yet. Raises BadInput where *out* holds one of other
+        settings, and for whatever of *settings* can be seen to be wrong before anything is played."""
+        _check_folder(out, settings)
         _check(settings)
-        write_json(config, told)
         return cls(out, settings, tuple(listeners), tell)
 
     async def run(self) -> Progress:
-        """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, BadInput."""
-        with RunLease(self.out):
+        """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
+        demonstrations are of held-out instances; nothing is played then."""
+        await _check_demonstrations(self.settings.demonstrations)
+        with self.owned():
             refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
             pool = await self._pool() if self.settings.phases else ()
@@ -75,6 +74,16 @@ class Loop:
                 phases.append(await self._phase(number, pool, refs))
                 self._progress(phases)
             return self._progress(phases)
+
+    @contextmanager
+    def owned(self) -> Generator[None]:
+        """Nobody else writes to the folder, and `config.json` says whose it is. Raises LeaseHeld, and BadInput where
+        another run has begun in it since `open`."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with RunLease(self.out):
+            _check_folder(self.out, self.settings)
+            write_json(self.out / CONFIG, _told(self.settings))
+            yield
 
     def folder(self, number: int) -> Path:
         return self.out / f"phase-{number}"
@@ -165,13 +174,28 @@ class Loop:
         return tuple(one for one in read_runs(places).kept if one.success) if places else ()
 
 
+def _told(settings: LoopSettings) -> dict[str, Any]:
+    return json.loads(settings.model_dump_json())
+
+
+def _check_folder(out: Path, settings: LoopSettings) -> None:
+    """Raises BadInput where *out* holds a run of other settings than *settings*, or anything else."""
+    if (out / CONFIG).exists():
+        known, told = _known(out / CONFIG), _told(settings)
+        different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
+        if set(different) - {"phases"}:
+            raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
+    elif out.exists() and {path.name for path in out.iterdir()} - _LEFT_BY_A_START:
+        raise BadInput(f"{str(out)!r} is not empty and holds no training run")
+
+
 def _known(config: Path) -> dict[str, Any]:
     """The settings that a run was begun with; keys that are newer than it have their defaults."""
     try:
         values: Any = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(config)!r} cannot be read: {error}") from error
-    return json.loads(checked(LoopSettings, values, str(config)).model_dump_json())
+    return _told(checked(LoopSettings, values, str(config)))
 
 
 def _check(settings: LoopSettings) -> None:
@@ -185,3 +209,11 @@ def _check(settings: LoopSettings) -> None:
         check_policy(Path(settings.start))
     if settings.demonstrations:
         gather(settings.demonstrations)
+
+
+async def _check_demonstrations(places: Sequence[Path]) -> None:
+    told = [read_summary(file.path) for file in gather(places)]
+    won = [one.header for one in told if one.footer is not None and one.footer.outcome == "success"]
+    held = await held_out(header.task for header in won)
+    if held:
+        raise BadInput(f"demonstrations: {refusal(won, held)}; leave them out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
+from envs.errors import BadInput
+from envs.lease import LeaseHeld, RunLease
 from tests.agent.episodes import Play, write_run
 from training.loop.loop import Loop
 from training.loop.parts import write_record
@@ -17,6 +20,8 @@ from training.loop.supervised import BEGUN, Begun, SupervisedSettings
 
 MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]
+FIRST = 1_000_000
+"""MiniWoB++ seeds from here on are for training."""
 
 
 def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -31,11 +36,16 @@ def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "lost", [Play(outcome="failure"), Play(seed=1, outcome="broken")])
+    write_run(tmp_path / "measured", [Play(seed=FIRST), Play(seed=7), Play(seed=3), Play(seed=5, outcome="failure")])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
     (tmp_path / "bad.toml").write_text("[rollouts]\ntaks = 3\n")
 
 
+SEED_7 = (
+    "the first is login-user-7-a1 of run measured: miniwob/login-user/7: seed 7 is for evaluation; "
+    "train on seeds from 1000000"
+)
 WRONG = [
     pytest.param([*MIRA, "-c", "nowhere.toml"], "'nowhere.toml' does not exist", id="no such config"),
     pytest.param([*MIRA, "-c", "bad.toml"], "bad.toml: rollouts.taks: unknown key", id="unknown key in a file"),
@@ -52,6 +62,12 @@ WRONG = [
     pytest.param([*SFT, "nowhere"], "'nowhere' holds no traces", id="no traces"),
     pytest.param([*SFT, "lost", "--start", "nowhere"], "'nowhere' is no checkpoint", id="no start of sft"),
     pytest.param([*SFT, "lost"], "nothing to learn from in 2 episodes (1 broken, 1 failed)", id="only failures"),
+    pytest.param([*SFT, "measured"], f"2 of 3 episodes are not for training, {SEED_7}", id="sft on evaluation"),
+    pytest.param(
+        [*MIRA, "--set", 'demonstrations=["measured"]'],
+        f"demonstrations: 2 of 3 episodes are not for training, {SEED_7}",
+        id="demonstrations of evaluation",
+    ),
     pytest.param([*SFT, "lost", "--set", "epochs=3"], "epochs: unknown key", id="unknown key of sft"),
     pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not empty", id="sft over something else"),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
@@ -74,26 +90,62 @@ def test_wrong_input_is_one_line_and_exit_code_2(
 def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    Loop.open(tmp_path / "out", LoopSettings(phases=2))
-    Loop.open(tmp_path / "out", LoopSettings(phases=3))
+    for phases in (2, 3):
+        with Loop.open(tmp_path / "out", LoopSettings(phases=phases)).owned():
+            pass
     assert mira(monkeypatch, *MIRA, "--set", "phases=3", "--set", "targets.mix=1.0") == 2
     assert "holds a run with other settings of targets" in capsys.readouterr().err
 
 
 def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
-    Loop.open(tmp_path / "out", LoopSettings())
+    with Loop.open(tmp_path / "out", LoopSettings()).owned():
+        pass
     config = tmp_path / "out" / "config.json"
     values = json.loads(config.read_text(encoding="utf-8"))
     del values["report_to"], values["compute"]["lean"]
     config.write_text(json.dumps(values), encoding="utf-8")
-    Loop.open(tmp_path / "out", LoopSettings())
+    with Loop.open(tmp_path / "out", LoopSettings()).owned():
+        assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "what is new has its default"
+
+
+def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
+    """Both have looked before either wrote; only what the owner says is written."""
+    out = tmp_path / "out"
+    first, second = (Loop.open(out, LoopSettings(seed=seed)) for seed in (1, 2))
+    assert not out.exists()
+    with first.owned():
+        with pytest.raises(LeaseHeld, match="is in use by"):
+            asyncio.run(second.run())
+        assert json.loads((out / "config.json").read_text(encoding="utf-8"))["seed"] == 1
+    with pytest.raises(BadInput, match="holds a run with other settings of seed"):
+        asyncio.run(second.run())
+
+
+def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with RunLease(out):
+        (out / "config.json.part").write_text("{")
+    with Loop.open(out, LoopSettings()).owned():
+        assert (out / "config.json").exists()
 
 
 def test_a_fine_tuning_is_never_taken_for_another(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    write_run(tmp_path / "won", [Play()])
+    write_run(tmp_path / "won", [Play(seed=FIRST)])
     write_record(tmp_path / "out" / BEGUN, Begun(start="0" * 16, rows="0" * 16, settings=SupervisedSettings()))
     assert mira(monkeypatch, *SFT, "won") == 2
     assert "holds a fine-tuning of another start, other rows or other settings" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == [BEGUN]
+
+
+@pytest.mark.slow
+def test_who_asks_for_it_learns_from_evaluation_instances(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--set", "optimization.epochs=1", "--set", "compute.threads=1"]
+    assert mira(monkeypatch, *SFT, "measured", "--allow-evaluation", "--json", *small) == 0
+    said = capsys.readouterr()
+    assert "learning from what policies are measured on, as asked: 2 of 3 episodes" in " ".join(said.err.split())
+    assert sum(group["trajectories"] for group in json.loads(said.out)["data"]["groups"]) == 3
