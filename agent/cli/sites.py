@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -13,13 +13,14 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import EXIT_FAILED, print_json, stderr, stdout
-from agent.cli.proving import Proving, proof_table, prove_all
 from envs.errors import BadInput
 from envs.sites import farm
 from envs.sites.farm import Running
 from envs.sites.golden import build_golden
 from envs.sites.kinds import KINDS, SiteName
-from envs.sites.proof import Proof
+
+if TYPE_CHECKING:
+    from envs.sites.proof import Proof
 
 app = typer.Typer(help="Real web applications as a world for agents: shop, forum, code site, CMS, map.")
 
@@ -80,6 +81,8 @@ def verify(
 
     Exit code 1 if anything was not proven.
     """
+    from agent.cli.proving import Proving, proof_table, prove_all  # with Playwright, which a list of copies needs not
+
     chosen = options.select("sites", options.split_names(tasks), options.parse_seeds(seeds))
     proofs = asyncio.run(prove_all(Proving(chosen.refs(), workers, out)))
     if as_json:

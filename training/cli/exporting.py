@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,9 @@ from agent.cli.output import EXIT_OK, print_json, printable, stderr, stdout
 from envs.errors import BadInput
 from models.specs import LocalSpec, parse_spec
 from training.serving.artifact import Dtype, Kind
-from training.serving.verify import Verification
+
+if TYPE_CHECKING:
+    from training.serving.verify import Verification
 
 Source = Annotated[
     str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check an export.", metavar="CHECKPOINT")
