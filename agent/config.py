@@ -40,16 +40,20 @@ class RunConfig(Record):
     policy: str = "embedded"
     """Model spec, or `scripted` for a policy given from Python."""
     planner: str = "reference"
-    """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), or a model spec."""
+    """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), `same` (the policy's
+    model), or a model spec."""
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
-    or the policy's where the planner has none), `none`, or a model spec."""
+    or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) is only
+    the AutoRater: a task without a checker stays unjudged."""
     base_url: str | None = None
     """Server for `openai:` specs; None is the provider's own."""
     language: Literal["program", "id"] = "program"
     """Action language of the policy (SPEC §1.1)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
-    """`auto`: compact for the embedded default and for demonstrations of an oracle, full for every other model."""
+    """`auto`: compact for the embedded default and for demonstrations of an oracle, full for every other model.
+    Planner and AutoRater are asked in compact style, too, where they are the embedded model; and with `compact` where
+    they are the policy's own model, or no model is the policy. Others beside a small policy get the full prompts."""
     show_plan: bool = True
     """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
     shape the reward and the policy has to find its own way."""

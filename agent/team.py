@@ -100,7 +100,12 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
         return make_planner(config.planner)
     spec = config.policy if config.planner == "same" else config.planner
     settings = PlannerSettings(k=config.k, budget=config.thinking, seed=config.seed, deadline_s=config.model_deadline_s)
-    return make_planner(spec, models.get(spec), settings)
+    return make_planner(spec, models.get(spec), settings, compact=_is_compact(config, spec))
+
+
+def _is_compact(config: RunConfig, spec: str) -> bool:
+    """Whether *spec* plans and rates as a small model. A strong planner beside a small policy does not."""
+    return spec == "embedded" or (config.prompt_style == "compact" and config.policy in {spec, *NOT_MODELS})
 
 
 def _judge_spec(config: RunConfig) -> str:
@@ -118,17 +123,22 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
     if spec in ("none", "state"):
         return make_rater(spec)
     settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
-    return make_rater(spec, models.get(spec), settings)
+    return make_rater(spec, models.get(spec), settings, compact=_is_compact(config, spec))
 
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     """The judge's model also compares answers by meaning, for the checkers that ask for it."""
     spec = _judge_spec(config)
-    return None if spec in ("none", "state") else ModelFuzzyJudge(models.get(spec))
+    return ModelFuzzyJudge(models.get(spec)) if _can_judge(config, spec) else None
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
     spec = _judge_spec(config)
-    if spec in ("none", "state"):
+    if not _can_judge(config, spec):
         return None
     return make_judge(spec, models.get(spec), JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s))
+
+
+def _can_judge(config: RunConfig, spec: str) -> bool:
+    """Whether *spec* may say how an episode ended: a small model rates milestones, but was never trained for that."""
+    return spec not in ("none", "state") and not _is_compact(config, spec)

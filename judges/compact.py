@@ -64,13 +64,13 @@ def check_text(progress: Progress, index: int) -> str:
 def check_answer(quote: str | None) -> str:
     """The answer that :func:`parse_check` reads *quote* from; None means that the milestone is not achieved.
 
-    Raises ValueError for a quote that is empty, longer than `QUOTE_CHARS`, or not one line without blanks around it.
+    Raises ValueError for a quote that is empty, longer than `QUOTE_CHARS`, or not one line with single blanks.
     """
     if quote is None:
         return "no"
-    if len(quote) > QUOTE_CHARS or not (match := _YES.fullmatch(f"yes: {quote}")) or quote != quote.strip():
+    if not 0 < len(quote) <= QUOTE_CHARS or quote != normalised(quote):
         raise ValueError(f"a quote is one line of 1 to {QUOTE_CHARS} characters, not {quote!r}")
-    return match[0]
+    return f"yes: {quote}"
 
 
 def parse_check(text: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from judges.base import AutoRater, OutcomeJudge, Progress, Rated
+from judges.compact import CompactRater
 from judges.model_rater import ModelRater, RaterSettings
 from judges.outcome import JudgeSettings, ModelJudge
 from judges.ratings import make_rating
@@ -36,18 +37,23 @@ class ChecksFirst:
 
 
 def make_rater(
-    spec: str, model: ChatModel | None = None, settings: RaterSettings | None = None, *, checks_first: bool = True
+    spec: str,
+    model: ChatModel | None = None,
+    settings: RaterSettings | None = None,
+    *,
+    checks_first: bool = True,
+    compact: bool = False,
 ) -> AutoRater:
     """`state`, `none`, or any model spec together with the *model* made from it.
 
-    A model is asked only where the state checkers do not answer, unless *checks_first* is off. Raises ValueError
-    where a model is needed and none is given.
+    A model is asked only where the state checkers do not answer, unless *checks_first* is off; *compact* asks it as a
+    small model that was trained to rate. Raises ValueError where a model is needed and none is given.
     """
     if spec == "none":
         return NoRater()
     if spec == "state":
         return StateRater()
-    rater = ModelRater(_needed(spec, model), settings)
+    rater = (CompactRater if compact else ModelRater)(_needed(spec, model), settings)
     return ChecksFirst(rater) if checks_first else rater
 
 
