@@ -13,12 +13,13 @@ from transformers import PreTrainedTokenizerFast
 from envs.actions import Click, Select, Type
 from envs.languages import PROGRAM
 from models.embedded import embedded_dir
-from training.embedded.augment import renamed, wording
-from training.embedded.demos import Recorded, without_milestone
+from training.embedded.augment import renamed, shifted, wording
+from training.embedded.demos import Recorded, as_lesson
 from training.embedded.evaluate import seeds_of
 from training.embedded.export import MAX_BYTES, export
 from training.embedded.lookalikes import LOOKALIKES
-from training.embedded.mixture import Mixture, held_out
+from training.embedded.lesson import Lesson, held_out
+from training.embedded.mixture import Mixture
 from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
 from training.embedded.tasks import EVALUATION_SEEDS, NAMED_TASKS
 from training.embedded.tokenizer import ANSWER, BEGIN, build_tokenizer
@@ -63,11 +64,11 @@ def test_nothing_is_trained_on_an_evaluation_seed() -> None:
     assert len(set(NAMED_TASKS)) == 30
 
 
-def row(seed: int, name: str, step: int = 1) -> Recorded:
+def row(seed: int, name: str, step: int = 1) -> Lesson:
     prompt = (
         f'Goal: Click on the "{name}" button.\nNext: {name} is clicked\nPage:\n[1] button "{name}"\n[2] button "Ok"'
     )
-    return Recorded("click-button", seed, step, prompt, 'do(action="Click", element="1")')
+    return as_lesson(Recorded("click-button", seed, step, prompt, 'do(action="Click", element="1")'))
 
 
 def test_renaming_keeps_the_wording_and_is_the_same_everywhere() -> None:
@@ -95,7 +96,21 @@ def test_renaming_keeps_the_wording_and_is_the_same_everywhere() -> None:
 
 
 def test_the_milestone_line_can_be_dropped() -> None:
-    assert "Next:" not in without_milestone(row(0, "x").prompt)
+    planned, bare = row(0, "x").prompts
+    assert "Next:" in planned
+    assert "Next:" not in bare
+
+
+def test_shifting_numbers_the_page_and_the_answer_alike() -> None:
+    example = Example("t", 'Goal: [2] b\nPage:\n[1] link "a"\n[2] link "b"', 'do(action="Click", element="2")')
+    seen: set[str] = set()
+    for seed in range(30):
+        other = shifted(random.Random(seed), example)
+        (ref,) = re.findall(r'element="(\d+)"', other.answer)
+        assert f'[{ref}] link "b"' in other.prompt
+        assert other.prompt.startswith("Goal: [2] b\n"), "the goal is no part of the page"
+        seen.add(ref)
+    assert len(seen) > 5
 
 
 def test_held_out_episodes_are_not_trained_on() -> None:

@@ -1,9 +1,10 @@
 """Makes the embedded model from nothing: `python -m training.embedded` (about 75 minutes on one core).
 
 1. plays demonstrations with the scripted solvers on training seeds (from 1,000,000), in Chromium;
-2. learns the tokenizer;
-3. trains for `--minutes` and can be stopped and started again at any time;
-4. writes models/embedded: weights, tokenizer, card.json.
+2. reads what runs of an oracle teach (`--runs`): actions, plans, whether a milestone is reached;
+3. learns the tokenizer;
+4. trains for `--minutes` and can be stopped and started again at any time;
+5. writes models/embedded: weights, tokenizer, card.json.
 
 Everything in between lies in `--work`; what is there is used again. Measure the result with
 `python -m training.embedded.evaluate`.
@@ -15,17 +16,23 @@ import argparse
 import asyncio
 import os
 import random
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from envs.errors import BadInput
+from envs.tasks import TaskRef
 from models.embedded import embedded_dir
-from training.embedded.demos import Recorded, as_example, load, record
+from training.curriculum import held_out as held_out_tasks
+from training.embedded.demos import as_lesson, load, record
 from training.embedded.export import export
+from training.embedded.lesson import Lesson, held_out
+from training.embedded.lessons import lessons_of
 from training.embedded.lookalikes import make_lookalike
-from training.embedded.mixture import Mixture, held_out
+from training.embedded.mixture import Mixture
 from training.embedded.synthetic import Example, make_example, make_examples
 from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
 from training.embedded.tokenizer import build_tokenizer
@@ -33,10 +40,11 @@ from training.embedded.train import Recipe, Shape, Source, Trainer, build_model
 from training.embedded.words import WordBag, lorem_words, package_words
 
 TOKENIZER_EXAMPLES = 15_000
+SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}
 
 
-def demonstrations(path: Path, episodes: int) -> list[Recorded]:
-    """Rows of *episodes* seeds of every training task; plays them if *path* does not exist."""
+def demonstrations(path: Path, episodes: int) -> list[Lesson]:
+    """Steps of *episodes* seeds of every training task; plays them if *path* does not exist."""
     if not path.exists():
         unfinished = path.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
@@ -44,20 +52,30 @@ def demonstrations(path: Path, episodes: int) -> list[Recorded]:
         for name, (solved, played) in counts.items():
             print(f"{name}: {solved} of {played} demonstrations solved and kept")  # noqa: T201 - progress
         unfinished.rename(path)
-    return load(path)
+    return [as_lesson(row) for row in load(path)]
 
 
-def tokenizer_at(folder: Path, rows: list[Recorded]) -> PreTrainedTokenizerFast:
+def trainable(runs: list[Path]) -> list[Lesson]:
+    """What *runs* teach. Raises BadInput where one of their tasks is held out for evaluation."""
+    lessons = lessons_of(runs) if runs else []
+    tasks = [TaskRef(suite=o.suite, name=o.task.partition("/")[2], seed=o.seed) for o in lessons]
+    if found := asyncio.run(held_out_tasks(tasks)):
+        raise BadInput(f"{len(found)} tasks of the runs are held out for evaluation, the first: {next(iter(found))}")
+    return lessons
+
+
+def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast:
     """The tokenizer in *folder*, learned first if there is none."""
     if not folder.exists():
         known = package_words()
         texts = [f"{e.prompt}\n{e.answer}" for e in make_examples(0, TOKENIZER_EXAMPLES, known)]
-        texts += [" ".join(known)] * 2 + [f"{row.prompt}\n{row.answer}" for row in rows] * 5
+        real = [f"{lesson.prompts[0]}\n{lesson.answer}" for lesson in lessons]
+        texts += [" ".join(known)] * 2 + real * max(1, 5_000 // max(1, len(real)))
         build_tokenizer(texts).save_pretrained(folder, save_jinja_files=False)
     return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
-def checks(held: list[Recorded], seed: int) -> dict[str, list[Example]]:
+def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
     """Small sets that are never trained on: general pages, benchmark shapes, real steps of held-out episodes."""
     rng = random.Random(seed)
     bag = WordBag(rng, package_words(), lorem_words())
@@ -65,8 +83,10 @@ def checks(held: list[Recorded], seed: int) -> dict[str, list[Example]]:
         "general": make_examples(seed, 30, package_words()),
         "shapes": [make_lookalike(rng, bag) for _ in range(80)],
     }
-    real = [as_example(row) for row in rng.sample(held, min(120, len(held)))]
-    return {**sets, "real": real} if real else sets
+    for name in sorted({f"{lesson.suite}_{lesson.kind}" for lesson in held}):
+        own = [lesson for lesson in held if f"{lesson.suite}_{lesson.kind}" == name]
+        sets[name] = [Example(o.task, o.prompts[0], o.answer) for o in rng.sample(own, min(80, len(own)))]
+    return sets
 
 
 def skills(seed: int) -> Source:
@@ -84,6 +104,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=70.0, help="wall time of the training itself")
     parser.add_argument("--episodes", type=int, default=12, help="demonstrations of each task")
+    parser.add_argument("--runs", type=Path, nargs="*", default=[], help="runs of an oracle, to learn from as well")
+    parser.add_argument("--size", choices=sorted(SIZES), default="1m", help="parameters")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=Path("runs/embedded"))
@@ -96,14 +118,15 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(args.threads)
+    shape = SIZES[args.size]
     if args.skills_only:
-        rows, held, source = [], [], skills(args.seed)
+        lessons, held, source = [], [], skills(args.seed)
         tokenizer = PreTrainedTokenizerFast.from_pretrained(embedded_dir())
-        shape = Shape(context=2_048)
+        shape = replace(shape, context=2_048)
     else:
-        rows, held = held_out(demonstrations(args.work / "demos.jsonl", args.episodes))
-        tokenizer, source = tokenizer_at(args.work / "tokenizer", rows), Mixture(rows, args.seed)
-        shape = Shape()
+        known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
+        lessons, held = held_out(known)
+        tokenizer, source = tokenizer_at(args.work / "tokenizer", lessons), Mixture(lessons, args.seed)
     recipe = Recipe(minutes=args.minutes, seed=args.seed)
     model = build_model(shape, tokenizer, args.seed)
     trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")
@@ -111,12 +134,13 @@ def main() -> None:
     card = {
         "name": "mira-embedded",
         "kind": "LlamaForCausalLM, float16",
-        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes}"
+        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes} --size {args.size}"
+        + " --runs …" * bool(args.runs)
         + " --skills-only" * args.skills_only,
         "shape": asdict(shape),
         "recipe": asdict(recipe),
         "steps": ended.step,
-        "demonstrated_steps": len(rows),
+        "lessons": dict(Counter(f"{lesson.suite} {lesson.kind}" for lesson in lessons)),
         "tasks": list(NAMED_TASKS),
         "held_out": ended.scores,
     }

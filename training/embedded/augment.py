@@ -1,4 +1,4 @@
-"""Real demonstrations seen with other words: what is not part of a task's wording is renamed, everywhere alike."""
+"""Real steps seen with other words and numbers: what is not part of a task's wording is renamed, everywhere alike."""
 
 from __future__ import annotations
 
@@ -7,47 +7,89 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from training.embedded.demos import Recorded, without_milestone
+from training.embedded.lesson import Lesson
 from training.embedded.synthetic import Example
+from training.embedded.tokenizer import ROLES, STATES
 from training.embedded.words import WordBag
 
 _WORD = re.compile(r"[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*")
+_REF = re.compile(r"(?<=\[)(\d+)(?=\] )")
+_ELEMENT = re.compile(r'(?<=element=")(\d+)(?=")')
 WORDING_SHARE = 0.3
 """A word in at least this share of a task's episodes belongs to its wording, roles and buttons included."""
+FEW_EPISODES = 3
+"""Of fewer it cannot be told what belongs to the wording: nothing is renamed."""
+MOST_SHIFTED = 9
+OURS = frozenset(
+    _WORD.findall(
+        " ".join((*ROLES, *STATES))
+        + " Goal Next Done Problem At Page Plan Have Trouble Check yes no more lines line options"
+        + " do action argument element exit message go_backward go_forward Click Type Search Select Dropdown Option"
+        + " Wait Press Key Hover Scroll into select type click press and Enter in"
+    )
+)
+"""Words of the prompts and of the action language."""
 
 
 class Augmented:
-    """Draws a task, then one of its steps, then new words for it. Tasks count alike, however long their episodes."""
+    """Draws a task, then one of its lessons, then new words and numbers for it. Tasks count alike, however long their
+    episodes; of a rater's lessons half say yes."""
 
     def __init__(
-        self, rows: Sequence[Recorded], words: WordBag, *, renamed: float = 0.6, planned: float = 0.55
+        self,
+        lessons: Sequence[Lesson],
+        words: WordBag,
+        *,
+        renamed: float = 0.6,
+        planned: float = 0.55,
+        shifted: float = 0.3,
     ) -> None:
-        self._by_task: dict[str, list[Recorded]] = defaultdict(list)
-        for row in rows:
-            self._by_task[row.task].append(row)
+        self._by_task: dict[str, list[Lesson]] = defaultdict(list)
+        for lesson in lessons:
+            self._by_task[lesson.task].append(lesson)
         self._tasks = sorted(self._by_task)
         self._wording = {task: wording(found) for task, found in self._by_task.items()}
         self._words = words
-        self._renamed = renamed
-        self._planned = planned
+        self._renamed, self._planned, self._shifted = renamed, planned, shifted
 
     def draw(self, rng: random.Random) -> Example:
         task = rng.choice(self._tasks)
-        row = rng.choice(self._by_task[task])
-        prompt = row.prompt if rng.random() < self._planned else without_milestone(row.prompt)
-        if rng.random() >= self._renamed:
-            return Example(task, prompt, row.answer)
-        return renamed(rng, self._words, Example(task, prompt, row.answer), self._wording[task])
+        lesson = self._lesson(rng, self._by_task[task])
+        bare = len(lesson.prompts) > 1 and rng.random() >= self._planned
+        example = Example(task, lesson.prompts[1 if bare else 0], lesson.answer)
+        if rng.random() < self._shifted:
+            example = shifted(rng, example)
+        return renamed(rng, self._words, example, self._wording[task]) if rng.random() < self._renamed else example
+
+    @staticmethod
+    def _lesson(rng: random.Random, lessons: Sequence[Lesson]) -> Lesson:
+        if lessons[0].kind != "check":
+            return rng.choice(lessons)
+        says_no = rng.random() < 0.5
+        return rng.choice([one for one in lessons if (one.answer == "no") == says_no] or lessons)
 
 
-def wording(rows: Sequence[Recorded]) -> frozenset[str]:
-    """Words that many episodes of the task share."""
+def wording(lessons: Sequence[Lesson]) -> frozenset[str]:
+    """Our own words, and those that many episodes of the task share; all of them where there are few episodes."""
     seeds: dict[str, set[int]] = defaultdict(set)
-    for row in rows:
-        for word in _WORD.findall(f"{row.prompt}\n{row.answer}"):
-            seeds[word].add(row.seed)
-    episodes = len({row.seed for row in rows})
-    return frozenset(word for word, found in seeds.items() if len(found) >= max(2, WORDING_SHARE * episodes))
+    for lesson in lessons:
+        for word in set(_WORD.findall("\n".join((*lesson.prompts, lesson.answer)))):
+            seeds[word].add(lesson.seed)
+    episodes = len({lesson.seed for lesson in lessons})
+    least = max(2.0, WORDING_SHARE * episodes) if episodes >= FEW_EPISODES else 1.0
+    return OURS | {word for word, found in seeds.items() if len(found) >= least}
+
+
+def shifted(rng: random.Random, example: Example) -> Example:
+    """The controls of the page from one of them on are numbered higher, as if there were more before it."""
+    head, page, text = example.prompt.partition("\nPage:\n")
+    first, by = rng.choice([1, *map(int, _REF.findall(text))]), rng.randint(1, MOST_SHIFTED)
+
+    def higher(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return str(number + by if number >= first else number)
+
+    return Example(example.task, head + page + _REF.sub(higher, text), _ELEMENT.sub(higher, example.answer))
 
 
 def renamed(rng: random.Random, words: WordBag, example: Example, kept: frozenset[str]) -> Example:

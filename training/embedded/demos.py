@@ -16,7 +16,7 @@ from envs.languages import PROGRAM
 from envs.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
 from envs.miniwob.suite import MiniwobSuite
 from envs.tasks import TaskRef
-from training.embedded.synthetic import Example
+from training.embedded.lesson import Lesson
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,10 @@ def load(path: Path) -> list[Recorded]:
     return [Recorded(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def as_example(row: Recorded) -> Example:
-    return Example(row.task, row.prompt, row.answer)
-
-
 _NEXT_LINE = re.compile(r"\nNext: [^\n]*")
 
 
-def without_milestone(prompt: str) -> str:
-    """The prompt as it is under planner `none`."""
-    return _NEXT_LINE.sub("", prompt, count=1)
+def as_lesson(row: Recorded) -> Lesson:
+    """Pages of MiniWoB++ are shown whole, so that the prompt under planner `none` is the same without a line."""
+    bare = _NEXT_LINE.sub("", row.prompt, count=1)
+    return Lesson("act", f"miniwob/{row.task}", row.seed, (row.prompt, bare), row.answer)

@@ -1,42 +1,51 @@
-"""What the embedded model sees, and when: made-up pages first, real demonstrations in the last two fifths."""
+"""What the embedded model sees, and when: made-up pages first, then real steps as well."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from training.embedded.augment import Augmented
-from training.embedded.demos import Recorded
+from training.embedded.lesson import Kind, Lesson
 from training.embedded.lookalikes import make_lookalike
 from training.embedded.synthetic import Example, make_example
 from training.embedded.words import WordBag, lorem_words, package_words
 
-REAL_FROM = 0.6
-"""Share of the training time after which real demonstrations come in; copying and finding are learned by then."""
-REAL = 0.30
-"""Their share of the examples from then on."""
-GENERAL = (0.35, 0.15)
-"""Share of the general skill pages before and after; the rest are pages in the shapes of the benchmark's."""
+REAL_FROM = 0.4
+"""Share of the training time after which real steps come in; copying and finding are learned by then."""
+GENERAL, SHAPES = (0.35, 0.12), (0.65, 0.25)
+"""Weight of the general skill pages, and of pages in the shapes of MiniWoB++, before and after."""
+REAL: dict[tuple[str, Kind], float] = {
+    ("miniwob", "act"): 0.15,
+    ("sites", "act"): 0.30,
+    ("miniwob", "plan"): 0.03,
+    ("sites", "plan"): 0.06,
+    ("miniwob", "check"): 0.04,
+    ("sites", "check"): 0.08,
+}
+"""Weight of the real steps from then on, by suite and kind; what there is none of leaves its part to the others."""
+
+Draw = Callable[[random.Random], Example]
 
 
 class Mixture:
     """A source of training examples; see :data:`training.embedded.train.Source`."""
 
-    def __init__(self, rows: Sequence[Recorded], seed: int = 0) -> None:
-        self._words = WordBag(random.Random(seed), package_words(), lorem_words())
-        self._real = Augmented(rows, self._words) if rows else None
+    def __init__(self, lessons: Sequence[Lesson], seed: int = 0) -> None:
+        words = self._words = WordBag(random.Random(seed), package_words(), lorem_words())
+        made: list[Draw] = [lambda rng: make_example(rng, words), lambda rng: make_lookalike(rng, words)]
+        real = {
+            part: Augmented(own, words)
+            for part in REAL
+            if (own := [lesson for lesson in lessons if (lesson.suite, lesson.kind) == part])
+        }
+        self._early = (made, [GENERAL[0], SHAPES[0]])
+        self._late = (
+            [*made, *(source.draw for source in real.values())],
+            [GENERAL[1], SHAPES[1], *(REAL[part] for part in real)],
+        )
 
     def __call__(self, rng: random.Random, used: float) -> Example:
         self._words.rng = rng
-        late = used >= REAL_FROM and self._real is not None
-        if late and self._real is not None and rng.random() < REAL:
-            return self._real.draw(rng)
-        general = GENERAL[1] / (1 - REAL) if late else GENERAL[0]
-        return make_example(rng, self._words) if rng.random() < general else make_lookalike(rng, self._words)
-
-
-def held_out(rows: Sequence[Recorded], share: float = 0.15) -> tuple[list[Recorded], list[Recorded]]:
-    """(rows to train on, rows of the last seeds to measure on): no episode is in both."""
-    seeds = sorted({row.seed for row in rows})
-    kept = set(seeds[: len(seeds) - max(1, int(len(seeds) * share))]) if len(seeds) > 1 else set(seeds)
-    return [row for row in rows if row.seed in kept], [row for row in rows if row.seed not in kept]
+        draws, weights = self._early if used < REAL_FROM else self._late
+        return rng.choices(draws, weights)[0](rng)

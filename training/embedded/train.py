@@ -54,7 +54,7 @@ class Recipe:
     """Final rate as a share of the highest."""
     batch_tokens: int = 2_048
     """Prompt and answer tokens of one optimizer step, padding included."""
-    max_tokens: int = 640
+    max_tokens: int = 800
     """Longer examples are left out and counted."""
     short_until: float = 0.03
     """Share of the budget in which only rows of at most `short_tokens` are seen: copying is found there first."""

@@ -1,0 +1,39 @@
+"""What the small model learns one of: an answer, and the prompts that lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["act", "plan", "check"]
+"""The policy's, the planner's and the rater's answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One answer."""
+
+    kind: Kind
+    task: str
+    """`suite/name`."""
+    seed: int
+    prompts: tuple[str, ...]
+    """Of an action: with the milestone to work on, and without one; else one prompt."""
+    answer: str
+
+    @property
+    def suite(self) -> str:
+        return self.task.partition("/")[0]
+
+
+def held_out(lessons: Sequence[Lesson], share: float = 0.15) -> tuple[list[Lesson], list[Lesson]]:
+    """(lessons to train on, those of each suite's last seeds to measure on): no episode is in both."""
+    learned, measured = list[Lesson](), list[Lesson]()
+    for suite in sorted({lesson.suite for lesson in lessons}):
+        own = [lesson for lesson in lessons if lesson.suite == suite]
+        seeds = sorted({lesson.seed for lesson in own})
+        last = set(seeds[len(seeds) - max(1, int(len(seeds) * share)) :]) if len(seeds) > 1 else set[int]()
+        learned += [lesson for lesson in own if lesson.seed not in last]
+        measured += [lesson for lesson in own if lesson.seed in last]
+    return learned, measured

@@ -1,0 +1,132 @@
+"""What recorded runs teach the small model: the action of each step, the plan of each task, and whether a milestone
+is reached. One model, three prompts.
+
+Actions come from successes alone, and without the detours of `oracle:detours`: coming back is learned, going astray is
+not. Plans are those that the task ships, told anew for the rest of a task where some of it is done. A milestone's
+state is the state checkers' word; the proof that the rater must quote is looked for on the page, and where there is none,
+the step teaches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from agent.gathering import gather
+from agent.prompts import PolicyView, compact_text
+from envs.actions import Back
+from envs.trace import Cause, Intent
+from envs.trace_store import BlobStore, Trace
+from judges.base import Progress
+from judges.compact import check_answer, check_text, proof_of
+from planners.base import Situation
+from planners.compact import plan_answer, plan_text
+from planners.model import PlannerSettings
+from training.data.views import policy_views
+from training.embedded.lesson import Lesson
+ASKED = PlannerSettings().k
+"""Milestones that a planner asks for; a task's own plan may be shorter."""
+TROUBLES: tuple[Cause, ...] = ("stall", "loop", "stale_element", "parse_error")
+"""Causes of re-planning; the rest of a plan is the same for all of them."""
+
+
+def lessons_of(places: Sequence[Path]) -> list[Lesson]:
+    """From the traces below *places*, in their order. Raises BadInput where a place holds none."""
+    files = [(one.read(), one.blobs) for one in gather(places)]
+    clean = {
+        (trace.header.task.suite, trace.header.task.name, trace.header.task.seed): _targets(trace)
+        for trace, _ in files
+        if _succeeded(trace) and trace.header.config.get("policy") == "oracle"
+    }
+    found: list[Lesson] = []
+    for trace, blobs in files:
+        task = trace.header.task
+        found += _lessons(trace, blobs, clean.get((task.suite, task.name, task.seed)))
+    return found
+
+
+def _lessons(trace: Trace, blobs: BlobStore, clean: frozenset[tuple[str, str]] | None) -> Iterator[Lesson]:
+    if trace.footer is None or trace.footer.outcome not in ("success", "failure") or not trace.steps:
+        return
+    steps = list(policy_views(trace, blobs))
+    task, seed = f"{trace.header.task.suite}/{trace.header.task.name}", trace.header.task.seed
+    astray = _astray([intent for intent, _ in steps], clean)
+    for number, (intent, view) in enumerate(steps):
+        if _succeeded(trace) and number not in astray:
+            prompts = (compact_text(view), compact_text(replace(view, next_milestone=None)))
+            yield Lesson("act", task, seed, prompts, intent.raw)
+    if _succeeded(trace):
+        yield from (Lesson("plan", task, seed, (prompt,), answer) for prompt, answer in _plans(trace, steps))
+    yield from (Lesson("check", task, seed, (prompt,), answer) for prompt, answer in _checks(trace, steps))
+
+
+def _succeeded(trace: Trace) -> bool:
+    return trace.footer is not None and trace.footer.outcome == "success"
+
+
+def _targets(trace: Trace) -> frozenset[tuple[str, str]]:
+    """(role, name) of every control that the episode acted on."""
+    return frozenset((i.target.role, i.target.name) for i, _ in trace.steps if i.target is not None)
+
+
+def _astray(intents: Sequence[Intent], clean: frozenset[tuple[str, str]] | None) -> frozenset[int]:
+    """Places of the clicks that were taken back at once and are no part of the episode without detours."""
+    found: set[int] = set()
+    for number, (intent, following) in enumerate(zip(intents, intents[1:], strict=False)):
+        target = intent.target
+        if clean is None or target is None or not isinstance(following.action, Back):
+            continue
+        if (target.role, target.name) not in clean:
+            found.add(number)
+    return frozenset(found)
+
+
+def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
+    """The first plan; and for every change of what is done, the rest of it."""
+    milestones = trace.header.reference_milestones
+    if not milestones:
+        return
+    before: tuple[bool, ...] | None = None
+    for intent, view in steps:
+        z = intent.rating.z
+        if z == before or len(z) != len(milestones) or all(z):
+            continue
+        situation = Situation(
+            instruction=trace.header.instruction,
+            category=trace.header.category,
+            observation=view.observation,
+            history=view.history,
+            anchors=tuple(m for m, done in zip(milestones, z, strict=True) if done),
+            open=tuple(m for m, done in zip(milestones, z, strict=True) if not done),
+            cause="initial" if before is None else TROUBLES[intent.step % len(TROUBLES)],
+        )
+        before = z
+        rest = [milestone.text for milestone in situation.open]
+        yield plan_text(situation, max(len(rest), ASKED - len(situation.anchors))), plan_answer(rest)
+
+
+def _checks(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
+    """At every step after the first, the first open milestone, and those that were reached just before."""
+    milestones = trace.header.reference_milestones
+    for (earlier, past), (intent, view) in zip(steps, steps[1:], strict=False):
+        z, after = earlier.rating.z, intent.rating.z
+        if not len(z) == len(after) == len(milestones):
+            continue
+        progress = Progress(
+            instruction=trace.header.instruction,
+            milestones=milestones,
+            z=z,
+            observation=view.observation,
+            previous=past.observation,
+            history=view.history,
+            step=intent.step - 1,
+        )
+        for index, (held, holds) in enumerate(zip(z, after, strict=True)):
+            if held:
+                continue
+            quote = proof_of(progress, index) if holds else None
+            if not holds or quote is not None:
+                yield check_text(progress, index), check_answer(quote)
+            if not holds:
+                break
