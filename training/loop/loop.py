@@ -38,7 +38,7 @@ _LEFT_BY_A_START = {LOCK_NAME, f"{CONFIG}.part"}
 
 
 class Progress(Record):
-    """One line a phase, phase 0 the start: `progress.json`."""
+    """One line a phase, phase 0 the start: `progress.json`, from when the start is measured."""
 
     arm: str
     seed: int
@@ -69,6 +69,8 @@ class Loop:
         with self.owned():
             refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
+            if not (self.out / "progress.json").exists():
+                self._progress(phases)
             pool = await self._pool() if self.settings.phases else ()
             for number in range(1, self.settings.phases + 1):
                 phases.append(await self._phase(number, pool, refs))

@@ -41,6 +41,7 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     first = out / "phase-1"
     killed_when(out, log, first / "rollouts" / "run" / "results.jsonl")
     assert not (first / "data").exists()
+    assert [one.phase for one in read_record(out / "progress.json", Progress).phases] == [0], "the start is measured"
     killed_when(out, log, first / "value" / "job.json")
     assert not (first / "actor" / "model").exists()
     last = start(out, log)
