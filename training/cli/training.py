@@ -15,6 +15,7 @@ from envs.errors import BadInput
 
 if TYPE_CHECKING:
     from training.loop.loop import Progress
+    from training.loop.metrics import PhaseMetrics
 
 app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
 
@@ -84,7 +85,7 @@ def show(out: Annotated[Path, typer.Argument(help="Folder of a training run.")],
     from training.loop.parts import read_record
 
     if not (out / "progress.json").exists():
-        raise BadInput(f"{str(out)!r} holds no training run with a finished phase")
+        raise BadInput(f"{str(out)!r} holds no training run whose start is measured")
     _print(read_record(out / "progress.json", Progress), as_json)
     return EXIT_OK
 
@@ -93,27 +94,34 @@ def _print(progress: Progress, as_json: bool) -> None:
     if as_json:
         print_json(progress.model_dump(mode="json"))
         return
-    table = Table(title=f"{progress.arm}, seed {progress.seed}")
-    for name in ("phase", "held out", "95 %", "rollouts", "replayed", "rows", "A on successes", "P error", "ppl"):
+    table = Table(title=f"{progress.arm}, seed {progress.seed}", title_justify="left", header_style="bold")
+    for name in _COLUMNS:
         table.add_column(name, justify="right")
     for one in progress.phases:
-        held, own = one.evaluation, one.rollouts
-        table.add_row(
-            str(one.phase),
-            f"{held.rate:.1%}" if held else "",
-            f"{held.interval.low:.0%}-{held.interval.high:.0%}" if held else "",
-            f"{own.rate:.1%}" if own else "",
-            str(one.replayed.chosen) if one.phase else "",
-            str(one.actor_rows) if one.phase else "",
-            _number(one.advantage_on_successes),
-            _number(one.potential.absolute_error if one.potential else None),
-            _number(one.perplexity),
-        )
+        table.add_row(*_cells(one))
     stdout.print(table)
 
 
+_COLUMNS = ("phase", "held out\n(95 %)", "rollouts", "replayed", "rows", "A on\nwins", "P\nerror", "ppl")
+"""With their cells at most 80 columns wide; `--json` has every digit."""
+
+
+def _cells(one: PhaseMetrics) -> tuple[str, ...]:
+    held, own = one.evaluation, one.rollouts
+    return (
+        str(one.phase),
+        f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})" if held else "",
+        f"{own.rate:.0%}" if own else "",
+        str(one.replayed.chosen) if one.phase else "",
+        str(one.actor_rows) if one.phase else "",
+        _number(one.advantage_on_successes),
+        _number(one.potential.absolute_error if one.potential else None),
+        _number(one.perplexity),
+    )
+
+
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+    return "" if value is None else f"{value:.2f}"
 
 
 def _tell(line: str) -> None:

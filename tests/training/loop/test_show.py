@@ -1,0 +1,70 @@
+"""`mira train show`: a table that a terminal of 80 columns holds, and all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main, output
+from training.loop.data import ReplayCounts
+from training.loop.loop import Progress
+from training.loop.metrics import CriticScores, PhaseMetrics, Played
+from training.loop.parts import write_record
+
+START = PhaseMetrics(phase=0, evaluation=Played(episodes=5, successes=5, broken=0, steps=3, progress=None, failures={}))
+LATER = PhaseMetrics(
+    phase=6,
+    evaluation=Played(episodes=20, successes=13, broken=0, steps=4.5, progress=0.5, failures={"other": 7}),
+    rollouts=Played(episodes=200, successes=200, broken=0, steps=3, progress=1, failures={}),
+    actor_rows=12_345,
+    replayed=ReplayCounts(held=500, chosen=400),
+    potential=CriticScores(rows=90, absolute_error=0.1234, spearman=None),
+    advantage_on_successes=-0.0512,
+    perplexity=12.3456,
+)
+
+
+def show(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["mira", "train", "show", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    write_record(tmp_path / "progress.json", Progress(arm="mira", seed=0, phases=(START, LATER)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_every_cell_is_whole_in_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path, columns: int
+) -> None:
+    monkeypatch.setattr(output.stdout, "_width", columns)
+    show(monkeypatch, str(out))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    assert cells == [
+        ["0", "100% (57-100)", "", "", "", "", "", ""],
+        ["6", "65% (43-82)", "100%", "400", "12345", "-0.05", "0.12", "12.35"],
+    ]
+
+
+def test_a_program_is_told_every_digit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path
+) -> None:
+    show(monkeypatch, str(out), "--json")
+    assert Progress.model_validate(json.loads(capsys.readouterr().out)).phases == (START, LATER)
+
+
+def test_a_run_whose_start_is_measured_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    write_record(tmp_path / "progress.json", Progress(arm="mira", seed=0, phases=(START,)))
+    show(monkeypatch, str(tmp_path))
+    assert "100% (57-100)" in capsys.readouterr().out
