@@ -85,7 +85,7 @@ def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
     }
     for name in sorted({f"{lesson.suite}_{lesson.kind}" for lesson in held}):
         own = [lesson for lesson in held if f"{lesson.suite}_{lesson.kind}" == name]
-        sets[name] = [Example(o.task, o.prompts[0], o.answer) for o in rng.sample(own, min(80, len(own)))]
+        sets[name] = [Example(o.task, o.prompts[0], o.answer) for o in rng.sample(own, min(40, len(own)))]
     return sets
 
 
@@ -102,7 +102,7 @@ def skills(seed: int) -> Source:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=70.0, help="wall time of the training itself")
+    parser.add_argument("--minutes", type=float, default=70.0, help="processor time of the training itself")
     parser.add_argument("--episodes", type=int, default=12, help="demonstrations of each task")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="runs of an oracle, to learn from as well")
     parser.add_argument("--size", choices=sorted(SIZES), default="1m", help="parameters")
