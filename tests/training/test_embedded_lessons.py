@@ -1,0 +1,60 @@
+"""What recorded runs teach the small model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from agent.config import RunConfig
+from agent.runner import run_suite
+from envs.actions import Click, Type
+from envs.languages import PROGRAM
+from envs.tasks import TaskSelection
+from judges.compact import parse_check
+from planners.compact import parse_plan
+from training.embedded.lesson import Lesson, held_out
+from training.embedded.lessons import lessons_of
+
+NAMES = ("login-user", "click-checkboxes", "click-collapsible")
+SEEDS = (1_000_003, 1_000_004)
+
+
+@pytest.mark.browser
+async def test_an_oracles_run_teaches_to_act_to_plan_and_to_rate(tmp_path: Path) -> None:
+    config = RunConfig(policy="oracle", planner="reference", judge="state")
+    done = await run_suite(config, TaskSelection("miniwob", NAMES, SEEDS), tmp_path)
+    assert [episode.outcome for episode in done.episodes] == ["success"] * 6
+    lessons = lessons_of([tmp_path])
+    by_kind: dict[str, list[Lesson]] = defaultdict(list)
+    for lesson in lessons:
+        by_kind[lesson.kind].append(lesson)
+    assert {lesson.task for lesson in by_kind["act"]} == {f"miniwob/{name}" for name in NAMES}
+    for lesson in by_kind["act"]:
+        action = PROGRAM.parse(lesson.answer).action
+        if isinstance(action, Click | Type):
+            assert all(f"[{action.ref}] " in prompt for prompt in lesson.prompts)
+        assert "\nNext: " not in lesson.prompts[1]
+    first = next(lesson for lesson in by_kind["plan"] if lesson.task == "miniwob/login-user")
+    assert first.prompts[0].startswith("Plan 4: ")
+    assert len(parse_plan(first.answer, 4)) == len(first.answer.splitlines())
+    rest = [lesson for lesson in by_kind["plan"] if "\nHave: " in lesson.prompts[0]]
+    assert rest, "a task under way is planned anew"
+    quotes = {parse_check(lesson.answer) for lesson in by_kind["check"]}
+    assert None in quotes, "some milestones are open"
+    assert len(quotes) > 1, "some are reached, and quoted"
+    assert all(
+        quote is None or quote in lesson.prompts[0]
+        for lesson in by_kind["check"]
+        for quote in [parse_check(lesson.answer)]
+    )
+
+
+def test_the_last_seeds_of_each_suite_are_measured_on() -> None:
+    lessons = [
+        Lesson("act", f"{suite}/x", seed, ("p",), "a") for suite in ("miniwob", "sites") for seed in range(8, 28)
+    ]
+    learned, measured = held_out(lessons)
+    assert {(o.suite, o.seed) for o in measured} == {(s, n) for s in ("miniwob", "sites") for n in (25, 26, 27)}
+    assert len(learned) + len(measured) == len(lessons)
