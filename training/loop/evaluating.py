@@ -5,12 +5,18 @@ from __future__ import annotations
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from training.curriculum import training_seeds
-from training.curriculum.trainable import check_name
+from training.curriculum.trainable import POOLED, check_name
 from training.loop.settings import EvaluationSettings
 
 
 def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
-    """Every name × seed. Raises BadInput for a seed that may be trained on, an unknown name or split, an empty list."""
+    """Every name × seed. Raises BadInput for a suite that keeps nothing for evaluation, a seed that may be trained on,
+    an unknown name or split, an empty list."""
+    if settings.suite not in POOLED:
+        raise BadInput(
+            f"evaluation.suite {settings.suite!r}: a training run is measured on {' or '.join(POOLED)}; measure its "
+            f"checkpoints elsewhere: mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
+        )
     names = settings.names or _names_of(settings.suite, settings.split)
     allowed = training_seeds(settings.suite)
     _check_names(settings)
