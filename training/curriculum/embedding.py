@@ -12,6 +12,7 @@ from torch import Tensor
 
 from models.prompt_tokens import PromptTokens
 from training.curriculum.similarity import Scores
+from training.stages.checkpoints import load_policy
 
 BATCH = 64
 """Texts at once."""
@@ -25,14 +26,10 @@ class Embedding:
     """
 
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
-        """*folder*: a transformers checkpoint with its tokenizer. Nothing is asked of the network. Raises OSError."""
-        from transformers import AutoModel, AutoTokenizer
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        model: Any = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-        self._model: Any = model.to(device).eval()
+        """*folder*: a policy's checkpoint, or an adapter's beside its base. Nothing is asked of the network. Raises
+        BadInput where it cannot be read."""
+        model, self._tokenizer = load_policy(folder)
+        self._model: Any = model.base_model.to(device).eval()
         self._context = int(getattr(model.config, "max_position_embeddings", None) or 512)
         self.cut = 0
         """Texts that were longer than the model's context, so far; their beginning was read."""

@@ -17,9 +17,11 @@ from envs.tasks import TaskRef
 from models.base import ChatRequest, ModelBusy
 from models.embedded import embedded_dir
 from models.scripted import ScriptedModel
+from tests.models.adapters import save_adapter
 from training.curriculum import Candidate, CurriculumSettings, Failed, TfIdf, next_phase, similarity_by
 from training.curriculum.asked import AskedSettings, SimilarityFailed, judged
 from training.curriculum.embedding import Embedding
+from training.stages.checkpoints import load_policy, save_policy
 
 BASKET = "shop add to basket: Put 2 copies of “Ostrava Oak Cleaver” into my basket."
 OTHER_BASKET = "shop add to basket: I want 5 of “Plain Weekday Table” in the shopping basket; do not check out."
@@ -98,6 +100,21 @@ def test_the_checkpoint_is_only_read(embedding: Embedding) -> None:
     embedding.scores([BASKET], [DRIVE])
     assert all(torch.equal(a, b) for a, b in zip(weights, embedding._model.parameters(), strict=True))
     assert not embedding._model.training and all(one.grad is None for one in embedding._model.parameters())
+
+
+def test_an_adapter_speaks_for_itself_and_not_for_its_base(embedding: Embedding, tmp_path: Path) -> None:
+    """As the lean mode leaves an actor, here without a tokenizer of its own; merged it says the same."""
+    adapter = save_adapter(embedded_dir(), tmp_path / "lora")
+    save_policy(*load_policy(adapter), tmp_path / "merged")
+    texts = [BUTTON, DRIVE]
+    own, merged = (Embedding(folder).embedded(texts) for folder in (adapter, tmp_path / "merged"))
+    assert torch.allclose(own, merged, atol=1e-3)
+    assert not torch.allclose(own, embedding.embedded(texts), atol=1e-2)
+
+
+def test_a_folder_that_is_no_checkpoint_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no checkpoint: it holds no config\.json"):
+        Embedding(tmp_path)
 
 
 # A chat model
