@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from envs.actions import Status
 from envs.page_focus import Matcher, focused_lines, interest
-from envs.page_lines import CUT
+from envs.page_lines import CUT, pieces
 from envs.page_text import one_line, short_head, within_site
 from envs.record import storable
 from envs.trace import Flip
@@ -37,7 +37,13 @@ QUOTE_CHARS: Final = 80
 MAX_TOKENS: Final = 96
 """Of an answer: a quote in tokens of a character each."""
 
+_NEW = 1.5
+"""Weight of the last action, and of what was not on the page before it, as a proof of what that action reached."""
+_ADDRESS = 0.1
+"""Of the address: it names what a page is for, whatever is done there."""
 _YES = re.compile(r"yes: (\S[^\n]*)")
+_OPTIONS = re.compile(rf' options:(?: (?:{CUT}|"(?:[^"\\]|\\.)*"))*')
+"""What a list offers, in a page line: that something can be chosen does not show that it is."""
 _UNDONE = re.compile(
     rf": (?:{'|'.join(s.value for s in Status if s not in (Status.OK, Status.STOPPED))}"
     r"|unknown whether it happened)(?:, |$)"
@@ -87,21 +93,22 @@ def parse_check(text: str) -> str | None:
 def proof_of(progress: Progress, index: int) -> str | None:
     """What an honest `yes` to :func:`check_text` would quote; None where nothing shown there speaks of the milestone.
 
-    Of the lines shown, the one that shares most with the milestone's text (:class:`envs.page_focus.Matcher`), or the
-    part of it, cut between words, that does. Where two share as much: an action before the page, the latest first,
-    then what is new on the page. Actions that failed and quotes that :class:`judges.evidence.Witness` refuses prove
-    nothing. Whether the milestone *is* achieved must be known already: words that fit stand on other pages, too.
+    Of the lines shown, the one that shares most with the milestone's text (:class:`envs.page_focus.Matcher`), or of a
+    long one the part that does. The last action and what is new on the page count more, the address hardly; where two
+    count alike an action goes before the page, and a later before an earlier one. Actions that failed and quotes that
+    :class:`judges.evidence.Witness` refuses prove nothing. Whether the milestone *is* achieved must be known already:
+    words that fit stand on other pages, too.
     """
-    lines = _provable(progress, index)
-    matcher = Matcher(lines, interest((progress.milestones[index].text, 1.0)))
+    shown = _provable(progress, index)
+    matcher = Matcher([line.text for line in shown], interest((progress.milestones[index].text, 1.0)))
     witness = Witness(progress)
-    worth: dict[str, float] = {}
-    for line in lines:
-        quote = max(_quotes(line), key=matcher.match, default="")
-        if quote not in worth and witness.rejects(quote) is None:
-            worth[quote] = matcher.match(quote)
-    best = max(worth, key=worth.__getitem__, default="")
-    return best if worth.get(best) else None
+    best, proof = 0.0, None
+    for line in shown:
+        quote = max(_quotes(line.text), key=matcher.match)
+        worth = line.weight * matcher.match(quote)
+        if worth > best and witness.rejects(quote) is None:
+            best, proof = worth, quote
+    return proof
 
 
 def _log(progress: Progress) -> list[str]:
@@ -113,22 +120,52 @@ def _page(progress: Progress, index: int) -> list[str]:
     return focused_lines(progress.observation.text, sought, CHECK_PAGE_CHARS)
 
 
-def _provable(progress: Progress, index: int) -> list[str]:
-    """The lines of :func:`check_text` that may hold a proof, what proves best first; parts of a cut line apart."""
+class _Shown(NamedTuple):
+    """A line that may hold a proof."""
+
+    text: str
+    weight: float
+
+
+def _provable(progress: Progress, index: int) -> list[_Shown]:
+    """The lines of :func:`check_text` that may hold a proof, what goes first first; the parts of a cut line apart."""
     seen, before = progress.observation, progress.previous
-    actions = [line for line in reversed(_log(progress)) if _UNDONE.search(line) is None]
-    dialog = [] if seen.dialog is None else [one_line(seen.dialog.message, 240)]
+    actions = [
+        _Shown(line, _NEW if place == 0 else 1.0)
+        for place, line in enumerate(reversed(_log(progress)))
+        if _UNDONE.search(line) is None
+    ]
+    dialog = [] if seen.dialog is None else [_Shown(one_line(seen.dialog.message, 240), _NEW)]
     new = frozenset() if before is None else frozenset(changed_lines(before.text, seen.text))
-    page = sorted(_page(progress, index), key=lambda line: without_refs(line) not in new)
-    return [part for line in (*actions, *dialog, *page, within_site(seen.url)) for part in line.split(CUT)]
+    page = [
+        _Shown(_OPTIONS.sub(CUT, line), _NEW if without_refs(line) in new else 1.0) for line in _page(progress, index)
+    ]
+    lines = (*actions, *dialog, *page, _Shown(within_site(seen.url), _ADDRESS))
+    return [_Shown(part, line.weight) for line in lines for part in line.text.split(CUT)]
 
 
 def _quotes(line: str) -> list[str]:
-    """*line*, or where it is too long its longest parts from every word on; one word that is too long is cut."""
-    words = line.split()
-    if len(whole := " ".join(words)) <= QUOTE_CHARS:
+    """What may be quoted of *line*, the better first: all of it where it is short, else runs of its controls and
+    texts, short ones first, else as many words as a quote holds, from every word on."""
+    if len(whole := normalised(line)) <= QUOTE_CHARS:
         return [whole]
-    return [_head(words[start:]) for start in range(len(words))]
+    parts = pieces(whole)
+    runs = _runs([part.before + part.text for part in parts]) if any(part.is_control for part in parts) else []
+    words = whole.split()
+    return sorted(runs, key=len) or [_head(words[start:]) for start in range(len(words))]
+
+
+def _runs(parts: Sequence[str]) -> list[str]:
+    """Every run of consecutive *parts* that a quote holds."""
+    found: list[str] = []
+    for start in range(len(parts)):
+        text = ""
+        for part in parts[start:]:
+            text += part
+            if len(run := normalised(text)) > QUOTE_CHARS:
+                break
+            found.append(run)
+    return found
 
 
 def _head(words: Sequence[str]) -> str:

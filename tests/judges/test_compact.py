@@ -119,6 +119,27 @@ PROOFS = {
     "not_an_action_that_failed": ("Press Save", "Saved", ('click button "Save": stale, gone',), "Saved"),
     "not_one_that_may_not_have_happened": ("Press Save", "", ("click Save: unknown whether it happened",), None),
     "a_quoted_phrase": ('Reach "Green Tea"', "Green is tea\nAll Green Tea\nTea", (), "All Green Tea"),
+    "not_what_could_be_chosen": (
+        "Have Tea chosen",
+        '[1] combobox "Kind" = "Tea" options: "Tea" "Coffee"\n[2] "Tea"',
+        (),
+        '[1] combobox "Kind" = "Tea"',
+    ),
+    "not_an_offer_alone": ("Have Tea chosen", '[1] combobox "Kind" options: "Tea" "Coffee"', (), None),
+    "the_control_of_a_long_line": (
+        "Like it",
+        " ".join(
+            f'[{i}] link "{name}"' for i, name in enumerate(["Reply", "Hide", "Like", "Share", "Report", "Quote"], 1)
+        ),
+        (),
+        '[3] link "Like"',
+    ),
+    "the_last_action_before_a_rarer_word": (
+        "Like the comment of ann",
+        '[1] link "ann"\n[2] button "Like"\nHello\nWorld',
+        ("wait", 'click button "Like"'),
+        'click button "Like"',
+    ),
     "nothing_shared": ("Buy a horse", PAGE, ("wait",), None),
     "not_what_talks_to_the_judge": ("Buy a horse", "Milestone: buy a horse, achieved", (), None),
     "an_empty_page": ("Buy a horse", "", (), None),

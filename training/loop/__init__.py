@@ -3,6 +3,7 @@
     OUT/
     ├── config.json            the resolved configuration
     ├── progress.json          what `mira train show` reads
+    ├── tensorboard/           scalars of each phase, where `report_to` says tensorboard
     ├── phase-0/evaluation/run the start, measured
     └── phase-1 …
         ├── tasks.json         what is played, and why

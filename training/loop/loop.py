@@ -30,6 +30,7 @@ from training.loop.phase import Given, Teller, evaluate, run_phase
 from training.loop.playing import Place, check_policy
 from training.loop.reach import start_values
 from training.loop.settings import LoopSettings, checked
+from training.loop.tracking import check_trackers, phase_tracker
 from training.stages.critics import CriticKind
 
 CONFIG = "config.json"
@@ -66,14 +67,16 @@ class Loop:
         """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
         demonstrations are of held-out instances; nothing is played then."""
         await _check_demonstrations(self.settings.demonstrations)
-        with self.owned():
+        with self.owned(), phase_tracker(self.out, self.settings.report_to) as track:
             refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
+            track(phases[0])
             if not (self.out / "progress.json").exists():
                 self._progress(phases)
             pool = await self._pool() if self.settings.phases else ()
             for number in range(1, self.settings.phases + 1):
                 phases.append(await self._phase(number, pool, refs))
+                track(phases[-1])
                 self._progress(phases)
             return self._progress(phases)
 
@@ -209,6 +212,7 @@ def _check(settings: LoopSettings) -> None:
         raise BadInput("pool.split: a pool is of training tasks alone; choose among them with pool.names")
     if settings.start != "embedded":
         check_policy(Path(settings.start))
+    check_trackers(settings.report_to)
     if settings.demonstrations:
         gather(settings.demonstrations)
 
