@@ -158,6 +158,13 @@ def test_the_address_may_be_the_proof(look: Look):
     assert proof_of(made, 0) == "/catalog/products?p=2"
 
 
+def test_the_address_is_the_proof_only_where_the_page_has_none(look: Look):
+    made = about(
+        "Have the option tea chosen", look, 'tea\n[1] radio "tea" checked', page={"url": "http://x.test/option"}
+    )
+    assert proof_of(made, 0) == "tea"
+
+
 def test_the_words_of_a_dialog_may_be_the_proof(look: Look):
     dialog = DialogReport(type="alert", message="Order 7 is placed", answer="open")
     assert proof_of(about("Have the order placed", look, "x", page={"dialog": dialog}), 0) == "Order 7 is placed"
