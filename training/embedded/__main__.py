@@ -134,7 +134,8 @@ def main() -> None:
     card = {
         "name": "mira-embedded",
         "kind": "LlamaForCausalLM, float16",
-        "made_by": f"python -m training.embedded --minutes {args.minutes:g} --episodes {args.episodes} --size {args.size}"
+        "made_by": f"python -m training.embedded --size {args.size} --minutes {args.minutes:g}"
+        + f" --episodes {args.episodes}"
         + " --runs …" * bool(args.runs)
         + " --skills-only" * args.skills_only,
         "shape": asdict(shape),

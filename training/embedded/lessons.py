@@ -2,13 +2,14 @@
 is reached. One model, three prompts.
 
 Actions come from successes alone, and without the detours of `oracle:detours`: coming back is learned, going astray is
-not. Plans are those that the task ships, told anew for the rest of a task where some of it is done. A milestone's
-state is the state checkers' word; the proof that the rater must quote is looked for on the page, and where there is none,
-the step teaches nothing.
+not. Plans are those that the task ships, told anew for the rest of a task where some of it is done. A milestone's state
+is the state checkers' word; the proof that the rater must quote is looked for on the page, and where there is none, the
+step teaches nothing.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from planners.compact import plan_answer, plan_text
 from planners.model import PlannerSettings
 from training.data.views import policy_views
 from training.embedded.lesson import Lesson
+
 ASKED = PlannerSettings().k
 """Milestones that a planner asks for; a task's own plan may be shorter."""
 TROUBLES: tuple[Cause, ...] = ("stall", "loop", "stale_element", "parse_error")
@@ -73,7 +75,7 @@ def _targets(trace: Trace) -> frozenset[tuple[str, str]]:
 def _astray(intents: Sequence[Intent], clean: frozenset[tuple[str, str]] | None) -> frozenset[int]:
     """Places of the clicks that were taken back at once and are no part of the episode without detours."""
     found: set[int] = set()
-    for number, (intent, following) in enumerate(zip(intents, intents[1:], strict=False)):
+    for number, (intent, following) in enumerate(itertools.pairwise(intents)):
         target = intent.target
         if clean is None or target is None or not isinstance(following.action, Back):
             continue
@@ -109,7 +111,7 @@ def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator
 def _checks(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
     """At every step after the first, the first open milestone, and those that were reached just before."""
     milestones = trace.header.reference_milestones
-    for (earlier, past), (intent, view) in zip(steps, steps[1:], strict=False):
+    for (earlier, past), (intent, view) in itertools.pairwise(steps):
         z, after = earlier.rating.z, intent.rating.z
         if not len(z) == len(after) == len(milestones):
             continue
