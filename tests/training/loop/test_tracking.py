@@ -1,0 +1,77 @@
+"""Phases in TensorBoard, read back from its event files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from envs.errors import BadInput
+from tests.training.loop.test_show import LATER, START
+from training.loop.metrics import Played
+from training.loop.tracking import check_trackers, phase_tracker, scalars
+
+EXPECTED = {
+    "evaluation/success_rate": [(0, 1.0), (6, 0.65)],
+    "evaluation/steps": [(0, 3.0), (6, 4.5)],
+    "evaluation/progress": [(6, 0.5)],
+    "evaluation/broken": [(0, 0.0), (6, 0.0)],
+    "rollouts/success_rate": [(6, 1.0)],
+    "rollouts/steps": [(6, 3.0)],
+    "rollouts/progress": [(6, 1.0)],
+    "rollouts/broken": [(6, 0.0)],
+    "potential/absolute_error": [(6, 0.1234)],
+    "advantage/on_successes": [(6, -0.0512)],
+    "replay/held": [(6, 500.0)],
+    "replay/chosen": [(6, 400.0)],
+    **{f"replay/{name}": [(6, 0.0)] for name in ("too_sure", "too_surprised", "over", "too_long")},
+    "actor/rows": [(6, 12_345.0)],
+    "actor/perplexity": [(6, 12.3456)],
+}
+
+
+def read(out: Path) -> dict[str, list[tuple[int, float]]]:
+    events = EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    names = events.Tags()["scalars"]
+    return {name: [(one.step, pytest.approx(one.value, rel=1e-6)) for one in events.Scalars(name)] for name in names}
+
+
+def test_what_is_known_of_each_phase_stands_at_its_number(tmp_path: Path) -> None:
+    with phase_tracker(tmp_path, ("tensorboard",)) as tell:
+        tell(START)
+        tell(LATER)
+        assert read(tmp_path) == EXPECTED, "while the loop goes on, too"
+    assert read(tmp_path) == EXPECTED
+
+
+def test_a_loop_that_goes_on_tells_of_each_phase_once(tmp_path: Path) -> None:
+    for phases in ((START,), (START, LATER), (START, LATER)):
+        with phase_tracker(tmp_path, ("tensorboard",)) as tell:
+            for one in phases:
+                tell(one)
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 3
+    assert read(tmp_path) == EXPECTED
+
+
+def test_nobody_who_did_not_ask_gets_a_folder(tmp_path: Path) -> None:
+    with phase_tracker(tmp_path, ("mlflow",)) as tell:
+        tell(LATER)
+    assert not list(tmp_path.iterdir())
+
+
+def test_where_all_broke_there_is_no_rate() -> None:
+    lost = Played(episodes=3, successes=0, broken=3, steps=0, progress=None, failures={})
+    told = scalars(LATER.model_copy(update={"evaluation": lost}))
+    assert "evaluation/success_rate" not in told and told["evaluation/broken"] == 3
+
+
+def test_a_tracker_that_is_not_installed_is_said_before_anything_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_trackers(("tensorboard",))
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "tensorboard")
+    with pytest.raises(BadInput, match="tensorboard is not installed"):
+        check_trackers(("tensorboard",))
+    check_trackers(())
