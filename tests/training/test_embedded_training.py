@@ -15,10 +15,10 @@ from envs.languages import PROGRAM
 from models.embedded import embedded_dir
 from training.embedded.augment import renamed, shifted, wording
 from training.embedded.demos import Recorded, as_lesson
-from training.embedded.evaluate import seeds_of
+from training.embedded.evaluate import main as evaluate
 from training.embedded.export import MAX_BYTES, export
-from training.embedded.lookalikes import LOOKALIKES
 from training.embedded.lesson import Lesson, held_out
+from training.embedded.lookalikes import LOOKALIKES
 from training.embedded.mixture import Mixture
 from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
 from training.embedded.tasks import EVALUATION_SEEDS, NAMED_TASKS
@@ -175,5 +175,10 @@ def test_the_shipped_folder_is_small() -> None:
     assert sum(path.stat().st_size for path in embedded_dir().iterdir() if path.is_file()) <= MAX_BYTES
 
 
-def test_seeds_are_read_as_ranges() -> None:
-    assert seeds_of("0-2,7") == [0, 1, 2, 7]
+def test_seeds_that_are_none_are_one_line_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["evaluate", "--seeds", "0-2,x"])
+    with pytest.raises(SystemExit, match="2"):
+        evaluate()
+    assert capsys.readouterr().err.endswith("--seeds '0-2,x' is no list of seeds: write for example 0-4 or 1,3,8\n")

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.cli.options import parse_seeds
 from agent.config import Limits, RunConfig
 from agent.results import EpisodeResult
 from agent.runner import run_suite
+from envs.errors import BadInput
 from envs.tasks import TaskSelection
 from judges.statistics import Interval, wilson
 from training.embedded.tasks import NAMED_TASKS
@@ -84,15 +86,6 @@ def table(scores: Sequence[Score]) -> str:
     return "\n".join(lines)
 
 
-def seeds_of(text: str) -> list[int]:
-    """`0-4,7` → [0, 1, 2, 3, 4, 7]."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        seeds += range(int(first), int(last or first) + 1)
-    return seeds
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", default="named", help="`named` (the 30 of training.embedded.tasks) or a,b,c")
@@ -103,13 +96,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="keep the run's traces here")
     parser.add_argument("--json", type=Path, default=None, help="write the scores here, too")
     args = parser.parse_args()
+    try:
+        seeds = parse_seeds(args.seeds)
+    except BadInput as error:
+        parser.error(str(error))
     names = NAMED_TASKS if args.tasks == "named" else tuple(args.tasks.split(","))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-evaluate-") as scratch:
         scores = asyncio.run(
             evaluate(
                 names,
-                seeds_of(args.seeds),
+                seeds,
                 policy=args.policy,
                 planner=args.planner,
                 workers=args.workers,

@@ -6,11 +6,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from envs.tasks import TaskRef
 from models.embedded import embedded_dir
+from tests.training.trajectories import sampled, trajectory, worded
 from training.data.packing import by_row, pack, packs
 from training.data.rows import Row, RowEncoder
-from training.data.trajectories import Decision, Tokens, Trajectory
+from training.data.trajectories import Trajectory
 from training.mira.losses import token_logprobs
 
 
@@ -20,39 +20,21 @@ def tokenizer() -> AutoTokenizer:
 
 
 def told(*said: str, page: str = 'Page:\n[1] button "Go"') -> Trajectory:
-    return Trajectory(
-        run_id="r",
-        episode_id="e",
-        task=TaskRef(suite="s", name="t"),
-        attempt=1,
-        category="c",
-        policy="p",
-        success=True,
-        reward=1.0,
-        milestones=0,
-        done=(0,) * (len(said) + 1),
-        decisions=tuple(
-            Decision(step=n, tokens=None, messages=(("user", page),), said=text, ok=True)
-            for n, text in enumerate(said, 1)
-        ),
-    )
+    return trajectory(worded(*said, page=page))
 
 
-def sampled(prompt: tuple[int, ...], action: tuple[int, ...]) -> Trajectory:
-    decision = Decision(
-        step=1, tokens=Tokens(prompt=prompt, action=action, logprobs=(-0.5,) * len(action)), said="x", ok=True
-    )
-    return told("x").model_copy(update={"decisions": (decision,)})
+def recorded(prompt: tuple[int, ...], action: tuple[int, ...]) -> Trajectory:
+    return trajectory(sampled((prompt, action), logprob=-0.5))
 
 
 def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
     """The ids need not be what the tokenizer would make of any text."""
-    (row,) = RowEncoder(tokenizer, 100).encode([sampled((5, 5, 5), (9, 3))]).rows
+    (row,) = RowEncoder(tokenizer, 100).encode([recorded((5, 5, 5), (9, 3))]).rows
     assert (row.prompt, row.action, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
 
 
 def test_a_recorded_row_that_is_too_long_takes_its_trajectory_with_it_and_is_counted(tokenizer: AutoTokenizer) -> None:
-    found = RowEncoder(tokenizer, 10).encode([sampled((1,) * 9, (2, 2)), sampled((1,), (2,))])
+    found = RowEncoder(tokenizer, 10).encode([recorded((1,) * 9, (2, 2)), recorded((1,), (2,))])
     assert found.too_long == (0,) and [row.trajectory for row in found.rows] == [1]
 
 

@@ -7,14 +7,14 @@ from io import StringIO
 
 from rich.console import Console
 
-from tests.training.loop.episodes import rows_of, trajectory
+from tests.training.trajectories import acted, rows_of
 from training.data.rows import Encoded
 from training.data.table import DataSummary, Group, summarize
 from training.data.trajectories import LeftOut, Selection, Trajectory
 
-WON = trajectory("won", ((1,), (2, 3)), success=True)
-LOST = trajectory("lost", ((4, 5, 6), (7,), (8,)), success=False)
-UNPLANNED = trajectory("lucky", ((9,),), success=True).model_copy(update={"milestones": 0, "category": "navigation"})
+WON = acted("won", ((1,), (2, 3)), success=True)
+LOST = acted("lost", ((4, 5, 6), (7,), (8,)), success=False)
+UNPLANNED = acted("lucky", ((9,),), success=True).model_copy(update={"milestones": 0, "category": "navigation"})
 KEPT: tuple[Trajectory, ...] = (WON, LOST, UNPLANNED)
 LEFT_OUT = Counter({LeftOut.BROKEN: 3, LeftOut.NO_PROMPT: 11})
 

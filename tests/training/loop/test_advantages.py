@@ -6,15 +6,15 @@ import math
 
 import pytest
 
-from tests.training.loop.episodes import rows_of, trajectory
+from tests.training.trajectories import acted, rows_of
 from training.loop.advantages import check_advantages, kept_rows
 from training.stages.trainer import TrainingDiverged
 
 EPISODES = (
-    trajectory("won", ((1,), (2,)), success=True),
-    trajectory("lost", ((3,), (4,)), success=False),
-    trajectory("lucky", ((5,), (6,)), success=True),
-    trajectory("close", ((7,), (8,)), success=False),
+    acted("won", ((1,), (2,)), success=True),
+    acted("lost", ((3,), (4,)), success=False),
+    acted("lucky", ((5,), (6,)), success=True),
+    acted("close", ((7,), (8,)), success=False),
 )
 ROWS = rows_of(EPISODES)
 ADVANTAGES = (0.2, -0.1, 0.3, -0.4, 0.5, 0.0, -0.2, 0.1)

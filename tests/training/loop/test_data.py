@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from models.embedded import embedded_dir
-from tests.training.loop.episodes import rows_of, trajectory
+from tests.training.trajectories import acted, rows_of
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Encoded, RowEncoder
 from training.loop.data import PhaseData, phase_data
@@ -20,8 +20,8 @@ from training.mira.replay import Band
 from training.stages.checkpoints import load_policy
 
 torch.set_num_threads(1)
-NEW = (trajectory("a", ((5, 6), (7,)), success=False), trajectory("b", ((8,),), success=True))
-PAST = tuple(trajectory("p", ((30 + n, 40), (50 + n,)), success=n % 3 > 0, seed=n) for n in range(9))
+NEW = (acted("a", ((5, 6), (7,)), success=False), acted("b", ((8,),), success=True))
+PAST = tuple(acted("p", ((30 + n, 40), (50 + n,)), success=n % 3 > 0, seed=n) for n in range(9))
 
 
 @pytest.fixture(scope="module")

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from envs.tasks import TaskRef
+from tests.training.trajectories import trajectory, worded
 from training.data.rows import Row
-from training.data.trajectories import Decision, Trajectory
+from training.data.trajectories import Trajectory
 from training.mira.targets import TargetSettings, row_advantages, row_progress, row_values
 
 
 def played(*done: int, success: bool = True, milestones: int = 2, said: str = "") -> Trajectory:
     """An episode with the milestones done at times 0 … T."""
-    return Trajectory(
-        run_id="r",
-        episode_id="e",
-        task=TaskRef(suite="s", name="t"),
-        attempt=1,
-        category="c",
-        policy="p",
-        success=success,
-        reward=float(success),
-        milestones=milestones,
-        done=done,
-        decisions=tuple(
-            Decision(step=n, tokens=None, messages=(("user", "x"),), said=said or f"act {n}", ok=True)
-            for n in range(1, len(done))
-        ),
-    )
+    decisions = worded(*(said or f"act {step}" for step in range(1, len(done))))
+    return trajectory(decisions, success=success, milestones=milestones, done=done)
 
 
 WON, LOST = played(0, 1, 2), played(0, 1, 1, success=False)
