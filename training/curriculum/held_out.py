@@ -31,22 +31,30 @@ async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> di
     The rule is :func:`training.curriculum.check_trainable`'s, rewordings of a site's evaluation tasks included. Suites
     that keep nothing for evaluation may be learned from: open tasks, BrowserGym's.
 
-    Raises ResetFailed where a site whose tasks are asked for cannot be built.
+    Raises BadInput or ResetFailed where a site cannot be built, whose golden state says what rewords what.
     """
     found: dict[TaskRef, str] = {}
     for task in dict.fromkeys(tasks):
-        if task.suite in POOLED or task.suite in SUITE_NAMES:
-            try:
-                check_trainable(task)
-                if task.suite == "sites":
-                    from envs.sites.catalog import template
-                    from envs.sites.suite import Drawer
+        if task.suite not in POOLED and task.suite not in SUITE_NAMES:
+            continue
+        why = _refused(task)
+        if why is None and task.suite == "sites":
+            from envs.sites.catalog import template
+            from envs.sites.suite import Drawer
 
-                    drawer = drawer or Drawer()
-                    check_trainable(task, len(await drawer.candidates(template(task.name))))
-            except BadInput as error:
-                found[task] = str(error)
+            drawer = drawer or Drawer()
+            why = _refused(task, len(await drawer.candidates(template(task.name))))
+        if why is not None:
+            found[task] = why
     return found
+
+
+def _refused(task: TaskRef, distinct: int | None = None) -> str | None:
+    try:
+        check_trainable(task, distinct)
+    except BadInput as error:
+        return str(error)
+    return None
 
 
 def refusal(episodes: Sequence[Episode], held: Mapping[TaskRef, str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.config import merged
-from envs.errors import BadInput
+from envs.errors import BadInput, ResetFailed
 from envs.record import Record
 from models.embedded import embedded_dir
 from training.curriculum import held_out, refusal
@@ -86,7 +86,8 @@ def fine_tune(
     _, tokenizer = load_policy(policy)
     selection = read_runs(runs)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
-    _check_trainable(kept, tell, allow=allow_evaluation)
+    if not allow_evaluation:
+        _check_trainable(kept)
     failed = len(selection.kept) - len(kept)
     left_out = selection.left_out + Counter({LeftOut.FAILED: failed})
     encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
@@ -111,9 +112,11 @@ def fine_tune(
     return FineTuned(model=model, data=summary, first_loss=losses[0], last_loss=losses[-1])
 
 
-def _check_trainable(kept: Sequence[Trajectory], tell: Callable[[str], None], *, allow: bool) -> None:
-    held = asyncio.run(held_out(one.task for one in kept))
-    if held and not allow:
-        raise BadInput(f"{refusal(kept, held)}; leave them out, or learn from them with --allow-evaluation")
+def _check_trainable(kept: Sequence[Trajectory]) -> None:
+    anyway = "learn from them all the same with --allow-evaluation"
+    try:
+        held = asyncio.run(held_out(one.task for one in kept))
+    except (BadInput, ResetFailed) as error:
+        raise BadInput(f"whether episodes reword evaluation tasks cannot be seen: {error}; {anyway}") from error
     if held:
-        tell(f"learning from what policies are measured on, as asked: {refusal(kept, held)}")
+        raise BadInput(f"{refusal(kept, held)}; leave them out, or {anyway}")

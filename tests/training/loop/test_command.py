@@ -12,6 +12,7 @@ import pytest
 from agent.cli import main
 from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
+from envs.sites.golden import PACKAGES
 from tests.agent.episodes import Play, write_run
 from training.loop.loop import Loop
 from training.loop.parts import write_record
@@ -146,6 +147,17 @@ def test_who_asks_for_it_learns_from_evaluation_instances(
 ) -> None:
     small = ["--set", "optimization.epochs=1", "--set", "compute.threads=1"]
     assert mira(monkeypatch, *SFT, "measured", "--allow-evaluation", "--json", *small) == 0
-    said = capsys.readouterr()
-    assert "learning from what policies are measured on, as asked: 2 of 3 episodes" in " ".join(said.err.split())
-    assert sum(group["trajectories"] for group in json.loads(said.out)["data"]["groups"]) == 3
+    assert sum(group["trajectories"] for group in json.loads(capsys.readouterr().out)["data"]["groups"]) == 3
+
+
+def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (trace,) = write_run(tmp_path / "shop", [Play(seed=9)]).traces()
+    told = trace.read_text(encoding="utf-8").replace('"miniwob","name":"login-user"', '"sites","name":"shop-reorder"')
+    trace.write_text(told, encoding="utf-8")
+    monkeypatch.setitem(PACKAGES, "shop", ("no-such-shop",))
+    assert mira(monkeypatch, *SFT, str(trace)) == 2
+    said = capsys.readouterr().err
+    assert "the site shop needs no-such-shop" in said and "--allow-evaluation" in said
+    assert not (tmp_path / "out").exists()
