@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from models.embedded import embedded_dir
 from training.data.cache import read_rows, read_trajectories
@@ -19,6 +20,7 @@ from training.stages.checkpoints import weights_digest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]
+COMMAND += ["--set", 'report_to=["tensorboard"]']
 
 
 def start(out: Path, log: Path) -> subprocess.Popen[bytes]:
@@ -57,6 +59,11 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
         assert one.actor_rows == one.rows > 12
     assert progress.phases[2].replayed.held > 0
     assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
+    events = EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    assert [(one.step, one.value) for one in events.Scalars("evaluation/success_rate")] == [
+        (one.phase, pytest.approx(one.evaluation.rate)) for one in progress.phases if one.evaluation is not None
+    ], "of three processes, each phase once"
     models = [embedded_dir(), *(out / f"phase-{n}" / "actor" / "model" for n in (1, 2))]
     assert len({weights_digest(model) for model in models}) == 3
 
@@ -68,9 +75,9 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     assert sum(won) / len(won) > 0
 
     again = start(out, log)
-    again.communicate(timeout=60)
+    again.communicate(timeout=180)
     assert again.returncode == 0, "a finished run is only reported"
     other = subprocess.run(
-        [*COMMAND, "-o", str(out), "--set", "seed=5"], capture_output=True, text=True, timeout=60, check=False
+        [*COMMAND, "-o", str(out), "--set", "seed=5"], capture_output=True, text=True, timeout=180, check=False
     )
     assert other.returncode == 2 and "other settings of seed" in other.stderr
