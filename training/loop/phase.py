@@ -3,6 +3,7 @@ actor, evaluation."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -194,6 +195,32 @@ class _Learned:
     targets: Sequence[float]
 
 
+def _cross_fitted(given: Given, data: PhaseData, settings: LoopSettings) -> tuple[float, ...]:
+    """V of every row by a critic that has not learned from any episode of its task; such critics begin from the
+    policy's trunk, because that of the phase before may know the replayed ones."""
+    targets = row_values(data.trajectories, data.rows, settings.targets)
+    fold_of = folds(data.trajectories, settings.value.folds, settings.seed * 1_000 + given.number)
+    said = [0.0] * len(data.rows)
+    for fold in range(settings.value.folds):
+        own = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] == fold]
+        others = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] != fold]
+        learned = _Learned([data.rows[place] for place in others], [targets[place] for place in others])
+        folder = given.folder / f"value-fold-{fold + 1}"
+        critic = _trained(given, "value", learned, settings, folder=folder, start=given.policy)
+        scores = score_states(_loaded(critic, settings), [data.rows[p] for p in own], settings.compute.pack_tokens)
+        for place, score in zip(own, scores, strict=True):
+            said[place] = score
+    return tuple(said)
+
+
+def folds(trajectories: Sequence[Trajectory], count: int, seed: int) -> tuple[int, ...]:
+    """The part of each trajectory, 0 to *count* - 1: as even as can be, and the same for all of one task instance."""
+    tasks = sorted({(one.task.suite, one.task.name, one.task.seed) for one in trajectories})
+    random.Random(f"folds {seed}").shuffle(tasks)
+    parts = {task: place % count for place, task in enumerate(tasks)}
+    return tuple(parts[one.task.suite, one.task.name, one.task.seed] for one in trajectories)
+
+
 def _critic(
     given: Given, kind: CriticKind, learned: _Learned, unseen: _Learned, settings: LoopSettings
 ) -> tuple[Path, CriticScores | None]:
@@ -204,18 +231,27 @@ def _critic(
     if before is not None:
         said = score_states(_loaded(before, settings), unseen.rows, settings.compute.pack_tokens)
         scores = critic_scores(said, unseen.targets)
-    with given.part(kind, f"{kind} critic on {len(learned.rows)} rows"):
+    start = before if how.keep and before is not None else given.policy
+    return _trained(given, kind, learned, settings, folder=folder, start=start), scores
+
+
+def _trained(
+    given: Given, kind: CriticKind, learned: _Learned, settings: LoopSettings, *, folder: Path, start: Path
+) -> Path:
+    """The stage in *folder*, passed over where it is done."""
+    how = settings.potential if kind == "potential" else settings.value
+    with given.part(folder.name, f"{folder.name} critic on {len(learned.rows)} rows"):
         if not (folder / "model").exists():
             job = StageJob(
                 kind=kind,
-                start=(before if how.keep and before is not None else given.policy).resolve(),
+                start=start.resolve(),
                 optimization=how.optimization,
                 compute=settings.compute,
                 seed=settings.seed * 1_000 + given.number,
                 report_to=settings.report_to,
             )
             write_job(folder, job, learned.rows, {"target": learned.targets})
-        return launch(folder, settings.launcher), scores
+        return launch(folder, settings.launcher)
 
 
 def _columns(
@@ -224,6 +260,9 @@ def _columns(
     """What the critics say of every row, and its advantage; written beside the rows. Raises TrainingDiverged."""
     nothing = (0.0,) * len(data.rows)
     columns: dict[str, tuple[float, ...]] = {"potential": nothing, "value": nothing}
+    if "value" in critics and 1 < settings.value.folds <= len({str(one.task) for one in data.trajectories}):
+        columns["value"] = _cross_fitted(given, data, settings)
+        critics = {kind: folder for kind, folder in critics.items() if kind != "value"}
     with given.part("advantages", "what the critics say of every state"):
         for kind, folder in critics.items():
             columns[kind] = score_states(_loaded(folder, settings), data.rows, settings.compute.pack_tokens)

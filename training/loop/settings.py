@@ -81,6 +81,9 @@ class CriticSettings(Record):
     optimization: Optimization
     keep: bool = True
     """Go on training the critic of the phase before; off, each phase begins from the policy's trunk."""
+    folds: int = Field(default=1, ge=1, le=10)
+    """Of the value critic: above 1, advantages are taken from critics that have not learned from the row's own task
+    (cross-fitting). One that has knows how the episode ended, and its advantages vanish."""
 
 
 class ActorSettings(Record):
