@@ -40,6 +40,8 @@ from training.embedded.words import WordBag, lorem_words, package_words
 
 TOKENIZER_EXAMPLES = 15_000
 SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}
+RATES = {"1m": 2e-3, "3m": 1e-3}
+"""At twice its rate the larger one hardly learns to copy (docs/results/embedded.md)."""
 
 
 def demonstrations(path: Path, episodes: int) -> list[Lesson]:
@@ -121,13 +123,13 @@ def main() -> None:
     shape = SIZES[args.size]
     if args.skills_only:
         lessons, held, source = [], [], skills(args.seed)
-        tokenizer = PreTrainedTokenizerFast.from_pretrained(embedded_dir())
+        tokenizer = tokenizer_at(args.work / "tokenizer", [])
         shape = replace(shape, context=2_048)
     else:
         known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
         lessons, held = held_out(known)
         tokenizer, source = tokenizer_at(args.work / "tokenizer", lessons), Mixture(lessons, args.seed)
-    recipe = Recipe(minutes=args.minutes, seed=args.seed)
+    recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
     model = build_model(shape, tokenizer, args.seed)
     trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")
     ended = trainer.run(checks(held, 99))
