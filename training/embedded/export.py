@@ -13,7 +13,7 @@ from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizer
 MAX_BYTES = 16_000_000
 """Git keeps every version: the folder stays small (issue 2)."""
 MAX_ANSWER_TOKENS = 160
-"""Longest answer the shipped model may write; an action has about ten tokens, a copied sentence sixty, a plan up to 120."""
+"""Longest answer the shipped model may write: an action has about ten tokens, a copied sentence sixty, a plan 120."""
 
 
 def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path, card: Mapping[str, Any]) -> int:
