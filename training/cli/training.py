@@ -14,6 +14,7 @@ from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json,
 from envs.errors import BadInput
 
 if TYPE_CHECKING:
+    from training.loop.by_task import Told
     from training.loop.loop import Progress
     from training.loop.metrics import PhaseMetrics
 
@@ -79,8 +80,17 @@ def sft(
 
 
 @app.command()
-def show(out: Annotated[Path, typer.Argument(help="Folder of a training run.")], as_json: AsJson = False) -> int:
-    """What a training run has come to, phase by phase."""
+def show(
+    out: Annotated[Path, typer.Argument(help="Folder of a training run.")],
+    phase: Annotated[int | None, typer.Option("--phase", help="One phase, task by task.", min=1)] = None,
+    rescore: Annotated[bool, typer.Option("--rescore", help="With --phase: what the actor made of it.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """What a training run has come to, phase by phase, or one phase task by task."""
+    if phase is not None:
+        return _show_phase(out / f"phase-{phase}", rescore, as_json)
+    if rescore:
+        raise BadInput("--rescore needs --phase")
     from training.loop.loop import Progress
     from training.loop.parts import read_record
 
@@ -100,6 +110,32 @@ def _print(progress: Progress, as_json: bool) -> None:
     for one in progress.phases:
         table.add_row(*_cells(one))
     stdout.print(table)
+
+
+def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
+    from training.loop.by_task import by_task
+
+    lines = by_task(folder, rescore=rescore)
+    if as_json:
+        print_json([line.model_dump(mode="json") for line in lines])
+        return EXIT_OK
+    table = Table(title=str(folder), title_justify="left", header_style="bold")
+    table.add_column("task", overflow="fold")
+    for name in ("solved", "V\nwon", "A\nwon", "gain\nwon", "V\nlost", "A\nlost", "gain\nlost"):
+        table.add_column(name, justify="right")
+    for line in lines:
+        table.add_row(
+            line.task.partition("/")[2],
+            f"{line.solved}/{line.episodes}",
+            *_told(line.on_successes),
+            *_told(line.on_failures),
+        )
+    stdout.print(table)
+    return EXIT_OK
+
+
+def _told(told: Told | None) -> tuple[str, ...]:
+    return ("", "", "") if told is None else (_number(told.value), _number(told.advantage), _number(told.gain))
 
 
 _COLUMNS = ("phase", "held out\n(95 %)", "rollouts", "replayed", "rows", "A on\nwins", "P\nerror", "ppl")

@@ -14,6 +14,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from models.embedded import embedded_dir
 from training.data.cache import read_rows, read_trajectories
+from training.loop.by_task import by_task
 from training.loop.loop import Progress
 from training.loop.parts import read_record
 from training.stages.checkpoints import weights_digest
@@ -73,6 +74,10 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     assert columns["reference"] == pytest.approx(sampled, abs=1e-3), "π_ref is the policy that played"
     won = [a for row, a in zip(rows, columns["advantage"], strict=True) if episodes[row.trajectory].success]
     assert sum(won) / len(won) > 0
+
+    told = by_task(first, rescore=True)
+    assert sum(line.episodes for line in told) == len(episodes), "nothing is replayed in the first phase"
+    assert any(side is not None and side.gain for line in told for side in (line.on_successes, line.on_failures))
 
     again = start(out, log)
     again.communicate(timeout=180)
