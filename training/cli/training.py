@@ -161,7 +161,7 @@ def _number(value: float | None) -> str:
 
 
 def _tell(line: str) -> None:
-    stderr.print(line, highlight=False, markup=False)
+    stderr.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _needs_extra() -> None:

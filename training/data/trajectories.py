@@ -35,6 +35,8 @@ class LeftOut(StrEnum):
     """A step does not say what the policy was shown: a script played it."""
     FAILED = "failed"
     """Only successes were asked for; :func:`select` keeps it."""
+    HELD_OUT = "held out for evaluation"
+    """Policies are measured on its instance; :func:`select` keeps it."""
 
 
 class Tokens(Record):

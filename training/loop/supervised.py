@@ -77,8 +77,8 @@ def fine_tune(
 ) -> FineTuned:
     """Learns from the episodes of *runs*; a killed one goes on with the same command.
 
-    Raises BadInput where nothing of them can be learned from, where some are of instances on which policies are
-    measured (unless *allow_evaluation*), and where *out* holds anything else.
+    Episodes of instances on which policies are measured are left out, and counted, unless *allow_evaluation*. Raises
+    BadInput where nothing can be learned from, and where *out* holds anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and any(out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty and holds no fine-tuning")
@@ -86,10 +86,11 @@ def fine_tune(
     _, tokenizer = load_policy(policy)
     selection = read_runs(runs)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
-    if not allow_evaluation:
-        _check_trainable(kept)
     failed = len(selection.kept) - len(kept)
-    left_out = selection.left_out + Counter({LeftOut.FAILED: failed})
+    trainable = kept if allow_evaluation else _trainable(kept, tell)
+    held = len(kept) - len(trainable)
+    left_out = selection.left_out + Counter({LeftOut.FAILED: failed, LeftOut.HELD_OUT: held})
+    kept = trainable
     encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
     if not encoded.rows:
         reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
@@ -112,11 +113,14 @@ def fine_tune(
     return FineTuned(model=model, data=summary, first_loss=losses[0], last_loss=losses[-1])
 
 
-def _check_trainable(kept: Sequence[Trajectory]) -> None:
-    anyway = "learn from them all the same with --allow-evaluation"
+def _trainable(kept: tuple[Trajectory, ...], tell: Callable[[str], None]) -> tuple[Trajectory, ...]:
     try:
         held = asyncio.run(held_out(one.task for one in kept))
     except (BadInput, ResetFailed) as error:
-        raise BadInput(f"whether episodes reword evaluation tasks cannot be seen: {error}; {anyway}") from error
+        raise BadInput(
+            f"whether episodes reword evaluation tasks cannot be seen: {error}; learn from them all the same with "
+            "--allow-evaluation"
+        ) from error
     if held:
-        raise BadInput(f"{refusal(kept, held)}; leave them out, or {anyway}")
+        tell(f"{refusal(kept, held)}; left out (--allow-evaluation learns from them all the same)")
+    return tuple(one for one in kept if one.task not in held)

@@ -38,6 +38,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "lost", [Play(outcome="failure"), Play(seed=1, outcome="broken")])
     write_run(tmp_path / "measured", [Play(seed=FIRST), Play(seed=7), Play(seed=3), Play(seed=5, outcome="failure")])
+    write_run(tmp_path / "held", [Play(seed=7)])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
     (tmp_path / "bad.toml").write_text("[rollouts]\ntaks = 3\n")
@@ -63,7 +64,9 @@ WRONG = [
     pytest.param([*SFT, "nowhere"], "'nowhere' holds no traces", id="no traces"),
     pytest.param([*SFT, "lost", "--start", "nowhere"], "'nowhere' is no checkpoint", id="no start of sft"),
     pytest.param([*SFT, "lost"], "nothing to learn from in 2 episodes (1 broken, 1 failed)", id="only failures"),
-    pytest.param([*SFT, "measured"], f"2 of 3 episodes are not for training, {SEED_7}", id="sft on evaluation"),
+    pytest.param(
+        [*SFT, "held"], "nothing to learn from in 1 episodes (1 held out for evaluation)", id="sft on evaluation"
+    ),
     pytest.param(
         [*MIRA, "--set", 'demonstrations=["measured"]'],
         f"demonstrations: 2 of 3 episodes are not for training, {SEED_7}",
@@ -142,12 +145,17 @@ def test_a_fine_tuning_is_never_taken_for_another(
 
 
 @pytest.mark.slow
-def test_who_asks_for_it_learns_from_evaluation_instances(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("asked", [False, True])
+def test_only_who_asks_for_it_learns_from_evaluation_instances(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: bool
 ) -> None:
-    small = ["--set", "optimization.epochs=1", "--set", "compute.threads=1"]
-    assert mira(monkeypatch, *SFT, "measured", "--allow-evaluation", "--json", *small) == 0
-    assert sum(group["trajectories"] for group in json.loads(capsys.readouterr().out)["data"]["groups"]) == 3
+    small = ["--json", "--set", "optimization.epochs=1", "--set", "compute.threads=1"]
+    assert mira(monkeypatch, *SFT, "measured", *(["--allow-evaluation"] if asked else []), *small) == 0
+    printed = capsys.readouterr()
+    assert (f"2 of 3 episodes are not for training, {SEED_7}; left out" in printed.err) is not asked
+    data = json.loads(printed.out)["data"]
+    assert sum(group["trajectories"] for group in data["groups"]) == (3 if asked else 1)
+    assert data["left_out"].get("held out for evaluation", 0) == (0 if asked else 2)
 
 
 def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on(
