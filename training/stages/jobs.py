@@ -5,6 +5,7 @@
     ├── rows.parquet    rows and the columns that the stage learns towards
     ├── checkpoints/    while it runs; gone when it has ended
     ├── log.json        what was reported, step by step
+    ├── tensorboard/    the same, where `report_to` asks for it
     └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
 `python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` does so on many processes, with
@@ -94,7 +95,16 @@ def run_job(folder: Path, models: LeanModels | None = None) -> None:
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
         save()
+        _keep_curves(folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _keep_curves(folder: Path) -> None:
+    """TensorBoard's events of the stage, which transformers writes among the checkpoints."""
+    events = folder / "checkpoints" / "runs"
+    if events.is_dir():
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        events.rename(folder / "tensorboard")
 
 
 def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:

@@ -21,6 +21,7 @@ from training.mira.losses import regression_loss
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy
 from training.stages.critics import CriticTrainer
+from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import TrainingDiverged, train, training_arguments
@@ -149,3 +150,23 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
 def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
     trainer = trainer_of(rows_of(3, longest=30), tmp_path, epochs=0)
     assert train(trainer, COMPUTE) == []
+
+
+def test_a_stages_curves_stay_when_its_checkpoints_go(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    rows = rows_of(12, longest=20)
+    job = StageJob(
+        kind="value",
+        start=embedded_dir(),
+        optimization=Optimization(learning_rate=1e-3, batch_rows=4),
+        compute=COMPUTE,
+        report_to=("tensorboard",),
+    )
+    write_job(tmp_path, job, rows, {"target": [0.5] * len(rows)})
+    launch(tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+    (events,) = (tmp_path / "tensorboard").rglob("events.*")
+    told = EventAccumulator(str(events))
+    told.Reload()
+    assert len(told.Scalars("train/loss")) == 3
