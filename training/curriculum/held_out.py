@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from envs.sites.suite import Drawer
 
 
+BROWSERGYM = "browsergym:"
+"""Begins the names of its suites, see :mod:`envs.browsergym.suite`."""
+
+
 class Episode(Protocol):
     """A trajectory, or a trace's header."""
 
@@ -55,6 +59,13 @@ def _refused(task: TaskRef, distinct: int | None = None) -> str | None:
     except BadInput as error:
         return str(error)
     return None
+
+
+def _is_benchmark(task: TaskRef) -> bool:
+    """WebArena by any of its names, BrowserGym's included, where a task is `webarena.7` or `visualwebarena.7`."""
+    return task.suite in SUITE_NAMES or (
+        task.suite.startswith(BROWSERGYM) and "webarena" in f"{task.suite} {task.name}".casefold()
+    )
 
 
 def refusal(episodes: Sequence[Episode], held: Mapping[TaskRef, str]) -> str:

@@ -19,6 +19,7 @@ CASES = [
     ("an evaluation instance", TaskRef(suite="sites", name="shop-order", seed=7), "train on seeds from 8"),
     ("a benchmark", TaskRef(suite="webarena-lite", name="7"), "'webarena-lite' is never trained on"),
     ("an open task", TaskRef(suite="open", name="task"), None),
+    ("a benchmark through BrowserGym", TaskRef(suite="browsergym:webarena", name="webarena.7"), "is never trained on"),
     ("BrowserGym's", TaskRef(suite="browsergym:miniwob", name="miniwob.click-test"), None),
 ]
 
