@@ -39,7 +39,7 @@ async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> di
     """
     found: dict[TaskRef, str] = {}
     for task in dict.fromkeys(tasks):
-        if task.suite not in POOLED and task.suite not in SUITE_NAMES:
+        if task.suite not in POOLED and not _is_benchmark(task):
             continue
         why = _refused(task)
         if why is None and task.suite == "sites":
