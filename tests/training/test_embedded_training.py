@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from envs.actions import Click, Select, Type
 from envs.languages import PROGRAM
 from models.embedded import embedded_dir
-from training.embedded.augment import renamed, shifted, wording
+from training.embedded.augment import Augmented, renamed, shifted, wording
 from training.embedded.demos import Recorded, as_lesson
 from training.embedded.evaluate import main as evaluate
 from training.embedded.export import MAX_BYTES, export
@@ -111,6 +111,17 @@ def test_shifting_numbers_the_page_and_the_answer_alike() -> None:
         assert other.prompt.startswith("Goal: [2] b\n"), "the goal is no part of the page"
         seen.add(ref)
     assert len(seen) > 5
+
+
+def test_what_a_rater_quotes_stands_in_its_prompt_however_it_is_seen() -> None:
+    prompt = 'Check: b is there\nGoal: b\nAt: /\nPage:\n[1] link "a"\n[2] link "b"'
+    seen = Augmented(
+        [Lesson("check", "sites/x", n, (prompt,), 'yes: [2] link "b"') for n in range(4)],
+        WordBag(random.Random(0), lorem_words()),
+    )
+    for seed in range(30):
+        example = seen.draw(random.Random(seed))
+        assert example.answer.removeprefix("yes: ") in example.prompt
 
 
 def test_held_out_episodes_are_not_trained_on() -> None:

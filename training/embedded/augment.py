@@ -57,7 +57,7 @@ class Augmented:
         lesson = self._lesson(rng, self._by_task[task])
         bare = len(lesson.prompts) > 1 and rng.random() >= self._planned
         example = Example(task, lesson.prompts[1 if bare else 0], lesson.answer)
-        if rng.random() < self._shifted:
+        if lesson.kind == "act" and rng.random() < self._shifted:  # a rater quotes numbers as they stand
             example = shifted(rng, example)
         return renamed(rng, self._words, example, self._wording[task]) if rng.random() < self._renamed else example
 

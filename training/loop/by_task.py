@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
 from envs.errors import BadInput
 from envs.record import Record
 from training.data.cache import read_rows, read_trajectories
+from training.data.rows import Row
 
 
 class Told(Record):
@@ -44,7 +46,7 @@ def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tu
         raise BadInput(f"{str(phase)!r} is no phase whose actor has learned")
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     episodes = [one for name in ("new", "replayed") for one in read_trajectories(phase / "data" / f"{name}.parquet")]
-    after = _scored(phase, pack_tokens) if rescore else None
+    after = _scored(phase, rows, pack_tokens) if rescore else None
     found: dict[str, dict[bool, list[tuple[float, float, float | None]]]] = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
         episode = episodes[row.trajectory]
@@ -66,11 +68,10 @@ def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tu
     )
 
 
-def _scored(phase: Path, pack_tokens: int) -> tuple[float, ...]:
+def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, ...]:
     from training.mira.annotate import score_actions
     from training.stages.checkpoints import load_policy
 
-    rows, _ = read_rows(phase / "actor" / "rows.parquet")
     return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)[0]
 
 
