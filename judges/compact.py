@@ -19,10 +19,10 @@ from envs.record import storable
 from envs.trace import Flip
 from judges.base import Progress, Rated
 from judges.evidence import Rejection, Witness, normalised
-from judges.model_rater import RaterSettings
+from judges.model_rater import RaterSettings, without_asking
 from judges.rater_prompt import key
-from judges.ratings import first_open, make_rating
-from judges.relevance import changed_lines, may_have_progressed, without_refs
+from judges.ratings import make_rating
+from judges.relevance import changed_lines, without_refs
 from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelInvalidAnswer
 
 CHECK_PAGE_CHARS: Final = 900
@@ -215,14 +215,8 @@ class CompactRater:
 
     async def rate(self, progress: Progress) -> Rated:
         """Raises ValueError where `z` and the milestones differ in number, else :class:`models.base.ModelError`."""
-        if len(progress.z) != len(progress.milestones):
-            raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
-        if first_open(progress.z) is None:
-            return Rated(make_rating(progress.z, progress.z, source="none"))
-        if self.settings.budget == "auto" and not may_have_progressed(progress, ask_every=self.settings.ask_every):
-            reason = "nothing that bears on an open milestone has changed"
-            return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
-        return _rated(progress, await self._answers(progress))
+        settled = without_asking(progress, self.settings)
+        return settled if settled is not None else _rated(progress, await self._answers(progress))
 
     async def _answers(self, progress: Progress) -> list[Answer]:
         """One for each open milestone, up to the first that is not achieved."""

@@ -78,6 +78,21 @@ def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion)
     return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
 
 
+def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
+    """The rating where no model need be asked: all is achieved, or with the budget `auto` nothing bears on what is not.
+
+    Raises ValueError where `z` and the milestones differ in number.
+    """
+    if len(progress.z) != len(progress.milestones):
+        raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
+    if all(progress.z):
+        return Rated(make_rating(progress.z, progress.z, source="none"))
+    if settings.budget == "auto" and not may_have_progressed(progress, ask_every=settings.ask_every):
+        reason = "nothing that bears on an open milestone has changed"
+        return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
+    return None
+
+
 class ModelRater:
     """Asks *model* about the milestones that are not achieved yet (SPEC §1.2, Fig. 5).
 
@@ -95,20 +110,15 @@ class ModelRater:
 
     async def rate(self, progress: Progress) -> Rated:
         """Raises ValueError where `z` and the milestones differ in number."""
-        if len(progress.z) != len(progress.milestones):
-            raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
+        if (settled := without_asking(progress, self.settings)) is not None:
+            return settled
         asked = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
-        if not asked:
-            return Rated(make_rating(progress.z, progress.z, source="none"))
         if self.settings.budget == "auto":
             return await self._rate_sparingly(progress, asked)
         found = await self._ask(progress, asked, thinking_tokens(self.settings.budget, ambiguous=True))
         return rated(progress, (found,), source="model")
 
     async def _rate_sparingly(self, progress: Progress, asked: tuple[int, ...]) -> Rated:
-        if not may_have_progressed(progress, ask_every=self.settings.ask_every):
-            reason = "nothing that bears on an open milestone has changed"
-            return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
         quick = await self._ask(progress, asked, thinking_tokens("auto", ambiguous=False))
         if not quick.unsure:
             return rated(progress, (quick,), source="cheap")
