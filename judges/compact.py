@@ -23,6 +23,7 @@ from judges.model_rater import RaterSettings, without_asking
 from judges.rater_prompt import key
 from judges.ratings import make_rating
 from judges.relevance import changed_lines, without_refs
+from models.asking import ask_text
 from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelInvalidAnswer
 
 CHECK_PAGE_CHARS: Final = 900
@@ -236,11 +237,10 @@ class CompactRater:
             max_tokens=MAX_TOKENS,
             deadline_s=self.settings.deadline_s,
         )
-        reply = await self._model.complete(request)
-        quote = parse_check(reply.text)
-        rejected = None if quote is None else witness.rejects(quote)
+        asked = await ask_text(self._model, request, parse_check)
+        rejected = None if asked.answer is None else witness.rejects(asked.answer)
         self.rejected += rejected is not None
-        return Answer(index, reply, quote, rejected)
+        return Answer(index, asked.reply, asked.answer, rejected)
 
 
 def _rated(progress: Progress, answers: Sequence[Answer]) -> Rated:

@@ -13,6 +13,7 @@ from typing import Final
 from envs.page_focus import focused_lines, interest
 from envs.page_text import one_line, short_head, within_site
 from envs.record import storable
+from models.asking import ask_text
 from models.base import ChatModel, ChatRequest, Message, ModelInvalidAnswer
 from planners.base import Plan, Situation
 from planners.model import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
@@ -89,8 +90,7 @@ class CompactPlanner:
             max_tokens=TOKENS_PER_MILESTONE * count,
             deadline_s=self.settings.deadline_s,
         )
-        reply = await self._model.complete(request)
         redo = situation.cause == "milestone_lost"
         taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
-        new = numbered(situation, parse_plan(reply.text, count, taken))
-        return Plan(milestones=situation.anchors + new, reply=reply)
+        asked = await ask_text(self._model, request, lambda text: parse_plan(text, count, taken))
+        return Plan(milestones=situation.anchors + numbered(situation, asked.answer), reply=asked.reply)

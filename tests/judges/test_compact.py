@@ -260,9 +260,16 @@ async def test_a_claim_without_evidence_is_refused_named_and_counted(progress: M
 
 
 async def test_an_unreadable_answer_is_an_error_never_a_rating(progress: Make):
-    made, _ = rater(f"yes: {ANN}", "perhaps")
+    made, _ = rater(f"yes: {ANN}", "maybe", "perhaps")
     with pytest.raises(ModelInvalidAnswer, match="'perhaps'"):
         await made.rate(progress(PAGE))
+
+
+async def test_after_an_unreadable_answer_one_more_is_drawn(progress: Make):
+    made, model = rater("perhaps", f"yes: {ANN}", "no")
+    rating = (await made.rate(progress(PAGE))).rating
+    assert rating.z == (True, False, False)
+    assert [request.temperature > 0 for request in model.requests] == [False, True, False]
 
 
 async def test_nothing_open_asks_nobody(progress: Make):

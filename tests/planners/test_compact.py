@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from envs.actions import DialogReport
 from envs.tasks import Milestone
-from models.base import ChatReply, ModelInvalidAnswer
-from models.scripted import ScriptedModel
+from models.base import ChatReply, ModelInvalidAnswer, Usage
+from models.scripted import Answer, ScriptedModel
 from planners.base import Situation
 from planners.compact import PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
 from planners.make import make_planner
@@ -24,7 +24,7 @@ OPENED = Milestone(id="m1", text="Open the tea page")
 PAID = Milestone(id="m2", text="Reach the payment")
 
 
-def planner(*answers: str, **options: Any) -> tuple[CompactPlanner, ScriptedModel]:
+def planner(*answers: Answer, **options: Any) -> tuple[CompactPlanner, ScriptedModel]:
     model = ScriptedModel(answers)
     return CompactPlanner(model, PlannerSettings(**options)), model
 
@@ -172,9 +172,20 @@ async def test_a_lost_milestone_may_be_planned_again(situate: Situate):
 
 
 async def test_no_plan_at_all_is_an_error(situate: Situate):
-    made, _ = planner("\n")
+    made, model = planner("\n", "\n", "Open the tea page")
     with pytest.raises(ModelInvalidAnswer):
         await made.plan(situate())
+    assert len(model.requests) == 2
+
+
+async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_for(situate: Situate):
+    made, model = planner(*(ChatReply(text, Usage(tokens_out=9), "", 0.0) for text in ("\n", "Open the tea page")), k=2)
+    plan = await made.plan(situate())
+    first, second = model.requests
+    assert [one.text for one in plan.milestones] == [OPENED.text]
+    assert (first.temperature, second.temperature > 0, second.seed) == (0.0, True, 0), "drawn, alike in every run"
+    assert first.messages == second.messages and second.deadline_s <= first.deadline_s
+    assert plan.reply is not None and (plan.reply.usage.tokens_out, plan.reply.attempts) == (18, 2)
 
 
 @pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
