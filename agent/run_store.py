@@ -129,9 +129,16 @@ class RunFolder:
         return self.path / "traces" / f"{episode_id}.zip"
 
     def traces(self) -> list[Path]:
-        """The traces that exist, in the order of the run. Raises BadInput where there is no run."""
+        """The traces that hold anything, in the order of the run. Raises BadInput where there is no run."""
         paths = (self.trace(job.episode_id) for job in self.read_manifest().jobs())
-        return [path for path in paths if path.exists()]
+        return [path for path in paths if path.exists() and path.stat().st_size > 0]
+
+    def take(self, episode_id: str) -> None:
+        """Marks an episode as begun, before its world is: if that ends the process, it is known which one did."""
+        self.trace(episode_id).touch()
+
+    def was_taken(self, episode_id: str) -> bool:
+        return self.trace(episode_id).exists()
 
     def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
         """What came of the episodes whose trace has a footer, whatever `results.jsonl` says. Raises TraceError."""
@@ -159,8 +166,8 @@ class RunFolder:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
 
     def discard_if_unplayed(self) -> None:
-        """Removes the folder of a run that could not start; one that holds any trace stays."""
-        if not any((self.path / "episodes").glob("*.jsonl")):
+        """Removes the folder of a run that could not start; one with a line in any trace stays."""
+        if not any(path.stat().st_size for path in (self.path / "episodes").glob("*.jsonl")):
             shutil.rmtree(self.path)
 
     def read_manifest(self) -> Manifest:

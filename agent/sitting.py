@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -28,6 +28,9 @@ from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
 from envs.trace import Footer, Header
 from envs.trace_store import BlobStore, TraceWriter, has_header, now
+
+NOT_STARTED: Final = EpisodeStart(instruction="", category="")
+"""Of an episode whose world could not be brought to its start."""
 
 
 class JobQueue:
@@ -52,6 +55,24 @@ class JobQueue:
             self._left.remove(job)
             self._playing[worker] = job.task.name
         return job
+
+
+def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, start_url: str = "") -> Header:
+    """The first line of *job*'s trace."""
+    return Header(
+        run_id=manifest.run_id,
+        episode_id=job.episode_id,
+        task=job.task,
+        attempt=job.attempt,
+        instruction=start.instruction,
+        category=start.category,
+        reference_milestones=start.milestones,
+        start_url=start_url,
+        config=manifest.config.resolved(),
+        versions=manifest.versions,
+        started_at=now(),
+        parent=manifest.branch.parent if manifest.branch is not None else None,
+    )
 
 
 @dataclass(slots=True)
@@ -141,6 +162,7 @@ class Sitting:
         path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)
         found = read_unfinished(path)
         if found is None:
+            self.folder.take(job.episode_id)
             start = await environment.reset(job.task)
         else:
             start = await environment.restore_state(job.task, saved, found.replayable())
@@ -153,7 +175,7 @@ class Sitting:
             if found is not None:
                 header, footer = found.header, await self._continue(episode, found)
             else:
-                header = self._header(job, start, start_url=(await episode.look()).url)
+                header = header_of(self.manifest, job, start, (await episode.look()).url)
                 trace.append(header)
                 footer = await play(self.graph, episode, self.approver)
         if self.manifest.config.trace_zip and isinstance(environment, TracedEnvironment):
@@ -198,28 +220,12 @@ class Sitting:
         fsync = durable and self.manifest.config.fsync
         return TraceWriter(path, BlobStore(self.folder.blobs, self.vault, fsync=fsync), self.vault, fsync=fsync)
 
-    def _header(self, job: Job, start: EpisodeStart, start_url: str) -> Header:
-        return Header(
-            run_id=self.manifest.run_id,
-            episode_id=job.episode_id,
-            task=job.task,
-            attempt=job.attempt,
-            instruction=start.instruction,
-            category=start.category,
-            reference_milestones=start.milestones,
-            start_url=start_url,
-            config=self.manifest.config.resolved(),
-            versions=self.manifest.versions,
-            started_at=now(),
-            parent=self.manifest.branch.parent if self.manifest.branch is not None else None,
-        )
-
     def _never_started(self, job: Job, error: EnvError) -> EpisodeResult:
         """A world that could not be brought to its start: a broken episode with an empty trace."""
         path = self.folder.trace(job.episode_id)
         found = read_unfinished(path)
         with self._writer(path, durable=False) as trace:
-            header = found.header if found else self._header(job, EpisodeStart(instruction="", category=""), "")
+            header = found.header if found else header_of(self.manifest, job)
             if found is None:
                 trace.append(header)
             footer = broken_start(error)

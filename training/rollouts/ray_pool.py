@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.config import RunConfig
 from agent.play import broken_start
 from agent.results import EpisodeResult
-from agent.run_store import Job, RunFolder, new_run_id
+from agent.run_store import Job, Manifest, RunFolder, new_run_id
 from agent.runner import resume, run_suite
+from agent.sitting import header_of
 from envs.errors import BadInput, EnvError
 from envs.tasks import TaskSelection
 from envs.trace_store import BlobStore, TraceWriter, has_header
@@ -207,14 +208,15 @@ def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
     if not folder.manifest.exists():
         deaths[shard.run_id, ""] += 1
         return deaths[shard.run_id, ""] < MAX_DEATHS
-    jobs = folder.read_manifest().jobs()
+    manifest = folder.read_manifest()
+    jobs = manifest.jobs()
     finished = folder.finished(jobs)
-    begun = [job for job in jobs if job not in finished and has_header(folder.trace(job.episode_id))]
+    begun = [job for job in jobs if job not in finished and folder.was_taken(job.episode_id)]
     broken = 0
     for job in begun:
         deaths[shard.run_id, job.episode_id] += 1
         if deaths[shard.run_id, job.episode_id] >= MAX_DEATHS:
-            _break(folder, job)
+            _break(folder, manifest, job)
             broken += 1
     if not begun:
         deaths[shard.run_id, ""] += 1
@@ -222,9 +224,13 @@ def settle(shard: Shard, deaths: Counter[tuple[str, str]]) -> bool:
     return left > 0 and deaths[shard.run_id, ""] < MAX_DEATHS
 
 
-def _break(folder: RunFolder, job: Job) -> None:
-    writer = TraceWriter(folder.trace(job.episode_id), BlobStore(folder.blobs), fsync=True)
+def _break(folder: RunFolder, manifest: Manifest, job: Job) -> None:
+    trace = folder.trace(job.episode_id)
+    begun = has_header(trace)
+    writer = TraceWriter(trace, BlobStore(folder.blobs), fsync=True)
     try:
+        if not begun:
+            writer.append(header_of(manifest, job))
         writer.append(broken_start(WorkerDied(f"{MAX_DEATHS} workers died while they played it")))
     finally:
         writer.close()

@@ -92,6 +92,7 @@ else:
 
 @pytest.mark.browser
 @pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_an_episode_that_kills_two_workers_is_broken_and_the_rest_is_played(tmp_path: Path) -> None:
     selection = TaskSelection("miniwob", ("enter-text", "click-button"), (0,))
     shard = Shard(CONFIG, selection, tmp_path, "r")
