@@ -11,10 +11,10 @@ from agent.config import RunConfig
 from agent.runner import run_suite
 from envs.actions import Click, Type
 from envs.languages import PROGRAM
-from envs.tasks import TaskSelection
+from envs.tasks import TaskRef, TaskSelection
 from judges.compact import parse_check
 from planners.compact import parse_plan
-from training.embedded.lesson import Lesson, held_out
+from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 
 NAMES = ("login-user", "click-checkboxes", "click-collapsible")
@@ -30,13 +30,13 @@ async def test_an_oracles_run_teaches_to_act_to_plan_and_to_rate(tmp_path: Path)
     by_kind: dict[str, list[Lesson]] = defaultdict(list)
     for lesson in lessons:
         by_kind[lesson.kind].append(lesson)
-    assert {lesson.task for lesson in by_kind["act"]} == {f"miniwob/{name}" for name in NAMES}
+    assert {lesson.task for lesson in by_kind["act"]} == set(TaskSelection("miniwob", NAMES, SEEDS).refs())
     for lesson in by_kind["act"]:
         action = PROGRAM.parse(lesson.answer).action
         if isinstance(action, Click | Type):
             assert all(f"[{action.ref}] " in prompt for prompt in lesson.prompts)
         assert "\nNext: " not in lesson.prompts[1]
-    first = next(lesson for lesson in by_kind["plan"] if lesson.task == "miniwob/login-user")
+    first = next(lesson for lesson in by_kind["plan"] if lesson.task.name == "login-user")
     assert first.prompts[0].startswith("Plan 4: ")
     assert len(parse_plan(first.answer, 4)) == len(first.answer.splitlines())
     rest = [lesson for lesson in by_kind["plan"] if "\nHave: " in lesson.prompts[0]]
@@ -53,8 +53,12 @@ async def test_an_oracles_run_teaches_to_act_to_plan_and_to_rate(tmp_path: Path)
 
 def test_the_last_seeds_of_each_suite_are_measured_on() -> None:
     lessons = [
-        Lesson("act", f"{suite}/x", seed, ("p",), "a") for suite in ("miniwob", "sites") for seed in range(8, 28)
+        Lesson("act", TaskRef(suite=suite, name="x", seed=seed), ("p",), "a")
+        for suite in ("miniwob", "sites")
+        for seed in range(8, 28)
     ]
-    learned, measured = held_out(lessons)
-    assert {(o.suite, o.seed) for o in measured} == {(s, n) for s in ("miniwob", "sites") for n in (25, 26, 27)}
+    learned, measured = split(lessons)
+    assert {(o.task.suite, o.task.seed) for o in measured} == {
+        (s, n) for s in ("miniwob", "sites") for n in (25, 26, 27)
+    }
     assert len(learned) + len(measured) == len(lessons)

@@ -12,12 +12,13 @@ from transformers import PreTrainedTokenizerFast
 
 from envs.actions import Click, Select, Type
 from envs.languages import PROGRAM
+from envs.tasks import TaskRef
 from models.embedded import embedded_dir
 from training.embedded.augment import Augmented, renamed, shifted, wording
 from training.embedded.demos import Recorded, as_lesson
 from training.embedded.evaluate import main as evaluate
 from training.embedded.export import MAX_BYTES, export
-from training.embedded.lesson import Lesson, held_out
+from training.embedded.lesson import Lesson, split
 from training.embedded.lookalikes import LOOKALIKES
 from training.embedded.mixture import Mixture
 from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
@@ -116,7 +117,7 @@ def test_shifting_numbers_the_page_and_the_answer_alike() -> None:
 def test_what_a_rater_quotes_stands_in_its_prompt_however_it_is_seen() -> None:
     prompt = 'Check: b is there\nGoal: b\nAt: /\nPage:\n[1] link "a"\n[2] link "b"'
     seen = Augmented(
-        [Lesson("check", "sites/x", n, (prompt,), 'yes: [2] link "b"') for n in range(4)],
+        [Lesson("check", TaskRef(suite="sites", name="x", seed=n), (prompt,), 'yes: [2] link "b"') for n in range(4)],
         WordBag(random.Random(0), lorem_words()),
     )
     for seed in range(30):
@@ -126,8 +127,8 @@ def test_what_a_rater_quotes_stands_in_its_prompt_however_it_is_seen() -> None:
 
 def test_held_out_episodes_are_not_trained_on() -> None:
     rows = [row(seed, "x", step) for seed in range(10) for step in (1, 2)]
-    kept, held = held_out(rows)
-    assert {r.seed for r in kept}.isdisjoint(r.seed for r in held)
+    kept, held = split(rows)
+    assert {r.task.seed for r in kept}.isdisjoint(r.task.seed for r in held)
     assert len(kept) + len(held) == len(rows)
     assert held
 

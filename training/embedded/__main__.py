@@ -23,12 +23,11 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from envs.tasks import TaskRef
 from models.embedded import embedded_dir
-from training.curriculum import held_out as held_out_tasks
+from training.curriculum import held_out
 from training.embedded.demos import as_lesson, load, record
 from training.embedded.export import export
-from training.embedded.lesson import Lesson, held_out
+from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 from training.embedded.lookalikes import make_lookalike
 from training.embedded.mixture import Mixture
@@ -59,11 +58,10 @@ def demonstrations(path: Path, episodes: int) -> list[Lesson]:
 def trainable(runs: list[Path]) -> list[Lesson]:
     """What *runs* teach, without the tasks that are held out for evaluation; says how many those are."""
     lessons = lessons_of(runs) if runs else []
-    tasks = {(o.task, o.seed): TaskRef(suite=o.suite, name=o.task.partition("/")[2], seed=o.seed) for o in lessons}
-    held = asyncio.run(held_out_tasks(tasks.values()))
+    held = asyncio.run(held_out(lesson.task for lesson in lessons))
     for task, why in held.items():
         print(f"left out: {task.name} {task.seed}, {why}")  # noqa: T201 - it changes what is learned
-    return [lesson for lesson in lessons if tasks[lesson.task, lesson.seed] not in held]
+    return [lesson for lesson in lessons if lesson.task not in held]
 
 
 def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast:
@@ -85,9 +83,9 @@ def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
         "general": make_examples(seed, 30, package_words()),
         "shapes": [make_lookalike(rng, bag) for _ in range(80)],
     }
-    for name in sorted({f"{lesson.suite}_{lesson.kind}" for lesson in held}):
-        own = [lesson for lesson in held if f"{lesson.suite}_{lesson.kind}" == name]
-        sets[name] = [Example(o.task, o.prompts[0], o.answer) for o in rng.sample(own, min(40, len(own)))]
+    for name in sorted({f"{lesson.task.suite}_{lesson.kind}" for lesson in held}):
+        own = [lesson for lesson in held if f"{lesson.task.suite}_{lesson.kind}" == name]
+        sets[name] = [Example(o.task.name, o.prompts[0], o.answer) for o in rng.sample(own, min(40, len(own)))]
     return sets
 
 
@@ -127,7 +125,7 @@ def main() -> None:
         shape = replace(shape, context=2_048)
     else:
         known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
-        lessons, held = held_out(known)
+        lessons, held = split(known)
         tokenizer, source = tokenizer_at(args.work / "tokenizer", lessons), Mixture(lessons, args.seed)
     recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
     model = build_model(shape, tokenizer, args.seed)
@@ -143,7 +141,7 @@ def main() -> None:
         "shape": asdict(shape),
         "recipe": asdict(recipe),
         "steps": ended.step,
-        "lessons": dict(Counter(f"{lesson.suite} {lesson.kind}" for lesson in lessons)),
+        "lessons": dict(Counter(f"{lesson.task.suite} {lesson.kind}" for lesson in lessons)),
         "tasks": list(NAMED_TASKS),
         "held_out": ended.scores,
     }

@@ -93,4 +93,5 @@ _NEXT_LINE = re.compile(r"\nNext: [^\n]*")
 def as_lesson(row: Recorded) -> Lesson:
     """Pages of MiniWoB++ are shown whole, so that the prompt under planner `none` is the same without a line."""
     bare = _NEXT_LINE.sub("", row.prompt, count=1)
-    return Lesson("act", f"miniwob/{row.task}", row.seed, (row.prompt, bare), row.answer)
+    task = TaskRef(suite="miniwob", name=row.task, seed=row.seed)
+    return Lesson("act", task, (row.prompt, bare), row.answer)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from envs.tasks import TaskRef
+
 Kind = Literal["act", "plan", "check"]
 """The policy's, the planner's and the rater's answer."""
 
@@ -15,25 +17,19 @@ class Lesson:
     """One answer."""
 
     kind: Kind
-    task: str
-    """`suite/name`."""
-    seed: int
+    task: TaskRef
     prompts: tuple[str, ...]
     """Of an action: with the milestone to work on, and without one; else one prompt."""
     answer: str
 
-    @property
-    def suite(self) -> str:
-        return self.task.partition("/")[0]
 
-
-def held_out(lessons: Sequence[Lesson], share: float = 0.15) -> tuple[list[Lesson], list[Lesson]]:
+def split(lessons: Sequence[Lesson], share: float = 0.15) -> tuple[list[Lesson], list[Lesson]]:
     """(lessons to train on, those of each suite's last seeds to measure on): no episode is in both."""
     learned, measured = list[Lesson](), list[Lesson]()
-    for suite in sorted({lesson.suite for lesson in lessons}):
-        own = [lesson for lesson in lessons if lesson.suite == suite]
-        seeds = sorted({lesson.seed for lesson in own})
+    for suite in sorted({lesson.task.suite for lesson in lessons}):
+        own = [lesson for lesson in lessons if lesson.task.suite == suite]
+        seeds = sorted({lesson.task.seed for lesson in own})
         last = set(seeds[len(seeds) - max(1, int(len(seeds) * share)) :]) if len(seeds) > 1 else set[int]()
-        learned += [lesson for lesson in own if lesson.seed not in last]
-        measured += [lesson for lesson in own if lesson.seed in last]
+        learned += [lesson for lesson in own if lesson.task.seed not in last]
+        measured += [lesson for lesson in own if lesson.task.seed in last]
     return learned, measured

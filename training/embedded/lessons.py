@@ -37,14 +37,13 @@ def lessons_of(places: Sequence[Path]) -> list[Lesson]:
     """From the traces below *places*, in their order. Raises BadInput where a place holds none."""
     files = [(one.read(), one.blobs) for one in gather(places)]
     clean = {
-        (trace.header.task.suite, trace.header.task.name, trace.header.task.seed): _targets(trace)
+        trace.header.task: _targets(trace)
         for trace, _ in files
         if _succeeded(trace) and trace.header.config.get("policy") == "oracle"
     }
     found: list[Lesson] = []
     for trace, blobs in files:
-        task = trace.header.task
-        found += _lessons(trace, blobs, clean.get((task.suite, task.name, task.seed)))
+        found += _lessons(trace, blobs, clean.get(trace.header.task))
     return found
 
 
@@ -52,15 +51,15 @@ def _lessons(trace: Trace, blobs: BlobStore, clean: frozenset[tuple[str, str]] |
     if trace.footer is None or trace.footer.outcome not in ("success", "failure") or not trace.steps:
         return
     steps = list(policy_views(trace, blobs))
-    task, seed = f"{trace.header.task.suite}/{trace.header.task.name}", trace.header.task.seed
+    task = trace.header.task
     astray = _astray([intent for intent, _ in steps], clean)
     for number, (intent, view) in enumerate(steps):
         if _succeeded(trace) and number not in astray:
             prompts = (compact_text(view), compact_text(replace(view, next_milestone=None)))
-            yield Lesson("act", task, seed, prompts, intent.raw)
+            yield Lesson("act", task, prompts, intent.raw)
     if _succeeded(trace):
-        yield from (Lesson("plan", task, seed, (prompt,), answer) for prompt, answer in _plans(trace, steps))
-    yield from (Lesson("check", task, seed, (prompt,), answer) for prompt, answer in _checks(trace, steps))
+        yield from (Lesson("plan", task, (prompt,), answer) for prompt, answer in _plans(trace, steps))
+    yield from (Lesson("check", task, (prompt,), answer) for prompt, answer in _checks(trace, steps))
 
 
 def _succeeded(trace: Trace) -> bool:

@@ -37,7 +37,7 @@ class Mixture:
         real = {
             part: Augmented(own, words)
             for part in REAL
-            if (own := [lesson for lesson in lessons if (lesson.suite, lesson.kind) == part])
+            if (own := [lesson for lesson in lessons if (lesson.task.suite, lesson.kind) == part])
         }
         self._early = (made, [GENERAL[0], SHAPES[0]])
         self._late = (
