@@ -3,7 +3,7 @@
 1. plays demonstrations with the scripted solvers on training seeds (from 1,000,000), in Chromium;
 2. reads what runs of an oracle teach (`--runs`): actions, plans, whether a milestone is reached;
 3. learns the tokenizer;
-4. trains for `--minutes` and can be stopped and started again at any time;
+4. trains for `--minutes`, from nothing or from `--start`, and can be stopped and started again at any time;
 5. writes models/embedded: weights, tokenizer, card.json.
 
 Everything in between lies in `--work`; what is there is used again. Measure the result with
@@ -21,7 +21,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.embedded import embedded_dir
 from training.curriculum import held_out
@@ -41,6 +41,8 @@ TOKENIZER_EXAMPLES = 15_000
 SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}
 RATES = {"1m": 2e-3, "3m": 1e-3}
 """At twice its rate the larger one hardly learns to copy (docs/results/training_miniwob.md)."""
+RATE_GOING_ON = 1e-3
+"""From a network that has learned something."""
 
 
 def demonstrations(path: Path, episodes: int) -> list[Lesson]:
@@ -100,12 +102,25 @@ def skills(seed: int) -> Source:
     return draw
 
 
+def begin(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> tuple[LlamaForCausalLM, Recipe]:
+    """The network that the training starts with, and how it goes on from there."""
+    recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
+    if not args.start:
+        shape = SIZES[args.size]
+        return build_model(replace(shape, context=2_048) if args.skills_only else shape, tokenizer, args.seed), recipe
+    model = LlamaForCausalLM.from_pretrained(args.start, dtype=torch.float32)
+    return model, replace(recipe, learning_rate=RATE_GOING_ON, short_until=0.0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=70.0, help="processor time of the training itself")
     parser.add_argument("--episodes", type=int, default=12, help="demonstrations of each task")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="runs of an oracle, to learn from as well")
     parser.add_argument("--size", choices=sorted(SIZES), default="1m", help="parameters")
+    parser.add_argument(
+        "--start", type=Path, help="model to go on from, with its tokenizer and size, as --skills-only makes it"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", type=Path, default=Path("runs/embedded"))
@@ -116,19 +131,19 @@ def main() -> None:
         help="general made-up pages alone, nothing in the shapes of the benchmark's: a base for experiments",
     )
     args = parser.parse_args()
+    if args.start and not (args.start / "config.json").exists():
+        parser.error(f"--start {args.start}: there is no model in that folder")
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(args.threads)
-    shape = SIZES[args.size]
     if args.skills_only:
         lessons, held, source = [], [], skills(args.seed)
         tokenizer = tokenizer_at(args.work / "tokenizer", [])
-        shape = replace(shape, context=2_048)
     else:
         known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
         lessons, held = split(known)
-        tokenizer, source = tokenizer_at(args.work / "tokenizer", lessons), Mixture(lessons, args.seed)
-    recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
-    model = build_model(shape, tokenizer, args.seed)
+        tokenizer = tokenizer_at(args.start or args.work / "tokenizer", lessons)
+        source = Mixture(lessons, args.seed, *([0.0] if args.start else ()))
+    model, recipe = begin(args, tokenizer)
     trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")
     ended = trainer.run(checks(held, 99))
     card = {
@@ -137,8 +152,9 @@ def main() -> None:
         "made_by": f"python -m training.embedded --size {args.size} --minutes {args.minutes:g}"
         + f" --episodes {args.episodes}"
         + " --runs …" * bool(args.runs)
+        + " --start …" * bool(args.start)
         + " --skills-only" * args.skills_only,
-        "shape": asdict(shape),
+        "shape": asdict(Shape.of(model)),
         "recipe": asdict(recipe),
         "steps": ended.step,
         "lessons": dict(Counter(f"{lesson.task.suite} {lesson.kind}" for lesson in lessons)),

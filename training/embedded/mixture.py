@@ -12,7 +12,7 @@ from training.embedded.synthetic import Example, make_example
 from training.embedded.words import WordBag, lorem_words, package_words
 
 REAL_FROM = 0.4
-"""Share of the training time after which real steps come in; copying and finding are learned by then."""
+"""Share of the training time after which real steps come in, where a network begins with nothing."""
 GENERAL, SHAPES = (0.35, 0.12), (0.65, 0.25)
 """Weight of the general skill pages, and of pages in the shapes of MiniWoB++, before and after."""
 REAL: dict[tuple[str, Kind], float] = {
@@ -31,7 +31,7 @@ Draw = Callable[[random.Random], Example]
 class Mixture:
     """A source of training examples; see :data:`training.embedded.train.Source`."""
 
-    def __init__(self, lessons: Sequence[Lesson], seed: int = 0) -> None:
+    def __init__(self, lessons: Sequence[Lesson], seed: int = 0, real_from: float = REAL_FROM) -> None:
         words = self._words = WordBag(random.Random(seed), package_words(), lorem_words())
         made: list[Draw] = [lambda rng: make_example(rng, words), lambda rng: make_lookalike(rng, words)]
         real = {
@@ -39,6 +39,7 @@ class Mixture:
             for part in REAL
             if (own := [lesson for lesson in lessons if (lesson.task.suite, lesson.kind) == part])
         }
+        self._real_from = real_from
         self._early = (made, [GENERAL[0], SHAPES[0]])
         self._late = (
             [*made, *(source.draw for source in real.values())],
@@ -47,5 +48,5 @@ class Mixture:
 
     def __call__(self, rng: random.Random, used: float) -> Example:
         self._words.rng = rng
-        draws, weights = self._early if used < REAL_FROM else self._late
+        draws, weights = self._early if used < self._real_from else self._late
         return rng.choices(draws, weights)[0](rng)

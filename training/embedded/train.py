@@ -42,6 +42,13 @@ class Shape:
     inner: int = 320
     context: int = 1_024
 
+    @classmethod
+    def of(cls, model: LlamaForCausalLM) -> Shape:
+        c = model.config
+        return cls(
+            c.hidden_size, c.num_hidden_layers, c.num_attention_heads, c.intermediate_size, c.max_position_embeddings
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -56,7 +63,7 @@ class Recipe:
     """Final rate as a share of the highest."""
     batch_tokens: int = 2_048
     """Prompt and answer tokens of one optimizer step, padding included."""
-    max_tokens: int = 800
+    max_tokens: int = 1_000
     """Longer examples are left out and counted."""
     short_until: float = 0.03
     """Share of the budget in which only rows of at most `short_tokens` are seen: copying is found there first."""
