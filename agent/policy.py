@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
+from zlib import crc32
 
 from agent.prompts import PolicyView, Style, render_policy_prompt
 from envs.actions import Action, ActionResult, Stop
@@ -73,6 +74,17 @@ def storable_action(action: Action) -> Action:
     return action if clean == texts else action.model_copy(update=clean)
 
 
+def draw_seed(seed: int, turn: Turn, time: int = 1) -> int:
+    """Of a sampled answer, 0 to 2³¹ - 1: the same whenever this turn is played, another for any other turn.
+
+    Two instances often show the same page. With the same seed they would be given the same answer, and a policy that
+    learns from what it tries would try one thing only.
+    """
+    task = turn.task
+    words = f"{seed} {task.suite}/{task.name}/{task.seed} {turn.attempt} {turn.step} {time}"
+    return crc32(words.encode()) & 0x7FFF_FFFF
+
+
 class Policy(Protocol):
     """Stateless between turns: whatever it needs is in the turn, so a resumed episode goes on alike."""
 
@@ -108,12 +120,12 @@ class ModelPolicy:
 
     async def propose(self, turn: Turn) -> Proposal:
         messages = self._prompt(turn)
-        first = await self._ask(messages, turn)
+        first = await self._ask(messages, turn, 1)
         proposal = self._read(messages, first, ())
         if proposal.action is not None:
             return proposal
         repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
-        return self._read(repair, await self._ask(repair, turn), proposal.asked)
+        return self._read(repair, await self._ask(repair, turn, 2), proposal.asked)
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """The rendered view; a picture of the page, where one was taken to be shown, goes with the last message."""
@@ -123,13 +135,13 @@ class ModelPolicy:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
-    async def _ask(self, messages: tuple[Message, ...], turn: Turn) -> ChatReply:
+    async def _ask(self, messages: tuple[Message, ...], turn: Turn, time: int) -> ChatReply:
         """An answer that never ends is the policy's own failing: it counts as one without an action, not as broken."""
         request = ChatRequest(
             messages=messages,
             max_tokens=MAX_ANSWER_TOKENS,
             temperature=self._temperature,
-            seed=self._seed + turn.attempt * 10_007 + turn.step if self._temperature > 0 else self._seed,
+            seed=draw_seed(self._seed, turn, time) if self._temperature > 0 else self._seed,
             logprobs=True,
             deadline_s=self._deadline_s,
         )
