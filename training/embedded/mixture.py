@@ -13,7 +13,7 @@ from training.embedded.words import WordBag, lorem_words, package_words
 
 REAL_FROM = 0.4
 """Share of the training time after which real steps come in, where a network begins with nothing."""
-GENERAL, SHAPES = (0.35, 0.12), (0.65, 0.25)
+GENERAL, SHAPES = (0.35, 0.25), (0.65, 0.20)
 """Weight of the general skill pages, and of pages in the shapes of MiniWoB++, before and after."""
 REAL: dict[tuple[str, Kind], float] = {
     ("miniwob", "act"): 0.15,
