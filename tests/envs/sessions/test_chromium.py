@@ -67,7 +67,7 @@ async def test_a_program_that_is_no_chromium_is_one_line_and_leaves_nothing(
     with pytest.raises(BrowserMissing, match=r"libx\.so") as caught:
         await chromium.start()
     assert "\n" not in str(caught.value)
-    assert not belonging(str(fake))
+    assert await all_gone(str(fake)), "the watchdog ends, too"
 
 
 async def test_close_leaves_no_process_and_no_folder() -> None:
