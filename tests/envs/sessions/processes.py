@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -27,8 +28,17 @@ def belonging(home: str) -> list[psutil.Process]:
 
 async def all_gone(home: str, *others: Path) -> bool:
     """True once no process and no folder is left; False after SOON_S."""
+    return await _soon(lambda: not belonging(home) and not _any_exists(Path(home), *others))
+
+
+async def all_ended(name: str) -> bool:
+    """True once no process is left that names *name*; False after SOON_S."""
+    return await _soon(lambda: not belonging(name))
+
+
+async def _soon(holds: Callable[[], bool]) -> bool:
     stop = time.monotonic() + SOON_S
-    while belonging(home) or _any_exists(Path(home), *others):
+    while not holds():
         if time.monotonic() > stop:
             return False
         await asyncio.sleep(0.05)

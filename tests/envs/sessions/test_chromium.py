@@ -14,7 +14,7 @@ import pytest
 from envs import chromium_guard
 from envs.chromium import Chromium, find_chromium
 from envs.errors import BrowserMissing
-from tests.envs.sessions.processes import all_gone, belonging
+from tests.envs.sessions.processes import all_ended, all_gone, belonging
 
 pytestmark = pytest.mark.browser
 
@@ -67,7 +67,7 @@ async def test_a_program_that_is_no_chromium_is_one_line_and_leaves_nothing(
     with pytest.raises(BrowserMissing, match=r"libx\.so") as caught:
         await chromium.start()
     assert "\n" not in str(caught.value)
-    assert await all_gone(str(fake)), "the watchdog ends, too"
+    assert await all_ended(str(fake)), "the watchdog, too"
 
 
 async def test_close_leaves_no_process_and_no_folder() -> None:
