@@ -57,6 +57,29 @@ class JobQueue:
         return job
 
 
+@dataclass(slots=True)
+class World:
+    """A worker's environment: made when it is first needed, closed as soon as it is not known to be sound."""
+
+    suite: Suite
+    _environment: Environment | None = None
+
+    async def environment(self) -> Environment:
+        """Raises ResetFailed: a browser too slow to open one is an error of the episode, not of the run."""
+        if self._environment is None:
+            try:
+                self._environment = await self.suite.environment()
+            except TimeoutError as error:
+                raise ResetFailed("no browser session could be opened in time") from error
+        return self._environment
+
+    async def close(self) -> None:
+        """The next episode gets a fresh one; safe to call twice."""
+        environment, self._environment = self._environment, None
+        if environment is not None:
+            await environment.close()
+
+
 def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, start_url: str = "") -> Header:
     """The first line of *job*'s trace."""
     return Header(
@@ -108,47 +131,31 @@ class Sitting:
             listener(event)
 
     async def _work(self, worker: int, jobs: JobQueue) -> None:
-        environment: Environment | None = None
+        world = World(self.suite)
         try:
             while not self.stopping.is_set() and (job := jobs.take(worker)) is not None:
-                environment = await self._episode(job, worker, environment)
+                await self._episode(job, worker, world)
         except Interrupted:
             return
         finally:
-            if environment is not None:
-                await environment.close()
+            await world.close()
 
-    async def _episode(self, job: Job, worker: int, environment: Environment | None) -> Environment | None:
-        """Plays one episode; a world that is lost is replaced once, and the episode goes on from its trace.
-
-        Returns the environment for the next episode, None where it is not known to be sound.
-        """
+    async def _episode(self, job: Job, worker: int, world: World) -> None:
+        """Plays one episode; an environment that is lost is replaced once, and the episode goes on from its trace."""
         lost = EnvError()
         for may_retry in (True, False):
             try:
-                environment = environment or await self._environment()
-                result = await self._attempt(job, worker, environment, may_retry=may_retry)
+                result = await self._attempt(job, worker, await world.environment(), may_retry=may_retry)
                 break
             except EnvError as error:
-                if environment is not None:
-                    await environment.close()
-                environment = None
+                await world.close()
                 self._raise_if_the_runs(error, job, again=may_retry)
                 lost = error
         else:
             result = self._never_started(job, lost)
         await self._keep(job, worker, result)
-        if result.outcome == "broken" and environment is not None:
-            await environment.close()
-            return None
-        return environment
-
-    async def _environment(self) -> Environment:
-        """A fresh environment; a browser too slow to open one is an error of the episode, not of the run."""
-        try:
-            return await self.suite.environment()
-        except TimeoutError as error:
-            raise ResetFailed("no browser session could be opened in time") from error
+        if result.outcome == "broken":
+            await world.close()
 
     def _raise_if_the_runs(self, error: EnvError, job: Job, *, again: bool) -> None:
         """Passes on what no other episode would survive: wrong input, no browser, a trace that cannot be written, and,

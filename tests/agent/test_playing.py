@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from agent.runner import run_open, run_suite, run_task
 from envs.actions import Action, Click, Scroll, Status, Stop, Type, Wait
 from envs.errors import BadInput
 from envs.languages import PROGRAM
+from envs.proxy import Boundary
 from envs.tasks import TaskSelection
 from envs.trace_store import LeaseHeld, RunLease, Trace, read_trace
 from models.base import ChatReply, ChatRequest, ModelTimeout, Usage
@@ -53,6 +55,30 @@ async def test_open_task_from_start_to_answer(shop: Shop, tmp_path: Path) -> Non
     assert kinds == [RunStarted, EpisodeStarted, PlanMade, StepDone, StepDone, StepDone, EpisodeEnded, RunEnded]
     rows = (tmp_path / result.run_id / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(row)["episode_id"] for row in rows] == [result.episode_id]
+
+
+@pytest.mark.parametrize("told", [EpisodeStarted, StepDone], ids=["before it acts", "after a step"])
+async def test_a_run_that_is_stopped_closes_its_boundary(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: type[Event]
+) -> None:
+    """Its port may become another program's, which no later run of this process may take for a boundary."""
+    ports: list[int] = []
+    start = Boundary.start
+
+    async def started(boundary: Boundary) -> Boundary:
+        await start(boundary)
+        ports.append(int(boundary.server.rpartition(":")[2]))
+        return boundary
+
+    def stop(event: Event) -> None:
+        if isinstance(event, told):
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Boundary, "start", started)
+    run = await run_open(config(), "Order for bob", shop.url, tmp_path, [stop], policy=scripted(ORDER))
+    assert (run.complete, len(ports)) == (False, 1)
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", ports[0])
 
 
 async def test_suite_success_and_failure_with_milestones_and_category(tmp_path: Path) -> None:
