@@ -149,10 +149,10 @@ def main() -> None:
     card = {
         "name": "mira-embedded",
         "kind": "LlamaForCausalLM, float16",
-        "made_by": f"python -m training.embedded --size {args.size} --minutes {args.minutes:g}"
+        "made_by": f"python -m training.embedded --minutes {args.minutes:g}"
         + f" --episodes {args.episodes}"
         + " --runs …" * bool(args.runs)
-        + " --start …" * bool(args.start)
+        + (" --start …" if args.start else f" --size {args.size}")
         + " --skills-only" * args.skills_only,
         "shape": asdict(Shape.of(model)),
         "recipe": asdict(recipe),
