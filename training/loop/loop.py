@@ -159,6 +159,11 @@ class Loop:
         )
         if not found.tasks:
             raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
+        if found.counts.missing:
+            self.tell(
+                f"phase {number}: {found.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the pool"
+                f" of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
+            )
         return tuple(one.task for one in once(path, Selection, lambda: found).tasks)
 
     def _run(self, number: int) -> Path:
