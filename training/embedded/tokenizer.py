@@ -86,6 +86,10 @@ SCAFFOLDING = (
     ": ",
     ".\n",
     "\n# ",
+    "\n--- ",
+    '"\n--- ',
+    '"  (',
+    '"\nDone: ',
 )
 
 CHAT_TEMPLATE = (
