@@ -1,4 +1,4 @@
-"""Fences outside text as data inside a prompt.
+"""Fences outside text as data inside a prompt, and takes from it what a server would read as its own control tokens.
 
 A page may hold anything, also text that looks like the end of its own fence followed by orders. The fence is
 fixed (prompts stay reproducible and cacheable) and cannot be closed from inside: every bracket run that the
@@ -7,6 +7,7 @@ delimiters are made of is broken up wherever it appears in the content.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 OPEN: Final = "⟦⟦"
@@ -40,3 +41,21 @@ def fence(label: str, text: str) -> str:
     if not label.replace(" ", "").isalnum():
         raise ValueError(f"fence label {label!r} may hold letters, digits and spaces only")
     return f"{OPEN}DATA {label}{CLOSE}\n{escape(text)}\n{OPEN}END {label}{CLOSE}"
+
+
+_CONTROL = re.compile(
+    r"<\|[^|<>\s]{1,40}\|>"  # ChatML, Llama 3 and 4, Phi, GPT-OSS
+    r"|<｜[^｜<>\s]{1,40}｜>"  # DeepSeek
+    r"|<(?:start|end)_of_(?:turn|image)>|<(?:bos|eos|pad|unk)>|</?s>"  # Gemma, Llama 2, Mistral
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|IMG)\]|<</?SYS>>"
+    r"|</?(?:think|tool_call|tool_response|image)>"  # Qwen and its kin
+)
+
+
+def defuse(text: str) -> str:
+    """*text* without the control tokens of the common chat templates: each gets a blank after its first character.
+
+    A server that applies a template to messages reads `<|im_start|>system` on a page as the beginning of a system
+    message. Where the tokenizer is at hand, :meth:`models.prompt_tokens.PromptTokens.defused` knows them exactly.
+    """
+    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)

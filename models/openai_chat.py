@@ -26,6 +26,7 @@ from models.base import (
     ModelUnavailable,
     Usage,
 )
+from models.fence import defuse
 from models.openai_dialect import Dialect
 from models.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
 from models.prices import price_table
@@ -201,7 +202,7 @@ def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]
     messages = request.messages
     if request.schema is not None and dialect.schema_in_prompt:
         messages = _with_instruction(messages, exported(request.schema).described())
-    return [_wire_message(message) for message in messages]
+    return [_wire_message(message, templated=dialect.templated) for message in messages]
 
 
 def _with_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
@@ -211,10 +212,12 @@ def _with_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message
     return (Message("system", text), *messages)
 
 
-def _wire_message(message: Message) -> dict[str, Any]:
+def _wire_message(message: Message, *, templated: bool) -> dict[str, Any]:
+    text = well_formed(message.text)
+    text = defuse(text) if templated else text
     if not message.images:
-        return {"role": message.role, "content": well_formed(message.text)}
-    parts: list[dict[str, Any]] = [{"type": "text", "text": well_formed(message.text)}]
+        return {"role": message.role, "content": text}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
     for image in message.images:
         url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
         parts.append({"type": "image_url", "image_url": {"url": url}})

@@ -77,6 +77,9 @@ class Dialect:
     """Ask for token ids (vLLM); a server that does not know the extra field ignores it."""
     priced: bool = True
     """The price table speaks about this server."""
+    templated: bool = True
+    """The server writes messages through a chat template, whose control tokens may stand in a message's text. OpenAI's
+    own API keeps them apart."""
     limit_swapped: bool = False
     """The other name of the limit was refused."""
     schema_in_prompt: bool = False
@@ -90,7 +93,7 @@ class Dialect:
         limit = "max_completion_tokens" if hosted else "max_tokens"
         reasoning = _REASONING.match(model) is not None
         dropped: frozenset[str] = _NO_STOP if reasoning and hosted else frozenset()
-        return cls(model, limit, reasoning=reasoning, priced=hosted, dropped=dropped)
+        return cls(model, limit, reasoning=reasoning, priced=hosted, templated=not hosted, dropped=dropped)
 
     @classmethod
     def of_vllm(cls, model: str) -> Dialect:
