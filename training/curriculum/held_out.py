@@ -33,7 +33,8 @@ async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> di
     """Those of *tasks* that may not be trained on, and why each.
 
     The rule is :func:`training.curriculum.check_trainable`'s, rewordings of a site's evaluation tasks included. Suites
-    that keep nothing for evaluation may be learned from: open tasks, BrowserGym's.
+    that keep nothing for evaluation may be learned from: open tasks, BrowserGym's. Its MiniWoB++ draws each page's own
+    seed out of a million: that it is one of those that policies are measured on is next to impossible.
 
     Raises BadInput or ResetFailed where a site cannot be built, whose golden state says what rewords what.
     """
