@@ -30,6 +30,7 @@ from training.embedded.export import export
 from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 from training.embedded.lookalikes import make_lookalike
+from training.embedded.lookalikes_sites import make_site_lookalike
 from training.embedded.mixture import Mixture
 from training.embedded.synthetic import Example, make_example, make_examples
 from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
@@ -78,12 +79,13 @@ def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast
 
 
 def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
-    """Small sets that are never trained on: general pages, benchmark shapes, real steps of held-out episodes."""
+    """Small sets that are never trained on: general pages, shapes of both suites, real steps of held-out episodes."""
     rng = random.Random(seed)
     bag = WordBag(rng, package_words(), lorem_words())
     sets = {
         "general": make_examples(seed, 30, package_words()),
         "shapes": [make_lookalike(rng, bag) for _ in range(80)],
+        "site_shapes": [make_site_lookalike(rng, bag) for _ in range(40)],
     }
     for name in sorted({f"{lesson.task.suite}_{lesson.kind}" for lesson in held}):
         own = [lesson for lesson in held if f"{lesson.task.suite}_{lesson.kind}" == name]

@@ -35,6 +35,8 @@ class Sketch:
     done: list[str] = field(default_factory=list)
     """History lines shown, oldest first."""
     next: str = ""
+    at: str = ""
+    """Path of a page that is shown in part."""
 
     def text(self, line: str) -> None:
         self.lines.append(line)
@@ -69,7 +71,10 @@ class Sketch:
         lines = [f"Goal: {goal}"]
         if self.next:
             lines.append(f"Next: {self.next}")
-        lines += [f"Done: {line}" for line in self.done[-3:]]
+        if self.at:
+            lines += [*(f"Done: {line}" for line in self.done), f"At: {self.at}"]
+        else:
+            lines += [f"Done: {line}" for line in self.done[-3:]]
         return "\n".join([*lines, "Page:", *self.lines])
 
 
