@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 SOON_S = 8.0
 
 
-def belonging(home: str) -> list[psutil.Process]:
+class Living(NamedTuple):
+    """A process, and the words of its command line when it was looked at: it may have ended since."""
+
+    process: psutil.Process
+    words: list[str]
+
+
+def belonging(home: str) -> list[Living]:
     """Living processes that name *home* in their arguments or environment: the browser's, and its watchdog."""
-    found: list[psutil.Process] = []
+    found: list[Living] = []
     for process in psutil.process_iter():
         try:
-            words = [*process.cmdline(), *process.environ().values()]
+            words, environment = process.cmdline(), process.environ()
             alive = process.status() != psutil.STATUS_ZOMBIE
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
-        if alive and home in words:
-            found.append(process)
+        if alive and (home in words or home in environment.values()):
+            found.append(Living(process, words))
     return found
+
+
+def kill(living: Iterable[Living]) -> None:
+    """Those that have not ended meanwhile, as the others of a browser do with its first."""
+    for process, _ in living:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 async def all_gone(home: str, *others: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from envs.open_world import OpenEnvironment, OpenWorld
 from envs.secrets import SecretVault
 from envs.tasks import TaskRef
 from tests.envs.sessions.browsing import QUICK, ref_of
-from tests.envs.sessions.processes import belonging
+from tests.envs.sessions.processes import belonging, kill
 from tests.envs.sessions.web import Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -149,8 +148,7 @@ async def test_a_browser_that_dies_is_replaced(web: Web, tmp_path: Path) -> None
         await environment.reset(TASK)
         await environment.execute(Goto(url=web.url("/next")))
         await environment.save_state(tmp_path / "state")
-        for process in belonging(str(chromium.home)):
-            os.kill(process.pid, signal.SIGKILL)
+        kill(belonging(str(chromium.home)))
         assert (await environment.execute(Goto(url=web.url()))).status in (Status.CRASHED, Status.FAILED)
         assert "next page" in (await environment.observe()).text
         await environment.close()

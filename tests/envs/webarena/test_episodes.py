@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from envs.webarena.raw_format import RawTask
 from envs.webarena.suite import WebArenaSuite
 from tests.envs.contract import check_environment
 from tests.envs.sessions.browsing import click, type_text
-from tests.envs.sessions.processes import belonging
+from tests.envs.sessions.processes import belonging, kill
 from tests.envs.webarena.conftest import QUICK, TASK, Start
 from tests.envs.webarena.places import Places
 from tests.envs.webarena.tasks import page, raw, request, response, verified
@@ -216,8 +214,7 @@ async def test_a_browser_that_died_before_the_score_is_started_again(places: Pla
         await environment.reset(TASK)
         await open_tea(environment)
         await environment.save_state(tmp_path / "state")
-        for process in belonging(str(chromium.home)):
-            os.kill(process.pid, signal.SIGKILL)
+        kill(belonging(str(chromium.home)))
         assert (await environment.execute(Goto(url=places.shop.url))).status in (Status.CRASHED, Status.FAILED)
         score = await _score(environment)
         await environment.close()
