@@ -1,0 +1,77 @@
+"""How often a small model does what the oracle did, step by step, given what the oracle saw: no browser, seconds.
+
+    python -m benchmarks.step_accuracy models/embedded runs/oracle-test --json steps.json
+
+A step counts where every token of its action is the model's first choice. Each is asked twice, with the milestone to
+work on and without. Episodes of which every step is right are those that the model would play as the oracle did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from judges.statistics import wilson
+from training.embedded.lesson import Lesson
+from training.embedded.lessons import lessons_of
+from training.embedded.synthetic import Example
+from training.embedded.train import PAD, answer_logits, encode, to_tensors, token_id
+
+BATCH = 8
+ASKED = ("with the milestone", "without")
+
+
+@torch.no_grad()
+def right(
+    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, lessons: Sequence[Lesson], asked: int
+) -> list[bool]:
+    """Of each step, whether the model's first choice is the oracle's action; *asked* is the prompt's place."""
+    found: list[bool] = []
+    for start in range(0, len(lessons), BATCH):
+        chunk = lessons[start : start + BATCH]
+        rows = [encode(tokenizer, Example(one.task.name, one.prompts[asked], one.answer)) for one in chunk]
+        ids, mask = to_tensors(rows, token_id(tokenizer, PAD))
+        logits, targets = answer_logits(model, ids, mask)
+        parts = (logits.argmax(-1) == targets).split([len(row.answer) for row in rows])
+        found += [bool(part.all()) for part in parts]
+    return found
+
+
+def told(name: str, hits: Sequence[bool]) -> str:
+    low, high = wilson(sum(hits), len(hits))
+    return f"| {name} | {sum(hits)}/{len(hits)} | {sum(hits) / max(1, len(hits)):.0%} ({low:.0%}-{high:.0%}) |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="folder of a model with its tokenizer")
+    parser.add_argument("runs", type=Path, nargs="+", help="runs of an oracle")
+    parser.add_argument("--json", type=Path, help="write every step's result here, too")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    torch.set_num_threads(args.threads)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(args.model)
+    model = LlamaForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
+    lessons = [one for one in lessons_of(args.runs) if one.kind == "act"]
+    hits = [right(model, tokenizer, lessons, asked) for asked in range(len(ASKED))]
+    print("| step | right | share, 95 % |\n|---|---|---|")
+    for name, found in zip(ASKED, hits, strict=True):
+        print(told(name, found))
+    episodes: defaultdict[str, list[bool]] = defaultdict(list)
+    for lesson, hit in zip(lessons, hits[0], strict=True):
+        episodes[lesson.task.id].append(hit)
+    print(told("whole tasks", [all(found) for found in episodes.values()]))
+    if args.json is not None:
+        args.json.write_text(json.dumps({"asked": ASKED, "tasks": episodes}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
