@@ -12,13 +12,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agent.prompts import COMPACT_HISTORY, FOCUS_HISTORY
 from training.embedded.synthetic import Example, Family, Sketch, click_answer, select_answer, type_answer
 from training.embedded.words import WordBag
 
 LONG_LINES = 24
 """A page of more lines may be shown folded, as the observer shows long ones."""
-HISTORY_OF_FOLDED, HISTORY = 6, 3
-"""History lines that prompts of folded and of whole pages hold."""
 SAVE = ("Save", "Save", "Submit", "Publish", "Update", "Add", "Create", "Submit changes", "Confirm", "Send", "Apply")
 ASIDE = ("Cancel", "Preview", "Delete", "Reset", "Back", "Save draft")
 MONTHS = ("January", "March", "May", "August", "October")
@@ -147,10 +146,13 @@ def search(page: Sketch) -> tuple[str, str]:
     has_button = stage == "press" or (stage != "enter" and rng.random() < 0.4)
     menu = site.menu(("Search",) if stage == "enter" else ())
     box = button = target = 0
+    role, label = (
+        "textbox" if has_button else "searchbox",
+        rng.choice(("Search", "Search:", "Search", site.label(), "")),
+    )
     if stage != "enter":
-        label = rng.choice(("Search", "Search:", "Search", site.label(), ""))
         typed = wanted if stage == "press" or (stage == "result" and rng.random() < 0.7) else ""
-        box = page.control("textbox" if has_button else "searchbox", label, value=typed)
+        box = page.control(role, label, value=typed)
         site.keep()
         button = page.control("button", rng.choice(("Search", "Go", "Find"))) if has_button else 0
         site.keep()
@@ -164,10 +166,10 @@ def search(page: Sketch) -> tuple[str, str]:
                 target = ref
                 site.keep()
             site.text(0, 2)
-    if stage in ("press", "result") and has_button:
-        site.done(f'type "{wanted}" into textbox "Search"')
-    if stage == "result":
-        site.done(rng.choice((f'type "{wanted}" into searchbox "Search" and press Enter', 'click button "Search"')))
+    if stage in ("press", "result"):
+        site.done(f'type "{wanted}" into {role} "{label}"' + " and press Enter" * (not has_button))
+    if stage == "result" and has_button:
+        site.done('click button "Search"')
     site.asks(
         f'"{wanted}" is open' if stage == "result" else f'"{wanted}" is searched for',
         f'The {thing} "{wanted}" is open',
@@ -402,7 +404,7 @@ def _told(site: Site, goal: str, answer: str) -> tuple[str, str]:
     if folded:
         page.at = "/" + "/".join(site.words.pseudo_word() for _ in range(rng.randint(0, 3)))
         page.lines = fold(rng, page.lines, site.kept)
-    page.done = page.done[-(HISTORY_OF_FOLDED if folded else HISTORY) :]
+    page.done = page.done[-(FOCUS_HISTORY if folded else COMPACT_HISTORY) :]
     return goal, answer
 
 
