@@ -24,8 +24,7 @@ from agent.gathering import gather
 from judges.statistics import Estimate
 from training.evaluation import ArmsTable, Trial, compare_arms
 from training.loop.loop import Loop, Progress
-from training.loop.parts import read_record
-from training.loop.playing import Place
+from training.loop.parts import Place, read_record
 from training.loop.settings import load_settings
 
 START = "start"

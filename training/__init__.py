@@ -1,5 +1,8 @@
-"""Training: what makes a local policy better.
+"""Training: what makes a local policy better, from the traces that runs leave.
 
-So far: :mod:`training.embedded`, the small model that ships in `models/embedded`, from scripted demonstrations to
-supervised fine-tuning.
+Data flows one way, room by room: :mod:`training.data` (traces → rows) → :mod:`training.mira` (rewards, advantages and
+losses as pure functions) → :mod:`training.stages` (supervised start, critics, actor) → :mod:`training.serving` (a
+checkpoint that a server takes as it is). :mod:`training.loop` goes round: :mod:`training.rollouts` plays,
+:mod:`training.evaluation` measures, :mod:`training.curriculum` chooses the next phase's tasks.
+:mod:`training.embedded` makes the small model that ships in `models/embedded`.
 """

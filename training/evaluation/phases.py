@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from agent.gathering import EpisodeFile, gather
 from envs.errors import BadInput
+from training.loop.parts import Place, read_record
 
 PHASE_PARTS: Final = ("evaluation", "rollouts", ".")
 """Folders of a phase that hold runs: held-out tasks, those that it learned from, or the phase is a run itself. One of
@@ -71,8 +72,10 @@ def _phases_below(place: Path, parts: Sequence[str]) -> list[Group]:
 
 
 def _files(place: Path) -> tuple[EpisodeFile, ...]:
+    """The runs at *place*, or where its mark says that arms share them."""
+    mark = place.with_suffix(".json")
     try:
-        return gather([place])
+        return gather([place if place.is_dir() or not mark.is_file() else read_record(mark, Place).run])
     except BadInput:  # a phase that was not evaluated yet, or a folder beside the phases
         return ()
 

@@ -25,9 +25,9 @@ from training.data.trajectories import Trajectory
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, Played, played_in
-from training.loop.parts import once, read_record, write_json, write_record
+from training.loop.parts import Place, once, read_record, write_json, write_record
 from training.loop.phase import Given, Teller, evaluate, run_phase
-from training.loop.playing import Place, check_policy
+from training.loop.playing import check_policy
 from training.loop.reach import start_values
 from training.loop.settings import LoopSettings, checked
 from training.loop.tracking import check_trackers, phase_tracker

@@ -14,6 +14,12 @@ from envs.record import Record
 R = TypeVar("R", bound=Record)
 
 
+class Place(Record):
+    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`."""
+
+    run: Path
+
+
 def write_json(path: Path, values: Any) -> None:
     """The old file or the new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,9 +12,8 @@ from agent.progress import Listener
 from agent.run_store import RunFolder
 from agent.runner import resume, run_suite
 from envs.errors import BadInput
-from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
-from training.loop.parts import once
+from training.loop.parts import Place, once
 from training.loop.settings import EvaluationSettings, RolloutSettings
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
@@ -23,12 +22,6 @@ RUN = "run"
 
 class Interrupted(KeyboardInterrupt):
     """A run was interrupted; the loop goes on with it when it is started again."""
-
-
-class Place(Record):
-    """Where a run lies: `rollouts.json`, `evaluation.json`."""
-
-    run: Path
 
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:

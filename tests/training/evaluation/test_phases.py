@@ -15,6 +15,7 @@ from training.evaluation.drawing import Phase, over_steps, sheet, write_phases
 from training.evaluation.phases import arm_of, phases_of
 from training.evaluation.reading import read_played
 from training.evaluation.summary import evaluate
+from training.loop.parts import Place, write_record
 
 HALF = ((False, False), (True, False), (True, False))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -42,6 +43,14 @@ def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) 
     assert [(group.name, len(group.files)) for group in groups] == [("phase-2", 1), ("phase-10", 1)]
     arm = arm_of(f"mira={tmp_path}")
     assert arm.name == "mira" and [file.folder for file in arm.files] == [tmp_path / "phase-10" / "evaluation"]
+
+
+def test_an_evaluation_that_arms_share_is_found_where_the_phase_says(tmp_path: Path) -> None:
+    write_run(tmp_path / "shared" / "run", [Play(seed=5)])
+    write_run(tmp_path / "train" / "phase-1" / "rollouts", [Play(seed=0)])
+    write_record(tmp_path / "train" / "phase-1" / "evaluation.json", Place(run=tmp_path / "shared" / "run"))
+    (group,) = phases_of([str(tmp_path / "train")])
+    assert [file.folder for file in group.files] == [tmp_path / "shared" / "run"]
 
 
 def test_without_any_evaluation_they_are_the_rollouts_or_the_runs_themselves(tmp_path: Path) -> None:
