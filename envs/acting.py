@@ -7,11 +7,13 @@ filling a date) is done by script, in the isolated world. Bounds are the session
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
 
 from envs.actions import (
     Action,
@@ -40,12 +42,13 @@ from envs.actions import (
     Upload,
     Wait,
 )
+from envs.dialogs import Dialogs
 from envs.entering import OK, choose, type_into
 from envs.observer import Target
+from envs.secrets import SecretVault
+from envs.settings import SessionSettings
 from envs.settle import first_change
-
-if TYPE_CHECKING:
-    from envs.session import BrowserSession
+from envs.tabs import Tabs
 
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
@@ -90,67 +93,84 @@ DIRECTIONS = {
 }
 
 
-async def perform(session: BrowserSession, action: Action) -> ActionResult:
+@dataclass(frozen=True)
+class Surface:
+    """What an action reaches of its session."""
+
+    tabs: Tabs
+    dialogs: Dialogs
+    settings: SessionSettings
+    secrets: SecretVault
+    allowed: Callable[[str], bool]
+    """May a tab show this URL?"""
+
+    @property
+    def page(self) -> Page:
+        """The front tab's page."""
+        return self.tabs.front.page
+
+
+async def perform(surface: Surface, action: Action) -> ActionResult:
     """Does *action* on the front tab. Raises what Playwright raises; does not settle."""
     match action:
         case Click() | Hover() | Type() | Select() | Upload() | Drag():
-            return await _on_element(session, action)
+            return await _on_element(surface, action)
         case Scroll():
-            return await _scroll(session, action)
+            return await _scroll(surface, action)
         case Press() | ClickAt() | DragAt() | ScrollAt():
-            return await _input(session, action)
+            return await _input(surface, action)
         case Find() | Expand():
-            return await _look_up(session, action)
+            return await _look_up(surface, action)
         case Goto() | Back() | Forward():
-            return await _navigate(session, action)
+            return await _navigate(surface, action)
         case NewTab() | CloseTab() | FocusTab():
-            return await _tab(session, action)
+            return await _tab(surface, action)
         case Wait():
-            return await _wait(session)
+            return await _wait(surface)
         case AnswerDialog() | Stop():
             return OK  # the session's own business
 
 
-async def _on_element(session: BrowserSession, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
-    target = await session.tabs.front.observer.resolve(action.ref)
+async def _on_element(surface: Surface, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
+    target = await surface.tabs.front.observer.resolve(action.ref)
     if isinstance(target, ActionResult):
         return target
     match action:
         case Select():
             return await choose(target, action.option)
         case Upload():
-            return await _upload(session, target, action.path)
+            return await _upload(surface, target, action.path)
         case Type():
-            return await type_into(session.page, target, action, session.secrets)
+            return await type_into(surface.page, target, action, surface.secrets)
         case _:
             pass
     point = await target.point()
     if isinstance(point, ActionResult):
         return point
-    mouse = session.page.mouse
+    mouse = surface.page.mouse
     match action:
         case Click():
             await mouse.click(point.x, point.y, button=action.button, click_count=action.count)
         case Hover():
             await mouse.move(point.x, point.y)
         case Drag():
-            return await _drag_to(session, point.x, point.y, action.to_ref)
+            return await _drag_to(surface, point.x, point.y, action.to_ref)
     return OK
 
 
-async def _drag_to(session: BrowserSession, x: float, y: float, to_ref: int) -> ActionResult:
-    target = await session.tabs.front.observer.resolve(to_ref)
+async def _drag_to(surface: Surface, x: float, y: float, to_ref: int) -> ActionResult:
+    target = await surface.tabs.front.observer.resolve(to_ref)
     if isinstance(target, ActionResult):
         return target
     point = await target.point()
     if isinstance(point, ActionResult):
         return point
-    await _drag(session, x, y, point.x, point.y)
+    await _drag(surface, x, y, point.x, point.y)
     return OK
 
 
-async def _drag(session: BrowserSession, x: float, y: float, to_x: float, to_y: float) -> None:
-    mouse = session.page.mouse
+async def _drag(surface: Surface, x: float, y: float, to_x: float, to_y: float) -> None:
+    mouse = surface.page.mouse
     await mouse.move(x, y)
     await mouse.down()
     try:
@@ -160,8 +180,8 @@ async def _drag(session: BrowserSession, x: float, y: float, to_x: float, to_y: 
         await mouse.up()
 
 
-async def _upload(session: BrowserSession, target: Target, path: str) -> ActionResult:
-    file = allowed_upload(session.settings.upload_folder, path)
+async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
+    file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
         return ActionResult(status=Status.BLOCKED, message="only files of the upload folder may be uploaded")
     if await target.call("function () { return this.tagName === 'INPUT' && this.type === 'file'; }"):
@@ -171,8 +191,8 @@ async def _upload(session: BrowserSession, target: Target, path: str) -> ActionR
     if isinstance(point, ActionResult):
         return point
     try:
-        async with session.page.expect_file_chooser(timeout=CHOOSER_S * 1000) as chooser:
-            await session.page.mouse.click(point.x, point.y)
+        async with surface.page.expect_file_chooser(timeout=CHOOSER_S * 1000) as chooser:
+            await surface.page.mouse.click(point.x, point.y)
         await (await chooser.value).set_files(file)
     except PlaywrightError:
         return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
@@ -191,12 +211,12 @@ def allowed_upload(folder: Path | None, path: str) -> Path | None:
     return file if file.is_relative_to(root) and file.is_file() else None
 
 
-async def _scroll(session: BrowserSession, action: Scroll) -> ActionResult:
+async def _scroll(surface: Surface, action: Scroll) -> ActionResult:
     dx, dy = DIRECTIONS[action.direction]
     if action.ref is None:
-        moved = await session.tabs.front.world.call(SCROLL_PAGE, dx, dy)
+        moved = await surface.tabs.front.world.call(SCROLL_PAGE, dx, dy)
     else:
-        target = await session.tabs.front.observer.resolve(action.ref)
+        target = await surface.tabs.front.observer.resolve(action.ref)
         if isinstance(target, ActionResult):
             return target
         moved = await target.call(SCROLL_ELEMENT, dx, dy)
@@ -205,23 +225,23 @@ async def _scroll(session: BrowserSession, action: Scroll) -> ActionResult:
     )
 
 
-async def _input(session: BrowserSession, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
-    page = session.page
+async def _input(surface: Surface, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
+    page = surface.page
     match action:
         case Press():
             await page.keyboard.press(action.keys)
         case ClickAt():
             await page.mouse.click(action.x, action.y, button=action.button, click_count=action.count)
         case DragAt():
-            await _drag(session, action.x, action.y, action.to_x, action.to_y)
+            await _drag(surface, action.x, action.y, action.to_x, action.to_y)
         case ScrollAt():
             await page.mouse.move(action.x, action.y)
             await page.mouse.wheel(action.dx, action.dy)
     return OK
 
 
-async def _look_up(session: BrowserSession, action: Find | Expand) -> ActionResult:
-    observer = session.tabs.front.observer
+async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
+    observer = surface.tabs.front.observer
     match action:
         case Find():
             output = await observer.find(action.text)
@@ -230,11 +250,11 @@ async def _look_up(session: BrowserSession, action: Find | Expand) -> ActionResu
     return ActionResult(status=Status.OK, output=output)
 
 
-async def _navigate(session: BrowserSession, action: Goto | Back | Forward) -> ActionResult:
-    page, bound = session.page, session.settings.navigation_s * 1000
+async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionResult:
+    page, bound = surface.page, surface.settings.navigation_s * 1000
     match action:
         case Goto():
-            return await _goto(session, action.url)
+            return await _goto(surface, action.url)
         case Back():
             before = page.url
             await page.go_back(timeout=bound, wait_until="domcontentloaded")
@@ -244,21 +264,21 @@ async def _navigate(session: BrowserSession, action: Goto | Back | Forward) -> A
     return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
 
 
-async def _goto(session: BrowserSession, url: str) -> ActionResult:
-    absolute = full_url(url, session.page.url)
-    if not session.allowed(absolute) or absolute == "":
+async def _goto(surface: Surface, url: str) -> ActionResult:
+    absolute = full_url(url, surface.page.url)
+    if not surface.allowed(absolute) or absolute == "":
         return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
     try:
-        return await _open(session, absolute)
+        return await _open(surface, absolute)
     except PlaywrightError as error:
         if "interrupted" not in str(error):
             raise
-        return await _open(session, absolute)  # after a failed navigation Chromium may interrupt the next, once
+        return await _open(surface, absolute)  # after a failed navigation Chromium may interrupt the next, once
 
 
-async def _open(session: BrowserSession, url: str) -> ActionResult:
-    bound = session.settings.navigation_s * 1000
-    response = await session.page.goto(url, timeout=bound, wait_until="domcontentloaded")
+async def _open(surface: Surface, url: str) -> ActionResult:
+    bound = surface.settings.navigation_s * 1000
+    response = await surface.page.goto(url, timeout=bound, wait_until="domcontentloaded")
     if response is None or response.status not in PROXY_STATUSES:
         return OK
     text = await response.text()
@@ -278,25 +298,25 @@ def full_url(url: str, current: str) -> str:
     return text if named or not text else f"https://{text}"
 
 
-async def _tab(session: BrowserSession, action: NewTab | CloseTab | FocusTab) -> ActionResult:
-    tabs = session.tabs
+async def _tab(surface: Surface, action: NewTab | CloseTab | FocusTab) -> ActionResult:
+    tabs = surface.tabs
     match action:
         case NewTab():
-            if len(tabs.all) >= session.settings.max_tabs:
+            if len(tabs.all) >= surface.settings.max_tabs:
                 return ActionResult(status=Status.FAILED, message=f"{len(tabs.all)} tabs are open: close one first")
             await tabs.open()
         case CloseTab():
-            session.dialogs.forget(session.page)
+            surface.dialogs.forget(surface.page)
             await tabs.close(tabs.front)
         case FocusTab():
             if action.index >= len(tabs.all):
                 return ActionResult(status=Status.FAILED, message=f"there are {len(tabs.all)} tabs")
             tabs.focus(tabs.all[action.index])
-            await session.page.bring_to_front()
+            await surface.page.bring_to_front()
     return OK
 
 
-async def _wait(session: BrowserSession) -> ActionResult:
+async def _wait(surface: Surface) -> ActionResult:
     """Gives the page time to begin something; the settling that follows waits for its end."""
-    changed = await first_change(session.tabs.front.world, session.settings.settle.max_s / 2)
+    changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
     return OK if changed else ActionResult(status=Status.OK, message="nothing changed")

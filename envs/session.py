@@ -72,6 +72,7 @@ class BrowserSession:
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
         self.downloads = Downloads(folder, settings.max_download_bytes)
         self.tabs = Tabs(context, settings, self._tab_opened)
+        self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed)
         self._races = Races()
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
@@ -230,7 +231,7 @@ class BrowserSession:
     async def _begin(self, action: Action, deadline: float) -> ActionResult:
         self._drop_held()
         self.traffic.forget()
-        self._held = asyncio.ensure_future(acting.perform(self, action))
+        self._held = asyncio.ensure_future(acting.perform(self._surface, action))
         try:
             result = await self._races.race(self._held, deadline - time.monotonic())
         except Interrupted as interrupted:
