@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 
 Arm = Literal[
     "mira",
+    "mira_anchored",
     "no_potential",
     "kl",
     "td_only",
@@ -38,6 +39,10 @@ _ALL_PERPLEXITIES: Final = {"low": 1.0, "high": 1e9}
 
 ARMS: Final[dict[Arm, Recipe]] = {
     "mira": Recipe("potential-shaped reward, regression on advantages (Eq. 12)"),
+    "mira_anchored": Recipe(
+        "MiRA that holds on to its successes: their likelihood beside the regression, failures at less weight",
+        {"actor": {"objective": {"beta": 0.1, "negative_weight": 0.3, "anchor": 1.0}}},
+    ),
     "no_potential": Recipe("MiRA without its potential critic", {"targets": _SPARSE}),
     "kl": Recipe(
         "MiRA's advantages, weighted likelihood (Eq. 15)", {"actor": {"objective": {"kind": "weighted", "beta": 0.5}}}

@@ -293,6 +293,7 @@ def _actor(
         )
         chosen = {name: [values[place] for place in places] for name, values in columns.items()}
         chosen["reference"] = [data.references[place] for place in places]
+        chosen["success"] = [float(data.trajectories[data.rows[place].trajectory].success) for place in places]
         write_job(folder, job, [data.rows[place] for place in places], chosen)
     launch(folder, settings.launcher)
 

@@ -40,12 +40,25 @@ def value_loss(logits: Tensor, target: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(logits, target)
 
 
-def regression_loss(logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float) -> Tensor:
+def regression_loss(
+    logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, negative_weight: float = 1.0
+) -> Tensor:
     """MiRA's actor, Eq. 12: `mean (β·(log π − log π_ref) − A)²`. All (B,).
 
     Its gradient is Eq. 13, `−2β·mean[(A − β·log-ratio)·∇log π]`: actions with a negative advantage are pushed down.
+    Their squares count *negative_weight*; the mean is over all rows still.
     """
-    return (beta * (logprob - reference) - advantage).square().mean()
+    error = (beta * (logprob - reference) - advantage).square()
+    return torch.where(advantage < 0, negative_weight * error, error).mean()
+
+
+def anchor_loss(logprob: Tensor, success: Tensor) -> Tensor:
+    """`−mean success·log π` over all rows, both (B,); *success* is 1 for an action of a successful trajectory, else 0.
+
+    Beside a regression it holds what the policy already does right, which pushing failures down wears off (not in the
+    paper; a likelihood term beside a preference loss does the same in iterative RPO, Pang et al. 2024).
+    """
+    return -(success * logprob).mean()
 
 
 def weighted_likelihood_loss(logprob: Tensor, advantage: Tensor, beta: float, max_weight: float = MAX_WEIGHT) -> Tensor:

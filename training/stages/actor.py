@@ -13,7 +13,7 @@ from transformers import TrainingArguments
 from envs.record import Record
 from training.data.packing import Packed, by_row
 from training.mira.annotate import action_token_logprobs
-from training.mira.losses import cloning_loss, regression_loss, webrl_code_loss, weighted_likelihood_loss
+from training.mira.losses import anchor_loss, cloning_loss, regression_loss, webrl_code_loss, weighted_likelihood_loss
 from training.stages.plan import Plan
 from training.stages.trainer import RowsTrainer
 
@@ -29,10 +29,16 @@ class Objective(Record):
     beta: float = Field(default=0.1, gt=0)
     """β of Eq. 12 and of `exp(A/β)`; the paper gives none. A regression moves the log-probability of an action by
     about A/β where it can."""
+    negative_weight: float = Field(default=1.0, ge=0)
+    """What the square of an action with a negative advantage counts in a regression. The paper: 1; the published code
+    of WebRL: 0."""
+    anchor: float = Field(default=0.0, ge=0)
+    """Weight of `−log π` of the actions of successes beside a regression; the paper: 0."""
 
 
 class ActorTrainer(RowsTrainer):
-    """Trains a causal model. Columns: `advantage`, and `reference`, the `log π_ref(a|s)` of the phase's start."""
+    """Trains a causal model. Columns: `advantage`; `reference`, the `log π_ref(a|s)` of the phase's start; `success`, 1
+    for the actions of successes (an anchor needs it)."""
 
     def __init__(
         self,
@@ -42,28 +48,36 @@ class ActorTrainer(RowsTrainer):
         *,
         advantages: Tensor,
         references: Tensor,
+        successes: Tensor | None = None,
         arguments: TrainingArguments,
     ) -> None:
-        super().__init__(model, plan, {"advantage": advantages, "reference": references}, arguments)
+        columns = {"advantage": advantages, "reference": references}
+        if objective.anchor:
+            if successes is None:
+                raise ValueError("an anchor needs to know which actions are those of successes")
+            columns["success"] = successes
+        super().__init__(model, plan, columns, arguments)
         self._objective = objective
 
     def pack_loss(
         self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
         logprob = by_row(action_token_logprobs(model, packed), packed)
-        advantage, reference = columns["advantage"], columns["reference"]
-        ratio = (logprob - reference).detach()
-        return self._loss(logprob, reference, advantage, packed), {
+        ratio = (logprob - columns["reference"]).detach()
+        return self._loss(logprob, columns, packed), {
             "logprob": logprob.mean().item(),
             "log_ratio": ratio.mean().item(),
             "log_ratio_spread": ratio.std(correction=0).item(),
         }
 
-    def _loss(self, logprob: Tensor, reference: Tensor, advantage: Tensor, packed: Packed) -> Tensor:
-        beta = self._objective.beta
-        match self._objective.kind:
+    def _loss(self, logprob: Tensor, columns: Mapping[str, Tensor], packed: Packed) -> Tensor:
+        advantage, reference = columns["advantage"], columns["reference"]
+        objective, beta = self._objective, self._objective.beta
+        match objective.kind:
             case "regression":
-                return regression_loss(logprob, reference, advantage, beta)
+                weight = objective.negative_weight
+                loss = regression_loss(logprob, reference, advantage, beta, negative_weight=weight)
+                return loss + objective.anchor * anchor_loss(logprob, columns["success"]) if objective.anchor else loss
             case "weighted":
                 return weighted_likelihood_loss(logprob, advantage, beta)
             case "cloning":

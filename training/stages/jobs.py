@@ -55,7 +55,7 @@ class StageJob(Record):
 
 
 def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> None:
-    """What `run_job` needs. Columns: `target` for a critic, `advantage` and `reference` for an actor."""
+    """What `run_job` needs. Columns: `target` for a critic; `advantage`, `reference` and `success` for an actor."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, columns)
     (folder / "job.json").write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -165,5 +165,6 @@ def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row],
         plan,
         advantages=torch.tensor(columns["advantage"]),
         references=torch.tensor(columns["reference"]),
+        successes=torch.tensor(columns["success"]) if "success" in columns else None,
         arguments=arguments,
     )

@@ -49,6 +49,17 @@ def test_regression_loss() -> None:
     )
 
 
+def test_a_negative_advantage_may_count_less() -> None:
+    """The squares above, .25 and .36, the second a quarter."""
+    found = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
+    assert found.item() == pytest.approx((0.25 + 0.09) / 2)
+
+
+def test_an_anchor_is_the_likelihood_of_successes_over_all_rows() -> None:
+    assert losses.anchor_loss(row(-1, -2, -4), row(1, 0, 1)).item() == pytest.approx(5 / 3)
+    assert losses.anchor_loss(row(-1, -2), row(0, 0)).item() == 0
+
+
 def test_the_gradient_of_the_regression_is_equation_13() -> None:
     """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with parameters of its own."""
     torch.manual_seed(0)

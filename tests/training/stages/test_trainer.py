@@ -29,6 +29,8 @@ from training.stages.trainer import TrainingDiverged, train, training_arguments
 torch.set_num_threads(1)
 RATE = 1e-4
 COMPUTE = Compute(cpu=True, threads=1)
+HALF = Objective(beta=0.5)
+ANCHORED = Objective(beta=0.5, negative_weight=0.3, anchor=1.0)
 
 
 def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
@@ -37,15 +39,22 @@ def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
 
 
 def trainer_of(
-    rows: list[Row], out: Path, *, pack_tokens: int = 400, batch_rows: int = 4, epochs: int = 1, beta: float = 0.5
+    rows: list[Row],
+    out: Path,
+    *,
+    pack_tokens: int = 400,
+    batch_rows: int = 4,
+    epochs: int = 1,
+    objective: Objective = HALF,
+    successes: Tensor | None = None,
 ) -> ActorTrainer:
     model, _ = load_policy(embedded_dir())
     advantages, references = columns_of(rows, model)
     plan = Plan(rows, batch_rows=batch_rows, pack_tokens=pack_tokens, epochs=epochs, seed=3)
     how = Optimization(learning_rate=RATE, batch_rows=batch_rows, epochs=epochs)
     arguments = training_arguments(out, how, COMPUTE, seed=3, steps=len(plan))
-    objective = Objective(beta=beta)
-    return ActorTrainer(objective, model, plan, advantages=advantages, references=references, arguments=arguments)
+    columns = {"advantages": advantages, "references": references, "successes": successes}
+    return ActorTrainer(objective, model, plan, **columns, arguments=arguments)
 
 
 def weights(model: Any) -> Tensor:
@@ -78,6 +87,28 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
     moved = (weights(plain) - weights(load_policy(embedded_dir())[0])).abs().max()
     assert moved > 1e-4
     assert_same(trainer.model, plain)
+
+
+def test_an_anchor_holds_the_actions_of_successes(tmp_path: Path) -> None:
+    """Told to make every action less likely (A < 0), it keeps those of successes where they are."""
+    rows = rows_of(12, longest=30)
+    won = torch.tensor([float(place % 2) for place in range(len(rows))])
+    model, _ = load_policy(embedded_dir())
+    before = torch.tensor(score_actions(model.eval(), rows, 400)[0])
+    change: dict[float, Tensor] = {}
+    for anchor in (0.0, 1.0):
+        objective = Objective(beta=0.5, anchor=anchor)
+        trainer = trainer_of(rows, tmp_path / str(anchor), epochs=6, objective=objective, successes=won)
+        trainer.columns["advantage"].fill_(-1.0)
+        train(trainer, COMPUTE)
+        change[anchor] = torch.tensor(score_actions(trainer.model.eval(), rows, 400)[0]) - before
+    assert change[1.0][won == 1].mean() > change[0.0][won == 1].mean() + 0.1
+    assert change[1.0][won == 0].mean() < 0
+
+
+def test_an_anchor_without_outcomes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="successes"):
+        trainer_of(rows_of(2), tmp_path, objective=ANCHORED)
 
 
 @pytest.mark.parametrize("pack_tokens", [1, 90])
