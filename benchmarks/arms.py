@@ -61,7 +61,7 @@ def trials(out: Path) -> Iterator[tuple[int, Trial]]:
             yield phase, Trial(arm, seed, trace.header.task.id, trace.header.attempt, success)
 
 
-def table(out: Path, write: Path, last: int | None) -> None:
+def table(out: Path, write: Path, last: int | None, rival: str) -> None:
     found = list(trials(out))
     final = last if last is not None else max(phase for phase, _ in found)
     done = Counter((one.arm, one.seed) for phase, one in found if phase == final)
@@ -70,13 +70,20 @@ def table(out: Path, write: Path, last: int | None) -> None:
     rows = [one for one in starts.values() if one.seed in seeds]
     rows += [one for phase, one in found if phase == final]
     made = compare_arms(rows, baseline=START)
+    rivals = compare_arms(rows, baseline=rival)
     curves = list(_curves(out))
     episodes = [[phase, *one] for phase, one in found]
     write.parent.mkdir(parents=True, exist_ok=True)
-    told = {"phase": final, "table": made.model_dump(mode="json"), "curves": curves, "episodes": episodes}
+    told = {
+        "phase": final,
+        "table": made.model_dump(mode="json"),
+        "rivals": rivals.model_dump(mode="json"),
+        "curves": curves,
+        "episodes": episodes,
+    }
     write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
-    write.with_suffix(".md").write_text(markdown(made, curves, final), encoding="utf-8")
-    print(markdown(made, curves, final))
+    write.with_suffix(".md").write_text(markdown(made, rivals, curves, final), encoding="utf-8")
+    print(markdown(made, rivals, curves, final))
 
 
 def _curves(out: Path) -> Iterator[dict[str, Any]]:
@@ -89,29 +96,33 @@ def _curves(out: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-def markdown(made: ArmsTable, curves: Sequence[dict[str, Any]], phase: int) -> str:
+def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[dict[str, Any]], phase: int) -> str:
+    """*rivals*: the same arms, compared with another baseline."""
     lines = [
-        f"Success on {made.tasks} held-out task instances after phase {phase}; difference to `{made.baseline}` in "
-        "points, with 95 % intervals over tasks and seeds together.",
+        f"Success on {made.tasks} held-out task instances after phase {phase}; differences to `{made.baseline}` and to "
+        f"`{rivals.baseline}` in points, with 95 % intervals over tasks and seeds together.",
         "",
-        "| arm | seeds | success | difference | by seed |",
-        "|---|---|---|---|---|",
+        f"| arm | seeds | success | to `{made.baseline}` | to `{rivals.baseline}` | by seed |",
+        "|---|---|---|---|---|---|",
     ]
-    for arm in made.arms:
+    for arm, rival in zip(made.arms, rivals.arms, strict=True):
         by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
-        change = _points(arm.change.both) if arm.change is not None else ""
-        lines.append(f"| {arm.arm} | {len(arm.seeds)} | {_percent(arm.success)} | {change} | {by_seed} |")
+        changes = " | ".join(_points(one.change.both) if one.change is not None else "" for one in (arm, rival))
+        lines.append(f"| {arm.arm} | {len(arm.seeds)} | {_percent(arm.success)} | {changes} | {by_seed} |")
     lines += [
         "",
-        "Success in rollouts (temperature 1, training tasks) by phase:",
+        "By phase: solved of the held-out instances, where it was measured, and success in rollouts (sampled, training "
+        "tasks that the curriculum chose, more and more of those that failed).",
         "",
-        "| arm | seed | phases |",
-        "|---|---|---|",
+        "| arm | seed | held out | rollouts |",
+        "|---|---|---|---|",
     ]
     for curve in curves:
+        measured = [(one["phase"], one["evaluation"]) for one in curve["phases"] if one["evaluation"]]
+        solved = ", ".join(f"{number}: {one['successes']}" for number, one in measured)
         played = [one["rollouts"] for one in curve["phases"] if one["rollouts"]]
         rates = ", ".join(f"{one['successes'] / max(1, one['episodes'] - one['broken']):.0%}" for one in played)
-        lines.append(f"| {curve['arm']} | {curve['seed']} | {rates} |")
+        lines.append(f"| {curve['arm']} | {curve['seed']} | {solved} | {rates} |")
     return "\n".join(lines) + "\n"
 
 
@@ -140,13 +151,14 @@ def main() -> None:
     telling = commands.add_parser("table")
     telling.add_argument("--write", type=Path, required=True)
     telling.add_argument("--phase", type=int, default=None)
+    telling.add_argument("--rival", default="filtered_bc", help="an arm that all others are compared with, too")
     for one in (playing, telling):
         one.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     if args.command == "play":
         play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
     else:
-        table(args.out, args.write, args.phase)
+        table(args.out, args.write, args.phase, args.rival)
 
 
 if __name__ == "__main__":

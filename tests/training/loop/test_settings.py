@@ -17,7 +17,7 @@ CONFIGS = Path("training/configs")
 def test_every_arm_is_a_configuration_and_the_file_wins_over_it(arm: str) -> None:
     settings = parse_settings({"arm": arm, "phases": 3}, "test")
     assert settings.phases == 3
-    assert settings.needs_potential == (arm in {"mira", "kl", "td_only", "no_filter"})
+    assert settings.needs_potential == (arm in {"mira", "mira_anchored", "kl", "td_only", "no_filter"})
     assert settings.needs_value == (arm != "filtered_bc")
     assert parse_settings({"arm": arm, "targets": {"alpha": 0.7}}, "test").targets.alpha == 0.7
 
@@ -30,7 +30,7 @@ def test_every_shipped_configuration_can_be_read(path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"arm": "best"}, "test: unknown arm 'best'; there are mira, no_potential"),
+        ({"arm": "best"}, "test: unknown arm 'best'; there are mira, mira_anchored, no_potential"),
         ({"phase": 2}, "test: phase: unknown key"),
         ({"targets": {"gamma": 2}}, "test: targets.gamma: Input should be less than or equal to 1"),
         ({"actor": {"optimization": {"learning_rate": -1}}}, "test: actor.optimization.learning_rate: "),
