@@ -138,7 +138,7 @@ def _told(told: Told | None) -> tuple[str, ...]:
     return ("", "", "") if told is None else (_number(told.value), _number(told.advantage), _number(told.gain))
 
 
-_COLUMNS = ("phase", "held out\n(95 %)", "rollouts", "replayed", "rows", "A on\nwins", "P\nerror", "ppl")
+_COLUMNS = ("phase", "held out\n(95 %)", "roll-\nouts", "replayed", "rows", "A on\nwins", "P\nerror", "actor\nloss")
 """With their cells at most 80 columns wide; `--json` has every digit."""
 
 
@@ -152,7 +152,7 @@ def _cells(one: PhaseMetrics) -> tuple[str, ...]:
         str(one.actor_rows) if one.phase else "",
         _number(one.advantage_on_successes),
         _number(one.potential.absolute_error if one.potential else None),
-        _number(one.perplexity),
+        f"{one.actor_loss.first:.2f}→{one.actor_loss.last:.2f}" if one.actor_loss else "",
     )
 
 

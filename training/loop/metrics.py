@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
@@ -49,6 +50,14 @@ class CriticScores(Record):
     """Rank correlation of said and true; None where one of them does not vary."""
 
 
+class LossChange(Record):
+    """A stage's loss while it ran, each the mean over a twentieth of its steps, on rows about to be learned from."""
+
+    first: float
+    last: float
+    """Not below the first: the rate is too high for these rows, or there are too few epochs."""
+
+
 class PhaseMetrics(Record):
     """One phase."""
 
@@ -64,6 +73,8 @@ class PhaseMetrics(Record):
     advantage_on_successes: float | None = None
     """Mean; below 0 the actor unlearns what worked."""
     advantage_on_failures: float | None = None
+    actor_loss: LossChange | None = None
+    """None where nothing was learned from."""
     perplexity: float | None = None
     """Of the phase's own actions under the policy that took them."""
     seconds: dict[str, float] = Field(default_factory=dict)
@@ -89,6 +100,12 @@ def played_in(run: Path) -> Played:
         progress=fmean(reached) if reached else None,
         failures=dict(sorted(failures.items())),
     )
+
+
+def loss_change(stage: Path) -> LossChange | None:
+    """What the log of the stage in folder *stage* says; None where it took no step."""
+    losses = [line["loss"] for line in json.loads((stage / "log.json").read_text(encoding="utf-8")) if "loss" in line]
+    return LossChange(first=losses[0], last=losses[-1]) if losses else None
 
 
 def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores | None:

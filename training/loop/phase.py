@@ -19,7 +19,7 @@ from training.data.table import DataSummary, summarize
 from training.data.trajectories import Trajectory
 from training.loop.advantages import check_advantages, kept_rows
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_runs
-from training.loop.metrics import CriticScores, PhaseMetrics, critic_scores, played_in
+from training.loop.metrics import CriticScores, PhaseMetrics, critic_scores, loss_change, played_in
 from training.loop.parts import read_record, write_record
 from training.loop.playing import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
@@ -98,6 +98,9 @@ def learn(given: Given, run: Path, settings: LoopSettings) -> PhaseMetrics:
     places = _actor_rows(data, columns, settings)
     with given.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
         _actor(given, data, columns, places, settings)
+    loss = loss_change(given.folder / "actor")
+    if loss is not None:
+        given.tell(f"phase {given.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
     outcome = [data.trajectories[row.trajectory].success for row in data.rows]
     return PhaseMetrics(
         phase=given.number,
@@ -109,6 +112,7 @@ def learn(given: Given, run: Path, settings: LoopSettings) -> PhaseMetrics:
         value=scores.get("value"),
         advantage_on_successes=_mean([a for a, won in zip(columns["advantage"], outcome, strict=True) if won]),
         advantage_on_failures=_mean([a for a, won in zip(columns["advantage"], outcome, strict=True) if not won]),
+        actor_loss=loss,
         perplexity=_perplexity(data),
     )
 

@@ -11,7 +11,7 @@ import pytest
 from agent.cli import main, output
 from training.loop.data import ReplayCounts
 from training.loop.loop import Progress
-from training.loop.metrics import CriticScores, PhaseMetrics, Played
+from training.loop.metrics import CriticScores, LossChange, PhaseMetrics, Played
 from training.loop.parts import write_record
 
 START = PhaseMetrics(phase=0, evaluation=Played(episodes=5, successes=5, broken=0, steps=3, progress=None, failures={}))
@@ -23,6 +23,7 @@ LATER = PhaseMetrics(
     replayed=ReplayCounts(held=500, chosen=400),
     potential=CriticScores(rows=90, absolute_error=0.1234, spearman=None),
     advantage_on_successes=-0.0512,
+    actor_loss=LossChange(first=0.1704, last=0.0966),
     perplexity=12.3456,
 )
 
@@ -51,7 +52,7 @@ def test_every_cell_is_whole_in_a_terminal(
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
     assert cells == [
         ["0", "100% (57-100)", "", "", "", "", "", ""],
-        ["6", "65% (43-82)", "100%", "400", "12345", "-0.05", "0.12", "12.35"],
+        ["6", "65% (43-82)", "100%", "400", "12345", "-0.05", "0.12", "0.17→0.10"],
     ]
 
 
