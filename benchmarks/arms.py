@@ -72,18 +72,29 @@ def table(out: Path, write: Path, last: int | None, rival: str) -> None:
     made = compare_arms(rows, baseline=START)
     rivals = compare_arms(rows, baseline=rival)
     curves = list(_curves(out))
-    episodes = [[phase, *one] for phase, one in found]
+    tasks = sorted({one.task for _, one in found})
+    episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(found).items()}
     write.parent.mkdir(parents=True, exist_ok=True)
     told = {
         "phase": final,
         "table": made.model_dump(mode="json"),
         "rivals": rivals.model_dump(mode="json"),
         "curves": curves,
+        "tasks": tasks,
         "episodes": episodes,
     }
     write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
     write.with_suffix(".md").write_text(markdown(made, rivals, curves, final), encoding="utf-8")
     print(markdown(made, rivals, curves, final))
+
+
+def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
+    """By arm, seed and phase the attempts at each task: 1 solved, 0 failed, ? not known."""
+    cells: dict[str, dict[str, str]] = {}
+    for phase, one in found:
+        attempts = cells.setdefault(f"{one.arm} seed {one.seed} phase {phase}", {})
+        attempts[one.task] = attempts.get(one.task, "") + {True: "1", False: "0", None: "?"}[one.success]
+    return cells
 
 
 def _curves(out: Path) -> Iterator[dict[str, Any]]:
