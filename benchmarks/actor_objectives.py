@@ -54,18 +54,15 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
     """The policy after *changes* of the phase's job, learned from the phase's rows."""
     own = {key: value for key, value in changes.items() if key != "keep"}
     how = {key: own.pop(key) for key in Optimization.model_fields if key in own}
-    job = phase.job.model_copy(
-        update={
-            "optimization": phase.job.optimization.model_copy(update=how),
-            "objective": phase.job.objective.model_copy(update=own),
-        }
+    values = phase.job.model_dump(mode="json")
+    job = StageJob.model_validate(
+        {**values, "optimization": values["optimization"] | how, "objective": values["objective"] | own}
     )
     won = phase.columns["success"]
     kept = [place for place in range(len(phase.rows)) if won[place] or changes.get("keep") != "successes"]
     if not (out / "model").exists():
         chosen = {name: [values[place] for place in kept] for name, values in phase.columns.items()}
-        checked = StageJob.model_validate_json(job.model_dump_json())
-        write_job(out, checked, [phase.rows[place] for place in kept], chosen)
+        write_job(out, job, [phase.rows[place] for place in kept], chosen)
     return launch(out)
 
 

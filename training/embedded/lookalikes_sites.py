@@ -146,10 +146,8 @@ def search(page: Sketch) -> tuple[str, str]:
     has_button = stage == "press" or (stage != "enter" and rng.random() < 0.4)
     menu = site.menu(("Search",) if stage == "enter" else ())
     box = button = target = 0
-    role, label = (
-        "textbox" if has_button else "searchbox",
-        rng.choice(("Search", "Search:", "Search", site.label(), "")),
-    )
+    role = "textbox" if has_button else "searchbox"
+    label = rng.choice(("Search", "Search:", "Search", site.label(), ""))
     if stage != "enter":
         typed = wanted if stage == "press" or (stage == "result" and rng.random() < 0.7) else ""
         box = page.control(role, label, value=typed)
