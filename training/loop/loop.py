@@ -134,7 +134,9 @@ class Loop:
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> Played:
         self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
-        run = await evaluate(self.folder(number), self.policy(number), refs, self.settings, self.listeners)
+        run = await evaluate(
+            self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, tell=self.tell
+        )
         found = played_in(run)
         self.tell(f"phase {number}: {found.successes} of {found.episodes} solved")
         return found

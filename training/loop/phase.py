@@ -69,7 +69,9 @@ async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettin
     with given.part("rollouts", f"playing {len(tasks)} tasks"):
         config = rollout_config(given.policy, settings.rollouts, settings.seed * 1_000 + given.number)
         mark = folder / "rollouts.json"
-        run = await played(mark, config, given.policy, tasks, shared=settings.shared, listeners=given.listeners)
+        run = await played(
+            mark, config, given.policy, tasks, shared=settings.shared, listeners=given.listeners, tell=given.tell
+        )
     metrics = learn(given, run, settings)
     metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(given.seconds)})
     write_record(folder / "metrics.json", metrics)
@@ -77,12 +79,18 @@ async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettin
 
 
 async def evaluate(
-    folder: Path, policy: Path, refs: Sequence[TaskRef], settings: LoopSettings, listeners: Sequence[Listener] = ()
+    folder: Path,
+    policy: Path,
+    refs: Sequence[TaskRef],
+    settings: LoopSettings,
+    *,
+    listeners: Sequence[Listener] = (),
+    tell: Teller = print,
 ) -> Path:
     """The run in which *policy* was measured on *refs*."""
     config = evaluation_config(policy, settings.evaluation, settings.rollouts, settings.seed)
     mark = folder / "evaluation.json"
-    return await played(mark, config, policy, refs, shared=settings.shared, listeners=listeners)
+    return await played(mark, config, policy, refs, shared=settings.shared, listeners=listeners, tell=tell)
 
 
 def learn(given: Given, run: Path, settings: LoopSettings) -> PhaseMetrics:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from agent.config import RunConfig
@@ -12,12 +14,15 @@ from agent.progress import Listener
 from agent.run_store import RunFolder
 from agent.runner import resume, run_suite
 from envs.errors import BadInput
+from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
 from training.loop.parts import Place, once
 from training.loop.settings import EvaluationSettings, RolloutSettings
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
+WAIT = 1.0
+"""Seconds between two looks at whether a shared run is free."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -70,23 +75,51 @@ async def played(
     *,
     shared: Path | None,
     listeners: Sequence[Listener],
+    tell: Callable[[str], None],
 ) -> Path:
     """The folder of a finished run of *refs*; it is played, or played to its end, where it is not.
 
     *mark* is a file that then says where the run lies: beside it, or below *shared*, where runs of the same weights,
-    settings and tasks are found again. Raises Interrupted.
+    settings and tasks are found again. While another process plays the same shared run this one waits for it. Raises
+    Interrupted.
     """
     home = mark.with_suffix("") if shared is None else shared / shared_key(config, policy, refs)
     place = once(mark, Place, lambda: Place(run=(home / RUN).resolve()))
     folder = RunFolder(place.run)
-    if folder.manifest.exists():
-        result = await resume(folder.path, listeners)
-    else:
-        selection = TaskSelection(refs[0].suite, picked=tuple(refs))
-        result = await run_suite(config, selection, place.run.parent, listeners, run_id=place.run.name)
+    async with _alone(folder.path.parent, tell):
+        if folder.manifest.exists():
+            result = await resume(folder.path, listeners)
+        else:
+            selection = TaskSelection(refs[0].suite, picked=tuple(refs))
+            result = await run_suite(config, selection, folder.path.parent, listeners, run_id=folder.path.name)
     if not result.complete:
         raise Interrupted(f"interrupted after {len(result.episodes)} of {result.planned} episodes")
     return folder.path
+
+
+@asynccontextmanager
+async def _alone(home: Path, tell: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Holds *home*, waiting as long as another process does."""
+    lease = _lease(home)
+    waiting = False
+    while True:
+        try:
+            lease.acquire()
+            break
+        except LeaseHeld as error:
+            if not waiting:
+                tell(f"another process plays the same, waiting for it: {error}")
+            waiting = True
+            await asyncio.sleep(WAIT)
+    try:
+        yield
+    finally:
+        lease.release()
+
+
+def _lease(home: Path) -> RunLease:
+    home.mkdir(parents=True, exist_ok=True)
+    return RunLease(home)
 
 
 def shared_key(config: RunConfig, policy: Path, refs: Sequence[TaskRef]) -> str:

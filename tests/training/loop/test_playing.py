@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -10,11 +11,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from agent.gathering import gather
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from models.embedded import embedded_dir
+from training.loop import playing
 from training.loop.evaluating import evaluation_refs
-from training.loop.playing import check_policy, evaluation_config, rollout_config, shared_key
+from training.loop.playing import check_policy, evaluation_config, played, rollout_config, shared_key
 from training.loop.settings import EvaluationSettings, RolloutSettings
 
 TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
@@ -56,6 +59,33 @@ def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str
 
 def test_workers_do_not(policy: Path) -> None:
     assert key(policy, RolloutSettings(workers=7)) == key(policy, RolloutSettings(workers=1))
+
+
+@pytest.mark.browser
+async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_once(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playing, "WAIT", 0.05)
+    config = rollout_config(policy, RolloutSettings(workers=1), 1)
+    told: dict[str, list[str]] = {"mira": [], "awr": []}
+    runs = await asyncio.gather(
+        *(
+            played(
+                tmp_path / arm / "rollouts.json",
+                config,
+                policy,
+                TASKS,
+                shared=tmp_path / "shared",
+                listeners=(),
+                tell=said.append,
+            )
+            for arm, said in told.items()
+        )
+    )
+    assert runs[0] == runs[1]
+    assert len(gather([runs[0]])) == len(TASKS)
+    assert told["mira"] == []
+    assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
 
 
 def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:
