@@ -72,6 +72,9 @@ class RunConfig(Record):
     seed: int = 0
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Of the policy; judges and planners have their own."""
+    vain_temperature: float = Field(default=1.0, ge=0, le=2)
+    """Of the policy's next answers where its first would do again what has just left the page as it was, to the letter.
+    0, or no more than `temperature`, does it again."""
     model_deadline_s: float = Field(default=120.0, gt=0)
     """Bound on one model call, its retries included."""
     screenshots: Literal["off", "steps", "marks"] = "off"

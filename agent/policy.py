@@ -17,6 +17,12 @@ from models.base import ChatModel, ChatReply, ChatRequest, Image, Message, Model
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
+VAIN_TRIES = 2
+"""Times a policy is asked for something else than what has just changed nothing."""
+
+
+VAIN = "the same again, which has just changed nothing"
+"""Why an answer was drawn anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Turn:
     view: PolicyView
     past: tuple[PastAction, ...] = ()
     """All committed actions, oldest first, those before a resume included."""
+    vain: Action | None = None
+    """The last action, where it left the page as it was, to the letter; to wait is never in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,11 @@ class Policy(Protocol):
 
 
 class ModelPolicy:
-    """Asks a chat model; an answer that is no action is shown to it once, with the reason, for repair."""
+    """Asks a chat model; an answer that is no action is shown to it once, with the reason, for repair.
+
+    One that would do again what has just been in vain is drawn anew at *vain_temperature*, where that is higher than
+    *temperature*: the page is the same, so a model that always says what it finds likeliest would never get on.
+    """
 
     def __init__(
         self,
@@ -105,6 +117,7 @@ class ModelPolicy:
         style: Style,
         *,
         temperature: float = 0.0,
+        vain_temperature: float = 0.0,
         seed: int = 0,
         deadline_s: float = 120.0,
         shows_pictures: bool = False,
@@ -114,18 +127,33 @@ class ModelPolicy:
         self._language = language
         self._style: Style = style
         self._temperature = temperature
+        self._vain_temperature = vain_temperature
         self._seed = seed
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
 
     async def propose(self, turn: Turn) -> Proposal:
         messages = self._prompt(turn)
-        first = await self._ask(messages, turn, 1)
+        first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, ())
-        if proposal.action is not None:
+        if proposal.action is None:
+            repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
+            second = await self._ask(repair, turn, 2, self._temperature)
+            proposal = self._read(repair, second, proposal.asked)
+        if proposal.action is None or proposal.action != turn.vain or self._vain_temperature <= self._temperature:
             return proposal
-        repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
-        return self._read(repair, await self._ask(repair, turn, 2), proposal.asked)
+        return await self._another(messages, turn, proposal)
+
+    async def _another(self, messages: tuple[Message, ...], turn: Turn, vain: Proposal) -> Proposal:
+        """The first of some answers that is another action than *vain*; else that one."""
+        asked = tuple(replace(one, error=one.error or VAIN) for one in vain.asked)
+        for time in range(VAIN_TRIES):
+            reply = await self._ask(messages, turn, 3 + time, self._vain_temperature)
+            other = self._read(messages, reply, asked)
+            if other.action not in (None, vain.action):
+                return other
+            asked = (*other.asked[:-1], replace(other.asked[-1], error=other.error or VAIN))
+        return replace(vain, asked=(*asked[len(vain.asked) :], *vain.asked))
 
     def _prompt(self, turn: Turn) -> tuple[Message, ...]:
         """The rendered view; a picture of the page, where one was taken to be shown, goes with the last message."""
@@ -135,13 +163,13 @@ class ModelPolicy:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
-    async def _ask(self, messages: tuple[Message, ...], turn: Turn, time: int) -> ChatReply:
+    async def _ask(self, messages: tuple[Message, ...], turn: Turn, time: int, temperature: float) -> ChatReply:
         """An answer that never ends is the policy's own failing: it counts as one without an action, not as broken."""
         request = ChatRequest(
             messages=messages,
             max_tokens=MAX_ANSWER_TOKENS,
-            temperature=self._temperature,
-            seed=draw_seed(self._seed, turn, time) if self._temperature > 0 else self._seed,
+            temperature=temperature,
+            seed=draw_seed(self._seed, turn, time) if temperature > 0 else self._seed,
             logprobs=True,
             deadline_s=self._deadline_s,
         )

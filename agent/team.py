@@ -89,6 +89,7 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         LANGUAGES[config.language],
         style if style != "auto" else "compact" if config.policy == "embedded" else "full",
         temperature=config.temperature,
+        vain_temperature=config.vain_temperature,
         seed=config.seed,
         deadline_s=config.model_deadline_s,
         shows_pictures=config.screenshots == "marks",

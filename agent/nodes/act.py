@@ -14,7 +14,8 @@ from agent.nodes.plan import milestones
 from agent.policy import Proposal, Turn
 from agent.prompts import PolicyView
 from agent.state import State, Update
-from envs.actions import Stop
+from envs.actions import Action, Stop, Wait
+from envs.observation import Observation
 
 
 async def act(state: State, runtime: Runtime[Episode]) -> Update:
@@ -45,7 +46,16 @@ async def _turn(state: State, episode: Episode) -> Turn:
         problems=tuple(state.problems),
     )
     identity = episode.identity
-    return Turn(identity.task, identity.attempt, state.step + 1, view, tuple(episode.past))
+    past, vain = tuple(episode.past), _vain(episode, view.observation)
+    return Turn(identity.task, identity.attempt, state.step + 1, view, past, vain)
+
+
+def _vain(episode: Episode, look: Observation) -> Action | None:
+    """See :attr:`agent.policy.Turn.vain`."""
+    if not episode.steps:
+        return None
+    last, _ = episode.steps[-1]
+    return last.action if last.seen.digest == look.digest and not isinstance(last.action, Wait) else None
 
 
 def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:

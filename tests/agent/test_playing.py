@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.approval import ApprovalRequest
-from agent.policy import ModelPolicy, Policy, Turn
+from agent.policy import VAIN, ModelPolicy, Policy, Turn
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult
 from agent.runner import run_open, run_suite, run_task
@@ -162,6 +162,20 @@ async def test_unreadable_answers_are_told_repaired_and_bounded(shop: Shop, tmp_
     trace = read_trace(run.folder / result.trace)
     assert [event.name for event in trace.events] == ["parse_error", "parse_error"]
     assert len(trace.steps[0].intent.calls) == 2 and trace.steps[0].intent.calls[0].error
+
+
+async def test_an_action_that_changed_nothing_is_not_simply_done_again(shop: Shop, tmp_path: Path) -> None:
+    """Hovering the same control twice leaves the page as it was; typing does not."""
+    hover, typed = 'do(action="Hover", element="2")', 'do(action="Type", argument="bob", element="1")'
+    model = ScriptedModel([typed, hover, hover, "exit()"])
+    run = await run_open(
+        config(), "x", shop.url, tmp_path, policy=ModelPolicy(model, PROGRAM, "full", vain_temperature=1)
+    )
+    (result,) = run.episodes
+    assert (result.ended_by, result.totals.steps) == ("stop", 3)
+    assert [request.temperature for request in model.requests] == [0.0, 0.0, 0.0, 1.0]
+    calls = [[call.error for call in step.intent.calls] for step in read_trace(run.folder / result.trace).steps]
+    assert calls == [[None], [None], [VAIN, None]]
 
 
 async def test_token_ids_and_prompts_reach_the_trace(shop: Shop, tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.policy import ModelPolicy, Turn
+import pytest
+
+from agent.policy import VAIN, ModelPolicy, Turn
 from agent.prompts import PolicyView
+from envs.actions import Click, Press
 from envs.languages import PROGRAM
 from envs.observation import Observation
 from envs.tasks import TaskRef
@@ -54,3 +57,45 @@ async def test_a_repair_is_drawn_anew() -> None:
 
 async def test_without_sampling_the_runs_seed_is_passed_on() -> None:
     assert await seeds((TURN, *OTHERS), seed=7) == [7] * 5
+
+
+CLICK, PRESS = 'do(action="Click", element="1")', 'do(action="Press Enter")'
+STUCK = replace(TURN, vain=Click(ref=1))
+"""A turn whose page is as it was before the last action."""
+
+
+def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel, ModelPolicy]:
+    model = ScriptedModel(answers)
+    return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
+
+
+async def test_what_was_in_vain_is_drawn_anew() -> None:
+    model, policy = sampling((CLICK, CLICK, PRESS), vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    assert proposal.action == Press(keys="Enter")
+    assert [request.temperature for request in model.requests] == [0.0, 1.0, 1.0]
+    assert model.requests[1].seed != model.requests[2].seed
+    assert [one.error for one in proposal.asked] == [VAIN, VAIN, None], "what the action was read from is the last one"
+
+
+async def test_a_policy_that_insists_gets_its_way() -> None:
+    model, policy = sampling((CLICK, "hm", CLICK), vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
+    assert len(model.requests) == 3, "asked a bounded number of times"
+    assert proposal.asked[-1].error is None and all(one.error for one in proposal.asked[:-1])
+
+
+@pytest.mark.parametrize(
+    ("turn", "answers", "options"),
+    [
+        pytest.param(TURN, (CLICK,), {"vain_temperature": 1.0}, id="the page has changed"),
+        pytest.param(STUCK, (PRESS,), {"vain_temperature": 1.0}, id="another action"),
+        pytest.param(STUCK, (CLICK,), {}, id="switched off"),
+        pytest.param(STUCK, (CLICK,), {"vain_temperature": 1.0, "temperature": 1.0}, id="sampled anyway"),
+    ],
+)
+async def test_an_answer_that_stands(turn: Turn, answers: tuple[str, ...], options: dict[str, float]) -> None:
+    model, policy = sampling(answers, **options)
+    proposal = await policy.propose(turn)
+    assert (proposal.raw, len(model.requests)) == (answers[0], 1)
