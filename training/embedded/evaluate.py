@@ -23,7 +23,11 @@ from agent.runner import run_suite
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
 from judges.statistics import Interval, wilson
-from training.embedded.tasks import NAMED_TASKS
+from training.embedded.tasks import LONGER_TASKS, NAMED_TASKS
+
+TASKS = {"named": NAMED_TASKS, "longer": LONGER_TASKS}
+JUDGES = {"none": "none", "reference": "state"}
+"""By planner; a model rates what it planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,14 @@ def score(name: str, episodes: Sequence[EpisodeResult]) -> Score:
 async def evaluate(
     names: Sequence[str], seeds: Sequence[int], *, policy: str, planner: str, workers: int, out: Path
 ) -> list[Score]:
-    """Scores by task in the order of *names*, the total last. The run's traces lie below *out*."""
+    """Scores by task in the order of *names*, the total last. The run's traces lie below *out*.
+
+    The milestones of planner `reference` are checked by the page's state, those of a model are rated by that model.
+    """
     config = RunConfig(
         policy=policy,
         planner=planner,
-        judge="state" if planner != "none" else "none",
+        judge=JUDGES.get(planner, planner),
         prompt_style="compact",
         workers=workers,
         limits=Limits(max_steps=15, max_seconds=120, max_parse_errors=2),
@@ -88,10 +95,10 @@ def table(scores: Sequence[Score]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="named", help="`named` (the 30 of training.embedded.tasks) or a,b,c")
+    parser.add_argument("--tasks", default="named", help="`named`, `longer` (see training.embedded.tasks) or a,b,c")
     parser.add_argument("--seeds", default="0-24", help="evaluation seeds, e.g. 0-24")
     parser.add_argument("--policy", default="embedded", help="any model spec")
-    parser.add_argument("--planner", default="reference", help="`reference` or `none`")
+    parser.add_argument("--planner", default="reference", help="`reference`, `none`, `same` (as the policy) or a model")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=None, help="keep the run's traces here")
     parser.add_argument("--json", type=Path, default=None, help="write the scores here, too")
@@ -100,7 +107,7 @@ def main() -> None:
         seeds = parse_seeds(args.seeds)
     except BadInput as error:
         parser.error(str(error))
-    names = NAMED_TASKS if args.tasks == "named" else tuple(args.tasks.split(","))
+    names = TASKS.get(args.tasks) or tuple(args.tasks.split(","))
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-evaluate-") as scratch:
         scores = asyncio.run(

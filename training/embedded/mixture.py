@@ -20,11 +20,11 @@ GENERAL, SHAPES, SITE_SHAPES = (0.35, 0.20), (0.65, 0.20), (0.0, 0.20)
 before and after."""
 SITES = "sites"
 REAL: dict[tuple[str, Kind], float] = {
-    ("miniwob", "act"): 0.15,
+    ("miniwob", "act"): 0.25,
     ("sites", "act"): 0.30,
-    ("miniwob", "plan"): 0.03,
+    ("miniwob", "plan"): 0.05,
     ("sites", "plan"): 0.06,
-    ("miniwob", "check"): 0.04,
+    ("miniwob", "check"): 0.06,
     ("sites", "check"): 0.08,
 }
 """Weight of the real steps from then on, by suite and kind; what there is none of leaves its part to the others."""
