@@ -260,7 +260,7 @@ async def test_a_claim_without_evidence_is_refused_named_and_counted(progress: M
 
 
 async def test_an_unreadable_answer_is_an_error_never_a_rating(progress: Make):
-    made, _ = rater(f"yes: {ANN}", "maybe", "perhaps")
+    made, _ = rater(f"yes: {ANN}", "maybe", "or not", "perhaps")
     with pytest.raises(ModelInvalidAnswer, match="'perhaps'"):
         await made.rate(progress(PAGE))
 

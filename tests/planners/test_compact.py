@@ -172,10 +172,10 @@ async def test_a_lost_milestone_may_be_planned_again(situate: Situate):
 
 
 async def test_no_plan_at_all_is_an_error(situate: Situate):
-    made, model = planner("\n", "\n", "Open the tea page")
+    made, model = planner("\n", "\n", "\n", "Open the tea page")
     with pytest.raises(ModelInvalidAnswer):
         await made.plan(situate())
-    assert len(model.requests) == 2
+    assert len(model.requests) == 3
 
 
 async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_for(situate: Situate):

@@ -151,6 +151,9 @@ def main() -> None:
     card = {
         "name": "mira-embedded",
         "kind": "LlamaForCausalLM, float16",
+        "license": "Apache-2.0",
+        "never_trained_on": "seeds 0 to 9,999 of MiniWoB++, held-out templates of the sites",
+        "not_for": "pages unlike those it was trained on: it finds, copies and chooses, it does not reason",
         "made_by": f"python -m training.embedded --minutes {args.minutes:g}"
         + f" --episodes {args.episodes}"
         + " --runs …" * bool(args.runs)

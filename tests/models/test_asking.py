@@ -1,0 +1,71 @@
+"""A small model's answer that cannot be read, or does not end, is drawn again; never more often than said."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text
+from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, ModelTruncated, Usage
+
+REQUEST = ChatRequest(messages=(Message("user", "Check: the door is open"),), max_tokens=8, deadline_s=9.0)
+USAGE = Usage(5, 0, 0, 8, 0.0)
+
+
+def number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ModelInvalidAnswer(f"no number: {text!r}") from None
+
+
+class Small:
+    """Gives its answers one after the other: a text; None, one that was cut; 0, a connection that broke."""
+
+    spec = "small"
+
+    def __init__(self, *answers: str | int | None) -> None:
+        self.requests: list[ChatRequest] = []
+        self._answers = list(answers)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        self.requests.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, str):
+            return ChatReply(answer, USAGE, self.spec, 0.5)
+        error = ModelTruncated("the answer was cut at 8 tokens")
+        error.usage, error.seconds = (USAGE, 0.5) if answer is None else (None, 0.0)
+        raise error
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_a_readable_answer_is_asked_for_once() -> None:
+    model = Small("7")
+    assert (await ask_text(model, REQUEST, number)).answer == 7
+    assert [request.temperature for request in model.requests] == [0.0]
+
+
+async def test_others_are_drawn_anew_each_with_its_own_seed() -> None:
+    model = Small("hm", None, "7")
+    asked = await ask_text(model, REQUEST, number)
+    assert asked.answer == 7
+    assert [request.temperature for request in model.requests] == [0.0, LATER_TEMPERATURE, LATER_TEMPERATURE]
+    assert model.requests[1].seed != model.requests[2].seed
+    assert (asked.reply.usage.tokens_in, asked.reply.seconds, asked.reply.attempts) == (15, 1.5, 3), "all are paid for"
+    assert model.requests[2].deadline_s == 8.0, "the deadline is that of all"
+
+
+@pytest.mark.parametrize("answers", [("a", "b", "c"), ("a", "b", None)], ids=["unreadable", "endless"])
+async def test_the_last_one_is_an_error(answers: tuple[str | None, ...]) -> None:
+    model = Small(*answers, "7")
+    with pytest.raises((ModelInvalidAnswer, ModelTruncated)):
+        await ask_text(model, REQUEST, number)
+    assert len(model.requests) == TEXT_TRIES
+
+
+async def test_a_broken_connection_is_not_asked_again() -> None:
+    model = Small(0, "7")
+    with pytest.raises(ModelTruncated):
+        await ask_text(model, REQUEST, number)
+    assert len(model.requests) == 1
