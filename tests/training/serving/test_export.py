@@ -52,7 +52,8 @@ def test_what_a_server_reads_beside_the_weights(merged: Path) -> None:
     generation = json.loads((merged / "generation_config.json").read_text())
     assert generation["eos_token_id"] == [3]
     assert (generation["top_p"], generation["top_k"], generation["temperature"]) == (1.0, 0, 1.0), "neutral sampling"
-    assert generation["max_new_tokens"] == 120
+    own = json.loads((BASE / "generation_config.json").read_text())
+    assert generation["max_new_tokens"] == own["max_new_tokens"], "the checkpoint's own"
     tokenizer = json.loads((merged / "tokenizer_config.json").read_text())
     assert tokenizer["chat_template"] == AutoTokenizer.from_pretrained(BASE).chat_template
     assert tokenizer["model_max_length"] == json.loads((merged / "config.json").read_text())["max_position_embeddings"]
