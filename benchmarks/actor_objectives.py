@@ -4,8 +4,10 @@ after another, no browser.
     python -m benchmarks.actor_objectives runs/arms/mira/seed-1/phase-3 --later runs/arms/*/seed-1/phase-[56] \\
         --out runs/objectives paper 'beta=0.5' cloning 'kind="cloning" keep="successes"'
 
-The yardstick: actions of later phases' successes on prompts that the phase did not hold, by how probable they were to
-the policy that began it. Each objective is a NAME and its changes of `Objective` and `Optimization`: `key=value` with
+The yardsticks, on prompts and actions of other phases that the phase did not hold: how probable their successes'
+actions become, by whether the policy that began it would have taken them; and the gain, the mean of their advantage ×
+(ratio of the probabilities after and before, at most 2, less 1), where those phases had critics. Each objective is a
+NAME and its changes of `Objective` and `Optimization`: `key=value` with
 TOML's values, blanks between them; `keep="successes"` leaves failures out. Every trained model stays in OUT, and a name
 that is there is not trained again. One phase and one seed: a difference is a hint for the loop, not a result of it.
 """
@@ -33,6 +35,9 @@ PACK_TOKENS = 2_048
 RARE = 0.5
 """An action of a smaller probability is one that the policy has yet to learn."""
 
+MOST = 2.0
+"""Of a ratio: one action that became a hundred times as probable must not be the whole gain."""
+
 Probabilities = NDArray[np.float64]
 
 
@@ -46,8 +51,13 @@ class Phase(NamedTuple):
         rows, columns = read_rows(folder / "actor" / "rows.parquet")
         return cls(StageJob.model_validate_json((folder / "actor" / "job.json").read_text()), rows, columns)
 
-    def successes(self) -> list[Row]:
-        return [row for row, won in zip(self.rows, self.columns["success"], strict=True) if won]
+
+class Unseen(NamedTuple):
+    """Actions that a phase did not hold, N of them."""
+
+    rows: Sequence[Row]
+    advantages: NDArray[np.float64]
+    won: NDArray[np.bool_]
 
 
 def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
@@ -72,36 +82,48 @@ def probabilities(policy: Path, rows: Sequence[Row]) -> Probabilities:
     return np.exp(score_actions(model.eval(), rows, PACK_TOKENS)[0])
 
 
-def unseen(phase: Phase, later: Sequence[Path]) -> list[Row]:
+def unseen(phase: Phase, later: Sequence[Path]) -> Unseen:
     known = {(row.prompt, row.action) for row in phase.rows}
-    found = {(row.prompt, row.action): row for folder in later for row in Phase.read(folder).successes()}
-    return [row for key, row in found.items() if key not in known]
+    found: dict[Any, tuple[Row, float, bool]] = {}
+    for folder in later:
+        other = Phase.read(folder)
+        for row, advantage, won in zip(other.rows, other.columns["advantage"], other.columns["success"], strict=True):
+            if (row.prompt, row.action) not in known:
+                found[row.prompt, row.action, won] = (row, advantage, won > 0)
+    rows, advantages, wins = zip(*found.values(), strict=True)
+    return Unseen(rows, np.array(advantages), np.array(wins))
 
 
-def told(name: str, found: Probabilities, rare: NDArray[np.bool_]) -> str:
-    return f"| {name} | {found[rare].mean():.3f} | {found[~rare].mean():.3f} | {found.mean():.3f} |"
+def told(name: str, held: Unseen, before: Probabilities, after: Probabilities) -> str:
+    rare, others = held.won & (before < RARE), held.won & (before >= RARE)
+    gain = (held.advantages * (np.minimum(after / before, MOST) - 1)).mean()
+    shares = [after[these].mean() for these in (rare, others, held.won)]
+    return f"| {name} | {gain:+.4f} | " + " | ".join(f"{share:.3f}" for share in shares) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("phase", type=Path, help="folder of a finished phase of `mira train mira`")
     parser.add_argument("objectives", nargs="+", help="NAME 'key=value key=value', in pairs")
-    parser.add_argument("--later", type=Path, nargs="+", required=True, help="phases that were played after it")
+    parser.add_argument(
+        "--later", type=Path, nargs="+", required=True, help="phases that were played after it, or of another seed"
+    )
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     if len(args.objectives) % 2:
         parser.error("each objective is a name and its changes: paper 'beta=0.5'")
     os.environ["HF_HUB_OFFLINE"] = "1"
     phase = Phase.read(args.phase)
-    rows = unseen(phase, args.later)
-    before = probabilities(phase.job.start, rows)
-    rare = before < RARE
-    print(f"| objective | rare successes ({rare.sum()}) | others ({(~rare).sum()}) | all |\n|---|---|---|---|")
-    print(told("before", before, rare), flush=True)
+    held = unseen(phase, args.later)
+    before = probabilities(phase.job.start, held.rows)
+    rare, won = (held.won & (before < RARE)).sum(), held.won.sum()
+    print(f"{len(held.rows)} actions")
+    print(f"| objective | gain | rare successes ({rare}) | others ({won - rare}) | all |\n|---|---|---|---|---|")
+    print(told("before", held, before, before), flush=True)
     for name, changes in zip(args.objectives[::2], args.objectives[1::2], strict=True):
         asked = {key: value for word in changes.split() for key, value in override(word).items()}
-        found = probabilities(trained(phase, asked, args.out / name), rows)
-        print(told(f"{name} (`{changes}`)", found, rare), flush=True)
+        found = probabilities(trained(phase, asked, args.out / name), held.rows)
+        print(told(f"{name} (`{changes}`)", held, before, found), flush=True)
 
 
 if __name__ == "__main__":
