@@ -19,8 +19,6 @@ MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
 VAIN_TRIES = 2
 """Times a policy is asked for something else than what has just changed nothing."""
-
-
 VAIN = "the same again, which has just changed nothing"
 """Why an answer was drawn anew."""
 
