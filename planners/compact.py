@@ -1,4 +1,4 @@
-"""Milestones from a small model: a few short lines in, one milestone a line out.
+"""Milestones from a small model: a few short lines in, one milestone a line out, or `none`: no plan is needed.
 
 What :mod:`planners.prompting` explains in a page of rules, a small model has learned: it is trained on exactly the
 texts of :func:`plan_text` and :func:`plan_answer`. The page comes last, so that no page text can imitate a line of
@@ -27,6 +27,8 @@ PLAN_HISTORY: Final = 3
 """Last actions shown, for a re-plan."""
 TOKENS_PER_MILESTONE: Final = 60
 """Allowed to an answer; a milestone takes about 15."""
+NO_PLAN: Final = "none"
+"""The answer where one look is enough, or nothing is left but to go on."""
 
 
 def plan_text(situation: Situation, count: int) -> str:
@@ -46,19 +48,24 @@ def plan_text(situation: Situation, count: int) -> str:
 
 
 def plan_answer(milestones: Sequence[str]) -> str:
-    """The answer that :func:`parse_plan` reads *milestones* from: one a line. Raises ValueError for an empty one."""
+    """The answer that :func:`parse_plan` reads *milestones* from: one a line, `NO_PLAN` for no milestones.
+
+    Raises ValueError for an empty milestone, and for one that says `NO_PLAN`.
+    """
     lines = [cleaned(text) for text in milestones]
-    if not lines or not all(map(comparable, lines)):
-        raise ValueError(f"a plan is one or more milestones, none of them empty, not {list(milestones)!r}")
-    return "\n".join(lines)
+    if not all(comparable(line) not in ("", NO_PLAN) for line in lines):
+        raise ValueError(f"the milestones of a plan say something, none of them empty, not {list(milestones)!r}")
+    return "\n".join(lines) or NO_PLAN
 
 
 def parse_plan(text: str, count: int, taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """The first *count* milestones of an answer, one a line, cleaned; fewer where it holds fewer.
+    """The first *count* milestones of an answer, one a line, cleaned; fewer where it holds fewer, none for `NO_PLAN`.
 
     Lines that say nothing, that repeat an earlier one or one of *taken* (:func:`planners.model.comparable` texts), and
     those longer than a milestone may be are dropped. Raises :class:`models.base.ModelInvalidAnswer` if none is left.
     """
+    if comparable(text) == NO_PLAN:
+        return ()
     found: dict[str, str] = {}
     for line in map(cleaned, text.splitlines()):
         key = comparable(line)
@@ -70,7 +77,7 @@ def parse_plan(text: str, count: int, taken: frozenset[str] = frozenset()) -> tu
 
 
 class CompactPlanner:
-    """Up to `k` milestones by a small *model* that was trained for it.
+    """Up to `k` milestones by a small *model* that was trained for it; none where it says that none are needed.
 
     Keeps anchors and ids as :class:`planners.model.ModelPlanner` does. It differs in that fewer milestones than asked
     for make a plan, too, that no examples are shown, and that the model never thinks: of *settings* only `k` and

@@ -15,7 +15,7 @@ from envs.tasks import Milestone
 from models.base import ChatReply, ModelInvalidAnswer, Usage
 from models.scripted import Answer, ScriptedModel
 from planners.base import Situation
-from planners.compact import PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
+from planners.compact import NO_PLAN, PLAN_PAGE_CHARS, CompactPlanner, parse_plan, plan_answer, plan_text
 from planners.make import make_planner
 from planners.model import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable
 
@@ -81,16 +81,16 @@ def test_no_text_imitates_a_line_of_ours(situate: Situate, field: str):
     assert kinds == ["Plan 4", *more, "At"]
 
 
-MILESTONE = st.text(max_size=MAX_MILESTONE_CHARS).filter(comparable)
+MILESTONE = st.text(max_size=MAX_MILESTONE_CHARS).filter(lambda text: comparable(text) not in ("", NO_PLAN))
 
 
-@given(st.lists(MILESTONE, min_size=1, max_size=8, unique_by=comparable))
+@given(st.lists(MILESTONE, max_size=8, unique_by=comparable))
 def test_what_is_learned_is_read_back(milestones: list[str]):
     assert parse_plan(plan_answer(milestones), len(milestones)) == tuple(map(cleaned, milestones))
 
 
-@pytest.mark.parametrize("milestones", [[], ["Open it", " \n"], ["…"]])
-def test_an_empty_milestone_is_nothing_to_learn(milestones: list[str]):
+@pytest.mark.parametrize("milestones", [["Open it", " \n"], ["…"], ["Open it", "None."]])
+def test_a_milestone_that_says_nothing_is_nothing_to_learn(milestones: list[str]):
     with pytest.raises(ValueError, match="none of them empty"):
         plan_answer(milestones)
 
@@ -126,7 +126,7 @@ def test_any_answer_is_a_plan_or_a_typed_error(text: str, count: int):
         found = parse_plan(text, count)
     except ModelInvalidAnswer:
         return
-    assert 1 <= len(found) <= count
+    assert len(found) <= count and (found or comparable(text) == NO_PLAN)
     assert len(set(map(comparable, found))) == len(found)
     assert all("\n" not in line and len(line) <= MAX_MILESTONE_CHARS for line in found)
 
@@ -139,6 +139,16 @@ async def test_a_plan_has_ids_and_the_reply(situate: Situate):
     (request,) = model.requests
     assert [(m.role, m.text, m.images) for m in request.messages] == [("user", plan_text(situate(), 4), ())]
     assert (request.schema, request.temperature) == (None, 0.0)
+
+
+@pytest.mark.parametrize("anchors", [(), (OPENED,)])
+async def test_where_no_plan_is_needed_the_achieved_milestones_are_all_there_is(
+    situate: Situate, anchors: tuple[Milestone, ...]
+):
+    made, model = planner(" None.\n")
+    plan = await made.plan(situate(anchors=anchors, cause="loop" if anchors else "initial"))
+    assert (plan.milestones, len(model.requests)) == (anchors, 1)
+    assert plan.reply is not None, "it was asked, and paid for"
 
 
 async def test_a_picture_is_not_sent_to_a_model_that_reads_text(situate: Situate):

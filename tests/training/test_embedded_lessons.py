@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import RunConfig
+from agent.config import Limits, RunConfig
 from agent.runner import run_suite
 from envs.actions import Click, Type
 from envs.languages import PROGRAM
 from envs.tasks import TaskRef, TaskSelection
 from judges.compact import parse_check
-from planners.compact import parse_plan
+from planners.compact import NO_PLAN, parse_plan
 from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 
@@ -49,6 +49,42 @@ async def test_an_oracles_run_teaches_to_act_to_plan_and_to_rate(tmp_path: Path)
         for lesson in by_kind["check"]
         for quote in [parse_check(lesson.answer)]
     )
+
+
+@pytest.mark.browser
+async def test_a_task_without_milestones_teaches_that_it_needs_no_plan(tmp_path: Path) -> None:
+    config = RunConfig(policy="oracle", planner="reference", judge="state")
+    await run_suite(config, TaskSelection("miniwob", ("click-button-sequence",), (SEEDS[0],)), tmp_path)
+    lessons = lessons_of([tmp_path])
+    first, second = (lesson for lesson in lessons if lesson.kind == "plan")
+    assert (first.answer, second.answer) == (NO_PLAN, NO_PLAN)
+    assert "\nTrouble: " not in first.prompts[0] and "\nTrouble: " in second.prompts[0]
+    assert not [lesson for lesson in lessons if lesson.kind == "check"], "nothing is there to be rated"
+
+
+@pytest.mark.browser
+async def test_the_models_own_run_teaches_to_plan_and_to_rate_but_not_to_act(tmp_path: Path) -> None:
+    config = RunConfig(policy="embedded", planner="reference", judge="state", limits=Limits(max_steps=3))
+    await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), SEEDS), tmp_path)
+    lessons = lessons_of([tmp_path])
+    assert {lesson.kind for lesson in lessons} == {"plan", "check"}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("changes", [{"planner": "none"}, {"judge": "none"}])
+async def test_without_checked_milestones_a_run_teaches_to_act_alone(tmp_path: Path, changes: dict[str, str]) -> None:
+    config = RunConfig(policy="oracle", **{"planner": "reference", "judge": "state", **changes})
+    await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), (SEEDS[0],)), tmp_path)
+    assert {lesson.kind for lesson in lessons_of([tmp_path])} == {"act"}
+
+
+@pytest.mark.browser
+async def test_the_rater_learns_from_the_first_look_on(tmp_path: Path) -> None:
+    config = RunConfig(policy="oracle", planner="reference", judge="state")
+    await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), (SEEDS[0],)), tmp_path)
+    first, *later = (lesson for lesson in lessons_of([tmp_path]) if lesson.kind == "check")
+    assert first.answer == "no" and "\nDone: " not in first.prompts[0]
+    assert all("\nDone: " in lesson.prompts[0] for lesson in later)
 
 
 def test_the_last_seeds_of_each_suite_are_measured_on() -> None:

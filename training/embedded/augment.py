@@ -25,7 +25,9 @@ OURS = frozenset(
         " ".join((*ROLES, *STATES))
         + " Goal Next Done Problem At Page Plan Have Trouble Check yes no more lines line options"
         + " do action argument element exit message go_backward go_forward Click Type Search Select Dropdown Option"
-        + " Wait Press Key Hover Scroll into select type click press and Enter in"
+        + " Wait Press Key Hover Scroll into select type click press and Enter in none stall loop stale parse error"
+        + " the page has not changed for steps same actions on again a row named element that is gone or ambiguous last"
+        + " answers held readable"
     )
 )
 """Words of the prompts and of the action language."""

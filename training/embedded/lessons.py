@@ -1,10 +1,12 @@
 """What recorded runs teach the small model: the action of each step, the plan of each task, and whether a milestone
 is reached. One model, three prompts.
 
-Actions come from successes alone, and without the detours of `oracle:detours`: coming back is learned, going astray is
-not. Plans are those that the task ships, told anew for the rest of a task where some of it is done. A milestone's state
-is the state checkers' word; the proof that the rater must quote is looked for on the page, and where there is none, the
-step teaches nothing.
+Actions come from an oracle's successes alone, and without the detours of `oracle:detours`: coming back is learned,
+going astray is not. Plans and ratings come from every run that a reference planner and the state checkers were beside,
+a model's own mistakes included. Plans are those that the task ships, told anew for the rest of a task where some of it
+is done; a task that ships none teaches that it needs none. A milestone's state is the checkers' word, from the first
+look on; the proof that the rater must quote is looked for on the page, and where there is none, the step teaches
+nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ from pathlib import Path
 
 from agent.gathering import gather
 from agent.prompts import PolicyView, compact_text
-from envs.actions import Back
+from envs.actions import Back, Status
+from envs.languages import PROGRAM
 from envs.trace import Cause, Intent
 from envs.trace_store import BlobStore, Trace
 from judges.base import Progress
 from judges.compact import check_answer, check_text, proof_of
 from planners.base import Situation
+from planners.causes import Tick, Trouble, Watch
 from planners.compact import plan_answer, plan_text
 from planners.model import PlannerSettings
 from training.data.views import policy_views
@@ -31,6 +35,8 @@ ASKED = PlannerSettings().k
 """Milestones that a planner asks for; a task's own plan may be shorter."""
 TROUBLES: tuple[Cause, ...] = ("stall", "loop", "stale_element", "parse_error")
 """Causes of re-planning; the rest of a plan is the same for all of them."""
+OFTEN = 12
+"""Steps in a row that every one of `TROUBLES` is found within."""
 
 
 def lessons_of(places: Sequence[Path]) -> list[Lesson]:
@@ -53,13 +59,19 @@ def _lessons(trace: Trace, blobs: BlobStore, clean: frozenset[tuple[str, str]] |
     steps = list(policy_views(trace, blobs))
     task = trace.header.task
     astray = _astray([intent for intent, _ in steps], clean)
+    config = trace.header.config
     for number, (intent, view) in enumerate(steps):
-        if _succeeded(trace) and number not in astray:
+        if _is_oracles(trace) and _succeeded(trace) and number not in astray:
             prompts = (compact_text(view), compact_text(replace(view, next_milestone=None)))
             yield Lesson("act", task, prompts, intent.raw)
-    if _succeeded(trace):
-        yield from (Lesson("plan", task, (prompt,), answer) for prompt, answer in _plans(trace, steps))
+    if (config.get("planner"), config.get("judge")) != ("reference", "state"):
+        return
+    yield from (Lesson("plan", task, (prompt,), answer) for prompt, answer in _plans(trace, steps))
     yield from (Lesson("check", task, (prompt,), answer) for prompt, answer in _checks(trace, steps))
+
+
+def _is_oracles(trace: Trace) -> bool:
+    return str(trace.header.config.get("policy")).partition(":")[0] == "oracle"
 
 
 def _succeeded(trace: Trace) -> bool:
@@ -84,42 +96,61 @@ def _astray(intents: Sequence[Intent], clean: frozenset[tuple[str, str]] | None)
 
 
 def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
-    """The first plan; and for every change of what is done, the rest of it."""
+    """The first plan; and for every change of what is done, the rest of it. Without milestones, at every step."""
     milestones = trace.header.reference_milestones
-    if not milestones:
-        return
     before: tuple[bool, ...] | None = None
+    last: Intent | None = None
     for intent, view in steps:
-        z = intent.rating.z
-        if z == before or len(z) != len(milestones) or all(z):
-            continue
-        situation = Situation(
-            instruction=trace.header.instruction,
-            category=trace.header.category,
-            observation=view.observation,
-            history=view.history,
-            anchors=tuple(m for m, done in zip(milestones, z, strict=True) if done),
-            open=tuple(m for m, done in zip(milestones, z, strict=True) if not done),
-            cause="initial" if before is None else TROUBLES[intent.step % len(TROUBLES)],
+        z = intent.rating.z if milestones else ()
+        if len(z) == len(milestones) and (not milestones or (z != before and not all(z))):
+            trouble = None if last is None else _trouble(TROUBLES[intent.step % len(TROUBLES)], last)
+            situation = Situation(
+                instruction=trace.header.instruction,
+                category=trace.header.category,
+                observation=view.observation,
+                history=view.history,
+                anchors=tuple(m for m, done in zip(milestones, z, strict=True) if done),
+                open=tuple(m for m, done in zip(milestones, z, strict=True) if not done),
+                cause="initial" if trouble is None else trouble.cause,
+                detail="" if trouble is None else trouble.detail,
+            )
+            rest = [milestone.text for milestone in situation.open]
+            yield plan_text(situation, max(len(rest), ASKED - len(situation.anchors))), plan_answer(rest)
+        before, last = z, intent
+
+
+def _trouble(cause: Cause, last: Intent) -> Trouble:
+    """*cause* in the words that the planner is told it in, as if it had come of doing *last* again and again."""
+    said = PROGRAM.show(last.action)
+    ticks = [
+        Tick(
+            step=number,
+            action_text=f"{said} ({number})" if cause == "stall" else said,
+            digest=last.seen.digest if cause in ("stall", "loop") else str(number),
+            status=Status.STALE if cause == "stale_element" else Status.OK,
+            parse_error=cause == "parse_error",
         )
-        before = z
-        rest = [milestone.text for milestone in situation.open]
-        yield plan_text(situation, max(len(rest), ASKED - len(situation.anchors))), plan_answer(rest)
+        for number in range(1, OFTEN)
+    ]
+    watch = Watch()
+    found = (watch.check(ticks[:number]) for number in range(1, OFTEN))
+    return next(trouble for trouble in found if trouble is not None)
 
 
 def _checks(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator[tuple[str, str]]:
-    """At every step after the first, the first open milestone, and those that were reached just before."""
+    """At the first look and at every step, the first open milestone, and those that were reached just before."""
     milestones = trace.header.reference_milestones
-    for (earlier, past), (intent, view) in itertools.pairwise(steps):
-        z, after = earlier.rating.z, intent.rating.z
-        if not len(z) == len(after) == len(milestones):
-            continue
+    z, previous = (False,) * len(milestones), None
+    for intent, view in steps:
+        after = intent.rating.z
+        if not milestones or not len(z) == len(after) == len(milestones):
+            return
         progress = Progress(
             instruction=trace.header.instruction,
             milestones=milestones,
             z=z,
             observation=view.observation,
-            previous=past.observation,
+            previous=previous,
             history=view.history,
             step=intent.step - 1,
         )
@@ -131,3 +162,4 @@ def _checks(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterato
                 yield check_text(progress, index), check_answer(quote)
             if not holds:
                 break
+        z, previous = after, view.observation
