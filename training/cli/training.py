@@ -121,14 +121,15 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
         return EXIT_OK
     table = Table(title=str(folder), title_justify="left", header_style="bold")
     table.add_column("task", overflow="fold")
-    for name in ("solved", "V\nwon", "A\nwon", "gain\nwon", "V\nlost", "A\nlost", "gain\nlost"):
+    for name in ("solved", "V\nwon", "A\nwon", "gain\nwon", "V\nlost", "A\nlost", "gain\nlost", "AUROC\nof V"):
         table.add_column(name, justify="right")
     for line in lines:
         table.add_row(
-            line.task.partition("/")[2],
+            line.task.rpartition("/")[2],
             f"{line.solved}/{line.episodes}",
             *_told(line.on_successes),
             *_told(line.on_failures),
+            _number(line.auroc),
         )
     stdout.print(table)
     return EXIT_OK

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import Any, NamedTuple
 
 from envs.errors import BadInput
 from envs.record import Record
 from training.data.cache import read_rows, read_trajectories
 from training.data.rows import Row
+from training.data.trajectories import Trajectory
 
 
 class Told(Record):
@@ -35,10 +37,18 @@ class TaskLine(Record):
     solved: int
     on_successes: Told | None
     on_failures: Told | None
+    auroc: float | None = None
+    """How often V is higher in a state of a success than in one of a failure, equal ones half; None without both.
+    0.5: the critic cannot tell them apart."""
+
+
+ALL = "all"
+"""Name of the line of all tasks together: its `auroc` also counts that some tasks are easier than others."""
 
 
 def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tuple[TaskLine, ...]:
-    """Of a phase whose actor has learned, by name. *rescore* loads the new actor and scores every row again.
+    """Of a phase whose actor has learned, by name, the line `ALL` last. *rescore* loads the new actor and scores every
+    row again.
 
     Raises BadInput where *phase* holds no such phase.
     """
@@ -47,25 +57,40 @@ def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tu
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     episodes = [one for name in ("new", "replayed") for one in read_trajectories(phase / "data" / f"{name}.parquet")]
     after = _scored(phase, rows, pack_tokens) if rescore else None
-    found: dict[str, dict[bool, list[tuple[float, float, float | None]]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, dict[bool, list[_Said]]] = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
         episode = episodes[row.trajectory]
         gain = None if after is None else after[place] - columns["reference"][place]
-        told = (columns["value"][place], columns["advantage"][place], gain)
-        found[f"{episode.task.suite}/{episode.task.name}"][episode.success].append(told)
+        told = _Said(columns["value"][place], columns["advantage"][place], gain)
+        for name in (_name(episode), ALL):
+            found[name][episode.success].append(told)
     counts: dict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
-        counts[f"{episode.task.suite}/{episode.task.name}"].append(episode.success)
+        for name in (_name(episode), ALL):
+            counts[name].append(episode.success)
     return tuple(
         TaskLine(
-            task=task,
-            episodes=len(won),
-            solved=sum(won),
-            on_successes=_told(found[task][True]),
-            on_failures=_told(found[task][False]),
+            task=name,
+            episodes=len(counts[name]),
+            solved=sum(counts[name]),
+            on_successes=_told(found[name][True]),
+            on_failures=_told(found[name][False]),
+            auroc=_auroc(found[name][True], found[name][False]),
         )
-        for task, won in sorted(counts.items())
+        for name in (*sorted(counts.keys() - {ALL}), ALL)
     )
+
+
+class _Said(NamedTuple):
+    """Of one row."""
+
+    value: float
+    advantage: float
+    gain: float | None
+
+
+def _name(episode: Trajectory) -> str:
+    return f"{episode.task.suite}/{episode.task.name}"
 
 
 def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, ...]:
@@ -75,13 +100,23 @@ def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, 
     return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)[0]
 
 
-def _told(rows: list[tuple[float, float, float | None]]) -> Told | None:
+def _told(rows: Sequence[_Said]) -> Told | None:
     if not rows:
         return None
-    gains = [gain for _, _, gain in rows if gain is not None]
+    gains = [row.gain for row in rows if row.gain is not None]
     return Told(
         rows=len(rows),
-        value=fmean(value for value, _, _ in rows),
-        advantage=fmean(advantage for _, advantage, _ in rows),
+        value=fmean(row.value for row in rows),
+        advantage=fmean(row.advantage for row in rows),
         gain=fmean(gains) if gains else None,
     )
+
+
+def _auroc(won: Sequence[_Said], lost: Sequence[_Said]) -> float | None:
+    """Mann and Whitney's U as a share of all pairs."""
+    if not won or not lost:
+        return None
+    from scipy.stats import mannwhitneyu
+
+    found: Any = mannwhitneyu([row.value for row in won], [row.value for row in lost])
+    return float(found.statistic) / (len(won) * len(lost))

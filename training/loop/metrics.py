@@ -41,7 +41,8 @@ class Played(Record):
 
 
 class CriticScores(Record):
-    """A critic on trajectories that it has not learned from: this phase's, before its stage."""
+    """A critic on trajectories that it has not learned from: this phase's, before its stage; with
+    `value.folds` each task's by a critic of other tasks."""
 
     rows: int
     absolute_error: float

@@ -100,9 +100,13 @@ def learn(given: Given, run: Path, settings: LoopSettings) -> PhaseMetrics:
     critics: dict[CriticKind, Path] = {}
     if settings.needs_potential:
         critics["potential"], scores["potential"] = _potential(given, data, settings)
-    if settings.needs_value:
+    crossed = settings.needs_value and 1 < settings.value.folds <= len({str(one.task) for one in data.trajectories})
+    if settings.needs_value and (not crossed or settings.curriculum.value_band is not None):
         critics["value"], scores["value"] = _value(given, data, settings)
-    columns = _columns(given, data, critics, settings)
+    values = _cross_fitted(given, data, settings) if crossed else None
+    if values is not None:
+        scores["value"] = _scored_across(values, data, settings)
+    columns = _columns(given, data, critics, values, settings)
     places = _actor_rows(data, columns, settings)
     with given.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
         _actor(given, data, columns, places, settings)
@@ -192,7 +196,7 @@ def _potential(given: Given, data: PhaseData, settings: LoopSettings) -> tuple[P
 
 
 def _value(given: Given, data: PhaseData, settings: LoopSettings) -> tuple[Path, CriticScores | None]:
-    """Trained on every state of every trajectory."""
+    """Trained on every state of every trajectory. With folds only a curriculum that asks it about tasks needs it."""
     targets = row_values(data.trajectories, data.rows, settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
     unseen = _Learned([data.rows[place] for place in new], [targets[place] for place in new])
@@ -223,6 +227,13 @@ def _cross_fitted(given: Given, data: PhaseData, settings: LoopSettings) -> tupl
         for place, score in zip(own, scores, strict=True):
             said[place] = score
     return tuple(said)
+
+
+def _scored_across(values: Sequence[float], data: PhaseData, settings: LoopSettings) -> CriticScores | None:
+    """Those of :func:`_cross_fitted` on this phase's rows: each by a critic that has not seen its task."""
+    targets = row_values(data.trajectories, data.rows, settings.targets)
+    new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
+    return critic_scores([values[place] for place in new], [targets[place] for place in new])
 
 
 def folds(trajectories: Sequence[Trajectory], count: int, seed: int) -> tuple[int, ...]:
@@ -267,16 +278,19 @@ def _trained(
 
 
 def _columns(
-    given: Given, data: PhaseData, critics: dict[CriticKind, Path], settings: LoopSettings
+    given: Given,
+    data: PhaseData,
+    critics: dict[CriticKind, Path],
+    values: tuple[float, ...] | None,
+    settings: LoopSettings,
 ) -> dict[str, tuple[float, ...]]:
-    """What the critics say of every row, and its advantage; written beside the rows. Raises TrainingDiverged."""
+    """What the critics say of every row, of V *values* instead where they are given, and its advantage; written beside
+    the rows. Raises TrainingDiverged."""
     nothing = (0.0,) * len(data.rows)
-    columns: dict[str, tuple[float, ...]] = {"potential": nothing, "value": nothing}
-    if "value" in critics and 1 < settings.value.folds <= len({str(one.task) for one in data.trajectories}):
-        columns["value"] = _cross_fitted(given, data, settings)
-        critics = {kind: folder for kind, folder in critics.items() if kind != "value"}
+    columns: dict[str, tuple[float, ...]] = {"potential": nothing, "value": values or nothing}
+    asked: tuple[CriticKind, ...] = ("potential", "value") if values is None else ("potential",)
     with given.part("advantages", "what the critics say of every state"):
-        for kind, folder in critics.items():
+        for kind, folder in ((kind, critics[kind]) for kind in asked if kind in critics):
             columns[kind] = score_states(_loaded(folder, settings), data.rows, settings.compute.pack_tokens)
         found = row_advantages(data.trajectories, data.rows, columns["potential"], columns["value"], settings.targets)
     columns["advantage"] = found.of_rows

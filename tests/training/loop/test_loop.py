@@ -45,7 +45,7 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     killed_when(out, log, first / "rollouts" / "run" / "results.jsonl")
     assert not (first / "data").exists()
     assert [one.phase for one in read_record(out / "progress.json", Progress).phases] == [0], "the start is measured"
-    killed_when(out, log, first / "value" / "job.json")
+    killed_when(out, log, first / "value-fold-1" / "job.json")
     assert not (first / "actor" / "model").exists()
     last = start(out, log)
     told, _ = last.communicate(timeout=300)
@@ -60,6 +60,8 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
         assert one.actor_rows == one.rows > 12
     assert progress.phases[2].replayed.held > 0
     assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
+    assert not (first / "value").exists(), "each task is rated by a critic of other tasks, nobody asks one of all"
+    assert all(one.value is not None and one.value.rows > 12 for one in progress.phases[1:])
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     assert [(one.step, one.value) for one in events.Scalars("evaluation/success_rate")] == [
@@ -75,8 +77,10 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     won = [a for row, a in zip(rows, columns["advantage"], strict=True) if episodes[row.trajectory].success]
     assert sum(won) / len(won) > 0
 
-    told = by_task(first, rescore=True)
-    assert sum(line.episodes for line in told) == len(episodes), "nothing is replayed in the first phase"
+    *told, total = by_task(first, rescore=True)
+    assert sum(line.episodes for line in told) == total.episodes == len(episodes), (
+        "nothing is replayed in the first phase"
+    )
     assert any(side is not None and side.gain for line in told for side in (line.on_successes, line.on_failures))
 
     again = start(out, log)
