@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.cli.options import parse_seeds
+from agent.cli.output import EXIT_INTERRUPTED
 from agent.gathering import gather
+from envs.errors import BadInput
 from judges.statistics import Estimate
 from training.evaluation import ArmsTable, Trial, compare_arms
 from training.loop.loop import Loop, Progress
@@ -62,9 +65,14 @@ def trials(out: Path) -> Iterator[tuple[int, Trial]]:
 
 
 def table(out: Path, write: Path, last: int | None, rival: str) -> None:
+    """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
     found = list(trials(out))
+    if not found:
+        raise BadInput(f"{str(out)!r} holds no evaluation of any arm: `play` writes them")
     final = last if last is not None else max(phase for phase, _ in found)
     done = Counter((one.arm, one.seed) for phase, one in found if phase == final)
+    if rival not in (arms := sorted({arm for arm, _ in done})):
+        raise BadInput(f"no seed of --rival {rival} was measured after phase {final}, those of {', '.join(arms)} were")
     starts = {(one.seed, one.task, one.attempt): one._replace(arm=START) for phase, one in found if phase == 0}
     seeds = {seed for _, seed in done}
     rows = [one for one in starts.values() if one.seed in seeds]
@@ -151,7 +159,7 @@ def _points(value: Estimate) -> str:
     return f"{100 * value.value:+.1f}{interval}"
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     playing = commands.add_parser("play")
@@ -166,11 +174,18 @@ def main() -> None:
     for one in (playing, telling):
         one.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
-    if args.command == "play":
-        play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
-    else:
-        table(args.out, args.write, args.phase, args.rival)
+    try:
+        if args.command == "play":
+            play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
+        else:
+            table(args.out, args.write, args.phase, args.rival)
+    except BadInput as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
