@@ -145,8 +145,21 @@ def parse_settings(values: Mapping[str, Any], source: str) -> LoopSettings:
 
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
-    """Reads a TOML file, if any; *changes*, `key=value` each, win. Raises BadInput."""
-    return parse_settings(values_of(path, changes), str(path or "--set"))
+    """Reads a TOML file, if any: what it says under `arms.NAME` wins over the rest of it where that arm is chosen, and
+    *changes*, `key=value` each, over both. Raises BadInput, also for a mistake in an arm that is not chosen."""
+    source = str(path or "--set")
+    file, given = values_of(path, ()), values_of(None, changes)
+    if "arms" in given:
+        raise BadInput("--set arms: unknown key; set the key itself, it wins over the arm's")
+    own = file.pop("arms", {})
+    if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
+        raise BadInput(f"{source}: arms: a table of settings for each arm, such as [arms.awr.actor.objective]")
+    for arm, table in own.items():
+        if "arm" in table:
+            raise BadInput(f"{source}: arms.{arm}.arm: unknown key")
+        parse_settings(merged(merged(file, table), {"arm": arm}), f"{source}: arms.{arm}")
+    values = merged(file, given)
+    return parse_settings(merged(merged(file, own.get(values.get("arm", "mira"), {})), given), source)
 
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,47 @@ def test_a_mistake_is_named_in_one_line(values: dict[str, object], told: str) ->
     with pytest.raises(BadInput, match=told.replace("(", r"\(")) as error:
         parse_settings(values, "test")
     assert "\n" not in str(error.value)
+
+
+OWN = """
+arm = "awr"
+[actor.optimization]
+learning_rate = 5e-4
+[arms.mira.actor.optimization]
+learning_rate = 2e-4
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate"),
+    [((), 5e-4), (("arm=mira",), 2e-4), (("arm=mira", "actor.optimization.learning_rate=1e-3"), 1e-3)],
+)
+def test_an_arm_may_have_settings_of_its_own(tmp_path: Path, changes: tuple[str, ...], rate: float) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    settings = load_settings(tmp_path / "own.toml", changes)
+    assert settings.actor.optimization.learning_rate == rate
+    assert settings.actor.objective.beta == (0.1 if changes else 0.5), "what the file does not say is the arm's"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[arms.best]\nphases = 1", "arms.best: unknown arm 'best'"),
+        ("[arms.awr]\nphase = 1", "arms.awr: phase: unknown key"),
+        ('[arms.awr]\narm = "mira"', "arms.awr.arm: unknown key"),
+        ("arms = 3", "arms: a table of settings for each arm"),
+        ("[arms]\nawr = 3", "arms: a table of settings for each arm"),
+    ],
+)
+def test_a_mistake_in_an_arm_that_is_not_chosen_is_named_too(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "own.toml").write_text(text)
+    with pytest.raises(BadInput, match=re.escape(told)):
+        load_settings(tmp_path / "own.toml")
+
+
+def test_an_arms_own_settings_come_from_a_file_alone() -> None:
+    with pytest.raises(BadInput, match="--set arms: unknown key"):
+        load_settings(None, ["arms.mira.phases=1"])
 
 
 def test_an_override_is_a_value_of_toml_or_a_word() -> None:
