@@ -8,24 +8,29 @@ from agent.episode import Ending, Episode, WorldLost, call_record
 from agent.nodes.reflect import rate
 from agent.state import State, Update
 from envs.record import storable
+from envs.trace import Rating
 from judges.base import Ending as SeenEnding
 from judges.base import Verdict
 from models.base import ModelError
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
-    """Where a checker exists, it decides and the judge is recorded beside it. A judge's error is never a verdict.
+    """Where a checker exists, it decides; judge and rater are recorded beside it. A judge's error is never a verdict.
 
     Raises WorldLost where the world itself is what failed, and may be replaced.
     """
     episode = runtime.context
     ending = episode.ending = Ending()
-    rating, _ = await rate(state, episode)
+    rating, unrated = await _last_rating(state, episode)
     episode.rating = rating
     ending.checks = await episode.environment.check_milestones()
     ending.score = await episode.environment.score(state.answer)
     if ending.score is not None and ending.score.status == "broken" and episode.may_retry:
         raise WorldLost(ending.score.evidence)
+    if unrated is not None:
+        if ending.score is None:
+            raise unrated
+        episode.note(state.step, "rater_error", f"{type(unrated).__name__}: {unrated}")
     verdict = await _verdict(state, episode)
     if verdict is not None:
         ending.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
@@ -34,6 +39,14 @@ async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     elif verdict is not None:
         ending.outcome, ending.judged_by = "success" if verdict.success else "failure", "judge"
     return Update(z=list(rating.z), next_milestone=rating.next_milestone)
+
+
+async def _last_rating(state: State, episode: Episode) -> tuple[Rating, ModelError | None]:
+    """Of the page that the episode ended on; where the rater fails, what was reached before stands."""
+    try:
+        return (await rate(state, episode))[0], None
+    except ModelError as error:
+        return Rating(z=tuple(state.z), next_milestone=state.next_milestone), error
 
 
 async def _verdict(state: State, episode: Episode) -> Verdict | None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.config import RunConfig
 from agent.results import EpisodeResult
-from agent.runner import run_task
+from agent.runner import run_suite, run_task
+from envs.tasks import TaskSelection
 from envs.trace_store import read_trace
 from tests.agent.shop import Shop
 from tests.models.servers import Act, Body, Close, CutOff, Drip, Hang, Received, Reply, Status, misbehaving_server
@@ -112,3 +114,27 @@ async def test_planner_rater_and_judge_by_api(shop: Shop, tmp_path: Path) -> Non
     assert result.failure is not None and result.failure.category == "no_reasonable_attempt"
     assert result.totals.model_calls == len(server.requests) >= 3
     assert result.totals.tokens_in == 100 * len(server.requests)
+
+
+NOTHING_YET = {
+    "milestones": {key: {"quote": "", "answer": "no"} for key in ("m1", "m2")},
+    "current_complete": False,
+    "next_milestone": "m1",
+    "reason": "nothing is expanded",
+}
+
+
+@pytest.mark.parametrize(("ratings", "outcome"), [(1, "broken"), (2, "success")])
+async def test_a_rater_that_fails_at_the_end_takes_no_verdict_from_the_checker(
+    ratings: int, outcome: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rater.json").write_text(json.dumps([NOTHING_YET] * ratings))
+    (tmp_path / "planner.json").write_text(json.dumps([{"m1": "The section is expanded", "m2": "Submit is clicked"}]))
+    planner, judge = (f"scripted:{tmp_path / name}.json" for name in ("planner", "rater"))
+    config = RunConfig(policy="oracle", planner=planner, judge=judge, k=2)
+    done = await run_suite(config, TaskSelection("miniwob", ("click-collapsible",), (0,)), tmp_path)
+    (result,) = done.episodes
+    trace = read_trace(done.folder / result.trace)
+    assert (result.outcome, len(trace.steps)) == (outcome, ratings), "two steps, rated before each and at the end"
+    noted = [event.detail for event in trace.events if event.name == "rater_error"]
+    assert [detail.partition(":")[0] for detail in noted] == ["ModelUnavailable"] * (outcome == "success")
