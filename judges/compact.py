@@ -92,13 +92,14 @@ def parse_check(text: str) -> str | None:
 
 
 def proof_of(progress: Progress, index: int) -> str | None:
-    """What an honest `yes` to :func:`check_text` would quote; None where nothing shown there speaks of the milestone.
+    """What an honest `yes` to :func:`check_text` would quote; None where nothing shown there can be quoted for it.
 
     Of the lines shown, the one that shares most with the milestone's text (:class:`envs.page_focus.Matcher`), or of a
     long one the part that does. The last action and what is new on the page count more, the address hardly; where two
     count alike an action goes before the page, and a later before an earlier one. Actions that failed and quotes that
-    :class:`judges.evidence.Witness` refuses prove nothing. Whether the milestone *is* achieved must be known already:
-    words that fit stand on other pages, too.
+    :class:`judges.evidence.Witness` refuses prove nothing. Where no line speaks of the milestone, as a calendar does
+    not say that it is one, it is the first thing that the last action brought to the page. Whether the milestone *is*
+    achieved must be known already: words that fit stand on other pages, too.
     """
     shown = _provable(progress, index)
     matcher = Matcher([line.text for line in shown], interest((progress.milestones[index].text, 1.0)))
@@ -109,7 +110,13 @@ def proof_of(progress: Progress, index: int) -> str | None:
         worth = line.weight * matcher.match(quote)
         if worth > best and witness.rejects(quote) is None:
             best, proof = worth, quote
-    return proof
+    return proof if proof is not None else _brought(shown, witness)
+
+
+def _brought(shown: Sequence[_Shown], witness: Witness) -> str | None:
+    """The first part of a line that the last action brought to the page, of those that may be quoted."""
+    quotes = (_quotes(line.text)[0] for line in shown if line.weight == _NEW and not line.is_action)
+    return next((quote for quote in quotes if witness.rejects(quote) is None), None)
 
 
 def _log(progress: Progress) -> list[str]:
@@ -126,13 +133,14 @@ class _Shown(NamedTuple):
 
     text: str
     weight: float
+    is_action: bool = False
 
 
 def _provable(progress: Progress, index: int) -> list[_Shown]:
     """The lines of :func:`check_text` that may hold a proof, what goes first first; the parts of a cut line apart."""
     seen, before = progress.observation, progress.previous
     actions = [
-        _Shown(line, _NEW if place == 0 else 1.0)
+        _Shown(line, _NEW if place == 0 else 1.0, is_action=True)
         for place, line in enumerate(reversed(_log(progress)))
         if _UNDONE.search(line) is None
     ]
@@ -142,7 +150,7 @@ def _provable(progress: Progress, index: int) -> list[_Shown]:
         _Shown(_OPTIONS.sub(CUT, line), _NEW if without_refs(line) in new else 1.0) for line in _page(progress, index)
     ]
     lines = (*actions, *dialog, *page, _Shown(within_site(seen.url), _ADDRESS))
-    return [_Shown(part, line.weight) for line in lines for part in line.text.split(CUT)]
+    return [line._replace(text=part) for line in lines for part in line.text.split(CUT)]
 
 
 def _quotes(line: str) -> list[str]:

@@ -25,8 +25,8 @@ DETAIL_CHARS: Final = 160
 """Longest trouble or action."""
 PLAN_HISTORY: Final = 3
 """Last actions shown, for a re-plan."""
-TOKENS_PER_MILESTONE: Final = 60
-"""Allowed to an answer; a milestone takes about 15."""
+TOKENS_PER_MILESTONE: Final = 100
+"""Allowed to an answer; a milestone takes about 15, one that lists codes a token for each of their characters."""
 NO_PLAN: Final = "none"
 """The answer where one look is enough, or nothing is left but to go on."""
 

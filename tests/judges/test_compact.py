@@ -175,6 +175,12 @@ def test_of_equal_lines_the_new_one_is_the_proof(look: Look):
     assert proof_of(now, 0) == "Tea (1)"
 
 
+def test_where_no_line_speaks_of_it_the_proof_is_what_is_new(look: Look):
+    before = '[1] textbox "Date"\n[2] button "Submit"'
+    now = about("Have the calendar open", look, f'{before}\n[3] button "Prev"\nMay 2026', previous=look(before))
+    assert proof_of(now, 0) == '[3] button "Prev"'
+
+
 def test_of_a_long_line_the_part_that_speaks_of_the_milestone_is_quoted(look: Look):
     line = " ".join(["Lorem ipsum dolor sit amet"] * 4 + ["your order 4711 was placed"] + ["consectetur elit"] * 4)
     proof = proof_of(about("Have order 4711 placed", look, line), 0)

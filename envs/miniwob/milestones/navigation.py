@@ -21,8 +21,8 @@ def _first_level(goal: Goal, state: PageState) -> Verdict:
 
 
 def _results(goal: Goal, state: PageState) -> Verdict:
-    """Results are shown while the field holds the right words, or the episode was won."""
-    pages = {"First", "Last"} <= set(state.items)
+    """Pages of results are shown while the field holds the right words, or the episode was won."""
+    pages = {"1", "2", "3"} <= set(state.items)
     typed = any(field.value == goal["words"] for field in state.fields)
     return Verdict(state.won or (pages and typed), f"result pages shown: {pages}, words typed: {typed}")
 
