@@ -13,9 +13,12 @@
     shown(node), document.activeElement === node]);
   const open = [...document.querySelectorAll('[aria-expanded=true], [aria-selected=true]')]
     .filter(shown).slice(0, FIELDS).map(node => cut(node.innerText));
+  const words = node => [...node.childNodes].map(each => each.nodeType === Node.TEXT_NODE ? each.data : '').join('');
+  const own = node => !node.childElementCount ? node.innerText
+    : node.getAttribute('role') === 'menuitem' ? words(node) : ''; // its words stand beside an icon
   const items = [...document.body.querySelectorAll('*')]
-    .filter(node => !node.childElementCount && shown(node) && !OURS.some(ours => ours.contains(node)))
-    .map(node => cut(node.innerText)).filter(text => text).slice(0, ITEMS);
+    .filter(node => shown(node) && !OURS.some(ours => ours.contains(node)))
+    .map(node => cut(own(node))).filter(text => text).slice(0, ITEMS);
   const parts = [...document.body.querySelectorAll('[id]')].filter(shown).slice(0, FIELDS).map(node => node.id);
   return [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON && String(WOB_REWARD_REASON), fields, open, items,
     parts, String(area.innerText ?? '').slice(0, TEXT)];

@@ -52,7 +52,8 @@ class PageState:
     open: tuple[str, ...]
     """Text of the visible nodes that are expanded or selected (tabs, sections, menus)."""
     items: tuple[str, ...]
-    """Text of each visible node without child elements, in document order; the benchmark's own furniture left out."""
+    """Text of each visible node without child elements, and of menu items beside their icons, in document order; the
+    benchmark's own furniture left out."""
     parts: tuple[str, ...]
     """Ids of the visible nodes: tells which part of a multi-part page is shown."""
     text: str
