@@ -23,9 +23,9 @@ REAL: dict[tuple[str, Kind], float] = {
     ("miniwob", "act"): 0.25,
     ("sites", "act"): 0.30,
     ("miniwob", "plan"): 0.10,
-    ("sites", "plan"): 0.10,
+    ("sites", "plan"): 0.06,
     ("miniwob", "check"): 0.12,
-    ("sites", "check"): 0.12,
+    ("sites", "check"): 0.08,
 }
 """Weight of the real steps from then on, by suite and kind; what there is none of leaves its part to the others."""
 
