@@ -38,27 +38,38 @@ async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> Asked[
     return Asked(answer, reply)
 
 
-async def ask_text(model: ChatModel, request: ChatRequest, read: Callable[[str], T]) -> Asked[T]:
+async def ask_text(
+    model: ChatModel, request: ChatRequest, read: Callable[[str], T], doubted: Callable[[T], bool] = lambda _: False
+) -> Asked[T]:
     """What *read* makes of the answer's text.
 
-    Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model draws another,
-    `TEXT_TRIES` in all and within the deadline of all, and the last one decides: a small model would not understand a
-    complaint. Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
+    Where it raises :class:`models.base.ModelInvalidAnswer`, the answer did not end, or it is *doubted*, the model draws
+    another, `TEXT_TRIES` in all and within the deadline of all: a small model would not understand a complaint. Where
+    none is beyond doubt the first one that can be read is taken; where none can be read the last one's error is raised.
+    Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
+    doubtful: list[Asked[T]] = []
     while True:
         last = len(spent) == TEXT_TRIES - 1
         try:
             reply = await model.complete(_drawn(request, spent) if spent else request)
             spent.append(reply)
-            return Asked(read(reply.text), _all_of(spent))
+            asked = Asked(read(reply.text), reply)
+            if not doubted(asked.answer):
+                return _at_the_price_of(asked, spent)
+            doubtful.append(asked)
         except ModelTruncated as error:
-            if last or error.usage is None:  # nothing came: the connection broke
+            if error.usage is None:  # nothing came: the connection broke
                 raise
             spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
-        except ModelInvalidAnswer:
-            if last:
+            if last and not doubtful:
                 raise
+        except ModelInvalidAnswer:
+            if last and not doubtful:
+                raise
+        if last:
+            return _at_the_price_of(doubtful[0], spent)
 
 
 def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
@@ -68,14 +79,9 @@ def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
     return replace(request, temperature=LATER_TEMPERATURE, seed=seed, deadline_s=left)
 
 
-def _all_of(spent: Sequence[ChatReply]) -> ChatReply:
-    """The last reply, at the price of all."""
+def _at_the_price_of(asked: Asked[T], spent: Sequence[ChatReply]) -> Asked[T]:
     usage = spent[0].usage
     for reply in spent[1:]:
         usage = added(usage, reply.usage)
-    return replace(
-        spent[-1],
-        usage=usage,
-        seconds=sum(reply.seconds for reply in spent),
-        attempts=sum(reply.attempts for reply in spent),
-    )
+    seconds, attempts = sum(reply.seconds for reply in spent), sum(reply.attempts for reply in spent)
+    return replace(asked, reply=replace(asked.reply, usage=usage, seconds=seconds, attempts=attempts))
