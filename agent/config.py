@@ -51,9 +51,10 @@ class RunConfig(Record):
     language: Literal["program", "id"] = "program"
     """Action language of the policy (SPEC §1.1)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
-    """`auto`: compact for the embedded default and for demonstrations of an oracle, full for every other model.
-    Planner and AutoRater are asked in compact style, too, where they are the embedded model; and with `compact` where
-    they are the policy's own model, or no model is the policy. Others beside a small policy get the full prompts."""
+    """`auto`: compact for demonstrations of an oracle and for checkpoints that declare it (`mira.json`: the embedded
+    default, and whatever was trained here on such prompts), full for every other model. Planner and AutoRater are asked
+    as their checkpoints declare; and with `compact` in compact style where they are the policy's own model, or no model
+    is the policy. Others beside a small policy get the full prompts."""
     show_plan: bool = True
     """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
     shape the reward and the policy has to find its own way."""

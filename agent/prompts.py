@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
 from envs.observation import ElementKey, Observation
@@ -25,8 +25,9 @@ from envs.page_text import short_head, within_site
 from envs.tasks import Milestone
 from models.base import Message
 from models.fence import FENCE_RULE, fence
+from models.prompt_style import PromptStyle
 
-Style = Literal["compact", "full"]
+Style = PromptStyle
 
 COMPACT_PAGE_CHARS = 1_600
 """A page text up to this length is shown to a small model whole."""

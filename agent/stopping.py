@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
@@ -62,6 +63,21 @@ def _signals(stopping: asyncio.Event, playing: asyncio.Task[None]) -> Generator[
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Inside a coroutine, around work that never awaits: Ctrl-C stops it at once, of which asyncio's own handler would
+    only take note. Another thread, and a process that ignores the signal, are left alone."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before == signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -12,6 +12,7 @@ from agent.demonstrations import Demonstrating
 from agent.episode import Team
 from agent.oracle import SPECS, oracle_policy
 from agent.policy import ModelPolicy, Policy
+from agent.prompts import Style
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from envs.webarena.evaluators import FuzzyJudge
@@ -21,6 +22,7 @@ from judges.make import make_judge, make_rater
 from judges.model_rater import RaterSettings
 from judges.outcome import JudgeSettings
 from models.base import ChatModel
+from models.prompt_style import style_of_spec
 from models.specs import make_model
 from planners.base import Planner
 from planners.causes import Watch
@@ -75,19 +77,19 @@ async def _close(model: ChatModel) -> None:
 
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
-    style = config.prompt_style
     if config.policy in SPECS or (config.policy == "scripted" and suite == "miniwob"):
         # `scripted` is the older name of MiniWoB++'s oracle, in manifests of runs.
         spec = config.policy if config.policy in SPECS else "oracle"
         return Demonstrating(
-            oracle_policy(spec, suite, LANGUAGES[config.language]), style if style != "auto" else "compact"
+            oracle_policy(spec, suite, LANGUAGES[config.language]),
+            "compact" if config.prompt_style == "auto" else config.prompt_style,
         )
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
     return ModelPolicy(
         models.get(config.policy),
         LANGUAGES[config.language],
-        style if style != "auto" else "compact" if config.policy == "embedded" else "full",
+        _style(config, config.policy),
         temperature=config.temperature,
         vain_temperature=config.vain_temperature,
         seed=config.seed,
@@ -104,9 +106,17 @@ def _planner(config: RunConfig, models: _Models) -> Planner:
     return make_planner(spec, models.get(spec), settings, compact=_is_compact(config, spec))
 
 
+def _style(config: RunConfig, spec: str) -> Style:
+    """How *spec* is asked: as the configuration says of the policy, else as its checkpoint declares."""
+    if config.prompt_style != "auto" and config.policy == spec:
+        return config.prompt_style
+    return style_of_spec(spec) or "full"
+
+
 def _is_compact(config: RunConfig, spec: str) -> bool:
     """Whether *spec* plans and rates as a small model. A strong planner beside a small policy does not."""
-    return spec == "embedded" or (config.prompt_style == "compact" and config.policy in {spec, *NOT_MODELS})
+    alone = config.policy in NOT_MODELS and config.prompt_style == "compact"
+    return alone or _style(config, spec) == "compact"
 
 
 def _judge_spec(config: RunConfig) -> str:

@@ -26,8 +26,9 @@ from agent.gathering import gather
 from envs.errors import BadInput
 from judges.statistics import Estimate
 from training.evaluation import ArmsTable, Trial, compare_arms
+from training.evaluation.phases import is_whole
 from training.loop.loop import Loop, Progress
-from training.loop.parts import Place, read_record
+from training.loop.parts import place_of, read_record
 from training.loop.settings import load_settings
 
 START = "start"
@@ -55,7 +56,8 @@ def trials(out: Path) -> Iterator[tuple[int, Trial]]:
     for path in sorted(out.glob("*/seed-*/phase-*/evaluation.json")):
         arm, seed = path.parts[-4], int(path.parts[-3].removeprefix("seed-"))
         phase = int(path.parts[-2].removeprefix("phase-"))
-        for file in gather([read_record(path, Place).run]):
+        run = place_of(path)
+        for file in gather([run]) if is_whole(run) else ():
             trace = file.read()
             if trace.footer is None:
                 continue

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from transformers import AutoTokenizer
 
 from envs.tasks import TaskRef
+from models.embedded import embedded_dir
 from training.data.rows import Row
 from training.data.trajectories import Decision, Tokens, Trajectory
+
+
+@lru_cache
+def embedded_tokenizer() -> Any:
+    return AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True)
 
 
 def trajectory(
@@ -43,12 +53,12 @@ def worded(*said: str, page: str = "x") -> tuple[Decision, ...]:
 
 
 def sampled(*pairs: tuple[tuple[int, ...], tuple[int, ...]], logprob: float | None = None) -> tuple[Decision, ...]:
-    """Of a local policy: (prompt, action) of each step, each action token with *logprob*."""
+    """Of the embedded model: (prompt, action) of each step, each action token with *logprob*."""
     return tuple(
         Decision(
             step=step,
             tokens=Tokens(prompt=prompt, action=action, logprobs=None if logprob is None else (logprob,) * len(action)),
-            said=" ".join(map(str, action)),
+            said=embedded_tokenizer().decode(action, skip_special_tokens=True),
             ok=True,
         )
         for step, (prompt, action) in enumerate(pairs, 1)

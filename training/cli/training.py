@@ -74,7 +74,8 @@ def sft(
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
     stdout.print(found.data.table())
-    stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
+    if found.first_loss is not None and found.last_loss is not None:
+        stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
     stdout.print(f"mira run --policy local:{found.model}", highlight=False, markup=False)
     return EXIT_OK
 
@@ -144,7 +145,7 @@ _COLUMNS = ("phase", "held out\n(95 %)", "roll-\nouts", "replayed", "rows", "A o
 
 
 def _cells(one: PhaseMetrics) -> tuple[str, ...]:
-    held, own = one.evaluation, one.rollouts
+    held, own = (said if said and said.judged else None for said in (one.evaluation, one.rollouts))
     return (
         str(one.phase),
         f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})" if held else "",

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from envs.errors import BadInput
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
@@ -38,7 +40,10 @@ def write_trajectories(path: Path, trajectories: Sequence[Trajectory]) -> None:
 
 def read_trajectories(path: Path) -> tuple[Trajectory, ...]:
     """Raises BadInput where *path* is no such table."""
-    return tuple(Trajectory.model_validate_json(text) for text in _read(path, ["trajectory"])["trajectory"])
+    try:
+        return tuple(Trajectory.model_validate_json(text) for text in _read(path, ["trajectory"])["trajectory"])
+    except ValidationError as error:
+        raise BadInput(f"{str(path)!r} holds no trajectories: {error.errors()[0]['msg']}") from error
 
 
 def write_rows(path: Path, rows: Sequence[Row], columns: Mapping[str, Sequence[float]] | None = None) -> None:

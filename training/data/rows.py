@@ -2,15 +2,17 @@
 
 The loss counts on the action's own tokens, its end token included, and on nothing else. Text of a page that looks like
 a chat template changes nothing: prompts are encoded as when they were sent (:mod:`models.prompt_tokens`), and where the
-ids were recorded they are not encoded at all.
+ids were recorded they are not encoded at all, unless another tokenizer made them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from envs.errors import BadInput
 from models.prompt_tokens import PromptTokens
 from training.data.trajectories import Decision, Trajectory, prompt_of
 
@@ -60,6 +62,7 @@ class RowEncoder:
         self._tokenizer = tokenizer
 
     def encode(self, trajectories: Iterable[Trajectory]) -> Encoded:
+        """Raises BadInput for token ids that another tokenizer made, where their prompts are not there as text."""
         prompts = PromptTokens(self._tokenizer)
         rows: list[Row] = []
         too_long: list[int] = []
@@ -72,14 +75,36 @@ class RowEncoder:
         return Encoded(tuple(rows), prompts.cut, tuple(too_long))
 
     def _rows(self, trajectory: Trajectory, index: int, prompts: PromptTokens) -> Iterator[Row]:
+        known = self._knows(trajectory)
         for time, decision in enumerate(trajectory.decisions):
-            if decision.tokens is not None:
+            if decision.tokens is not None and known:
                 tokens = decision.tokens
                 yield Row(tokens.prompt, tokens.action, index, time, tokens.logprobs)
-            else:
+            elif decision.messages:
                 yield self._row(decision, index, time, prompts)
+            else:
+                raise BadInput(
+                    f"the tokens of {trajectory.task.id} (run {trajectory.run_id}) were made by another tokenizer than "
+                    "this model's: `mira train sft` learns from such a run, by its texts"
+                )
+
+    def _knows(self, trajectory: Trajectory) -> bool:
+        """Whether the recorded ids are this tokenizer's: at least half the actions read as what was said. Not all need
+        to, because an answer may have been cut within a character."""
+        read = [
+            all(0 <= one < len(self._tokenizer) for one in (*tokens.prompt, *tokens.action))
+            and _letters(self._tokenizer.decode(tokens.action, skip_special_tokens=True)) == _letters(decision.said)
+            for decision in trajectory.decisions
+            if (tokens := decision.tokens) is not None
+        ]
+        return 2 * sum(read) >= len(read)
 
     def _row(self, decision: Decision, index: int, time: int, prompts: PromptTokens) -> Row:
         action = (*prompts.plain(prompts.defused(decision.said)), self._end)
         prompt = prompts.encode(prompt_of(decision), max(1, self._max_tokens - len(action)))
         return Row(prompt, action, index, time)
+
+
+def _letters(text: str) -> str:
+    """Tokenizers differ in what they do with blanks."""
+    return re.sub(r"\W+", "", text)

@@ -56,7 +56,7 @@ class Decision(Record):
     tokens: Tokens | None
     """None where the policy was not local; then `messages` is set."""
     messages: tuple[tuple[str, str], ...] = ()
-    """(role, text) of the prompt; empty where `tokens` is set."""
+    """(role, text) of the prompt; with `tokens` only where they were asked for."""
     said: str
     """The action as text."""
     ok: bool
@@ -100,12 +100,13 @@ class Selection:
         return sum(trajectory.success for trajectory in self.kept)
 
 
-def select(traces: Iterable[tuple[Trace, BlobStore]]) -> Selection:
-    """Reads *traces* in their order. Raises TraceError for a blob that is missing or damaged."""
+def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) -> Selection:
+    """Reads *traces* in their order. *texts*: prompts as text beside their token ids, for a learner with another
+    tokenizer. Raises TraceError for a blob that is missing or damaged."""
     kept: list[Trajectory] = []
     left_out: Counter[LeftOut] = Counter()
     for trace, blobs in traces:
-        found = trajectory(trace, blobs)
+        found = trajectory(trace, blobs, texts=texts)
         if isinstance(found, LeftOut):
             left_out[found] += 1
         else:
@@ -113,7 +114,7 @@ def select(traces: Iterable[tuple[Trace, BlobStore]]) -> Selection:
     return Selection(tuple(kept), left_out)
 
 
-def trajectory(trace: Trace, blobs: BlobStore) -> Trajectory | LeftOut:
+def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajectory | LeftOut:
     """The episode, or why there is nothing to learn from it."""
     footer = trace.footer
     if footer is None:
@@ -123,7 +124,10 @@ def trajectory(trace: Trace, blobs: BlobStore) -> Trajectory | LeftOut:
     steps = [step for step in trace.steps if step.commit is not None]
     if not steps:
         return LeftOut.NO_DECISION
-    decisions = [_decision(step.intent, blobs, ok=step.commit is not None and step.commit.result.ok) for step in steps]
+    decisions = [
+        _decision(step.intent, blobs, ok=step.commit is not None and step.commit.result.ok, texts=texts)
+        for step in steps
+    ]
     if any(decision is None for decision in decisions):
         return LeftOut.NO_PROMPT
     intents = [step.intent for step in steps]
@@ -144,14 +148,15 @@ def trajectory(trace: Trace, blobs: BlobStore) -> Trajectory | LeftOut:
     )
 
 
-def _decision(intent: Intent, blobs: BlobStore, *, ok: bool) -> Decision | None:
+def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
     """From the call that gave the action: the last one of the policy's that was readable."""
     call = next((one for one in reversed(intent.calls) if one.role == "policy" and one.error is None), None)
     if call is None:
         return None
     if call.prompt_token_ids and call.completion_token_ids:
         tokens = Tokens(prompt=call.prompt_token_ids, action=call.completion_token_ids, logprobs=call.logprobs)
-        return Decision(step=intent.step, tokens=tokens, said=call.completion, ok=ok)
+        messages = _messages(call, blobs) if texts else ()
+        return Decision(step=intent.step, tokens=tokens, messages=messages, said=call.completion, ok=ok)
     messages = _messages(call, blobs)
     return Decision(step=intent.step, tokens=None, messages=messages, said=call.completion, ok=ok) if messages else None
 
@@ -182,7 +187,7 @@ def _final(footer: Footer, total: int) -> tuple[bool, ...] | None:
 
 
 def prompt_of(decision: Decision) -> tuple[Message, ...]:
-    """The messages of a decision whose policy was not local."""
+    """The messages of a decision that has them."""
     return tuple(
         Message("system" if role == "system" else "assistant" if role == "assistant" else "user", text)
         for role, text in decision.messages

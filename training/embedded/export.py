@@ -10,6 +10,8 @@ from typing import Any
 
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from models.prompt_style import declare_style
+
 MAX_BYTES = 16_000_000
 """Git keeps every version: the folder stays small (issue 2)."""
 MAX_ANSWER_TOKENS = 160
@@ -30,6 +32,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     copy.deepcopy(model).half().save_pretrained(folder)
     text = json.dumps(dict(card), indent=1, sort_keys=True)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")
+    declare_style(folder, "compact")
     for path in folder.iterdir():
         path.chmod(0o644) if path.is_file() else None
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.gathering import EpisodeFile, gather
+from agent.run_store import RunFolder
 from envs.errors import BadInput
-from training.loop.parts import Place, read_record
+from training.loop.parts import place_of
 
 PHASE_PARTS: Final = ("evaluation", "rollouts", ".")
 """Folders of a phase that hold runs: held-out tasks, those that it learned from, or the phase is a run itself. One of
@@ -24,10 +25,19 @@ class Group(NamedTuple):
 
 
 def arm_of(word: str) -> Group:
-    """`NAME=RUN`, or `NAME=FOLDER` of `mira train`: its last evaluation. Raises BadInput where it is neither."""
+    """`NAME=RUN`, or `NAME=FOLDER` of `mira train`: its last whole evaluation. Raises BadInput where it is neither."""
     name, place = _split(word, "--arm")
-    evaluations = _phases_below(place, PHASE_PARTS[:1])
+    evaluations = [one for one in _phases_below(place, PHASE_PARTS[:1]) if is_whole(one.files[0].folder)]
     return Group(name, evaluations[-1].files if evaluations else gather([place]))
+
+
+def is_whole(run: Path) -> bool:
+    """Whether *run* was played to its end: one under way has told of some tasks and not of others."""
+    folder = RunFolder(run)
+    if not folder.manifest.exists():
+        return False
+    jobs = folder.read_manifest().jobs()
+    return len(folder.finished(jobs)) == len(jobs)
 
 
 def phases_of(words: Sequence[str]) -> tuple[Group, ...]:
@@ -75,7 +85,7 @@ def _files(place: Path) -> tuple[EpisodeFile, ...]:
     """The runs at *place*, or where its mark says that arms share them."""
     mark = place.with_suffix(".json")
     try:
-        return gather([place if place.is_dir() or not mark.is_file() else read_record(mark, Place).run])
+        return gather([place if place.is_dir() or not mark.is_file() else place_of(mark)])
     except BadInput:  # a phase that was not evaluated yet, or a folder beside the phases
         return ()
 

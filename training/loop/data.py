@@ -47,9 +47,9 @@ class ReplayCounts(Record):
     """A recorded row is longer than the limit."""
 
 
-def read_runs(places: Sequence[Path]) -> Selection:
-    """The trajectories of runs, in the order of their episodes."""
-    return select((one.read(), one.blobs) for one in gather(places))
+def read_runs(places: Sequence[Path], *, texts: bool = False) -> Selection:
+    """The trajectories of runs, in the order of their episodes. *texts*: :func:`training.data.trajectories.select`."""
+    return select(((one.read(), one.blobs) for one in gather(places)), texts=texts)
 
 
 def phase_data(

@@ -17,6 +17,8 @@ def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
             f"evaluation.suite {settings.suite!r}: a training run is measured on {' or '.join(POOLED)}; measure its "
             f"checkpoints elsewhere: mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
         )
+    if settings.names and settings.split:
+        raise BadInput("evaluation.names and evaluation.split: name the tasks, or take those of a split")
     names = settings.names or _names_of(settings.suite, settings.split)
     allowed = training_seeds(settings.suite)
     _check_names(settings)

@@ -25,7 +25,7 @@ from training.data.trajectories import Trajectory
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, Played, played_in
-from training.loop.parts import Place, once, read_record, write_json, write_record
+from training.loop.parts import once, place_of, read_record, write_json, write_record
 from training.loop.phase import Given, Teller, evaluate, run_phase
 from training.loop.playing import check_policy
 from training.loop.reach import start_values
@@ -169,7 +169,7 @@ class Loop:
         return tuple(one.task for one in once(path, Selection, lambda: found).tasks)
 
     def _run(self, number: int) -> Path:
-        return read_record(self.folder(number) / "rollouts.json", Place).run
+        return place_of(self.folder(number) / "rollouts.json")
 
     def _critics(self, number: int) -> dict[CriticKind, Path]:
         kinds: tuple[CriticKind, ...] = ("potential", "value")
@@ -197,6 +197,8 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
         different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
         if set(different) - {"phases"}:
             raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
+    elif out.exists() and not out.is_dir():
+        raise BadInput(f"{str(out)!r} is no folder")
     elif out.exists() and {path.name for path in out.iterdir()} - _LEFT_BY_A_START:
         raise BadInput(f"{str(out)!r} is not empty and holds no training run")
 
@@ -220,6 +222,10 @@ def _check(settings: LoopSettings) -> None:
     if settings.start != "embedded":
         check_policy(Path(settings.start))
     check_trackers(settings.report_to)
+    if settings.curriculum.similarity == "model":
+        raise BadInput("curriculum.similarity 'model' is for `mira train tasks` alone: a loop has no model to ask")
+    if settings.curriculum.value_band is not None and not settings.needs_value:
+        raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
     if settings.demonstrations:
         gather(settings.demonstrations)
 

@@ -31,13 +31,18 @@ class Played(Record):
     """By category."""
 
     @property
+    def judged(self) -> int:
+        """Those that say something about the policy."""
+        return self.episodes - self.broken
+
+    @property
     def rate(self) -> float:
-        """Successes of those that say something about the policy."""
-        return self.successes / max(1, self.episodes - self.broken)
+        """Successes of the judged ones; 0 where none is."""
+        return self.successes / max(1, self.judged)
 
     @property
     def interval(self) -> Interval:
-        return wilson(self.successes, self.episodes - self.broken)
+        return wilson(self.successes, self.judged)
 
 
 class CriticScores(Record):

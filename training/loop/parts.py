@@ -15,9 +15,10 @@ R = TypeVar("R", bound=Record)
 
 
 class Place(Record):
-    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`."""
+    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`, read by :func:`place_of`."""
 
     run: Path
+    """From the mark's folder on where it lies below it, so that the whole may be moved; else absolute."""
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -42,6 +43,11 @@ def read_record(path: Path, kind: type[R]) -> R:
         return kind.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(path)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+
+def place_of(mark: Path) -> Path:
+    """The run that *mark*, a :class:`Place`, names. Raises BadInput."""
+    return (mark.parent / read_record(mark, Place).run).resolve()
 
 
 def once(path: Path, kind: type[R], make: Callable[[], R]) -> R:

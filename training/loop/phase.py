@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from agent.progress import Listener
+from agent.stopping import interruptible
 from envs.tasks import TaskRef
+from models.prompt_style import declare_style
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Row, RowEncoder
 from training.data.table import DataSummary, summarize
@@ -47,7 +49,7 @@ class Given:
     past: tuple[Trajectory, ...]
     """Of all phases before, and demonstrations before those, the oldest first."""
     demonstrations: tuple[Trajectory, ...] = ()
-    """Successes that the critics may learn from in the first phase."""
+    """Successes that the potential critic learns from in the first phase."""
     listeners: tuple[Listener, ...] = ()
     tell: Teller = print
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -72,7 +74,8 @@ async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettin
         run = await played(
             mark, config, given.policy, tasks, shared=settings.shared, listeners=given.listeners, tell=given.tell
         )
-    metrics = learn(given, run, settings)
+    with interruptible():
+        metrics = learn(given, run, settings)
     metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(given.seconds)})
     write_record(folder / "metrics.json", metrics)
     return metrics
@@ -174,8 +177,8 @@ def _data(given: Given, run: Path, settings: LoopSettings) -> PhaseData:
 
 
 def told_of(summary: DataSummary, data: PhaseData) -> str:
-    kept = sum(group.trajectories for group in summary.groups)
-    won = sum(group.successes for group in summary.groups)
+    new = data.trajectories[: data.new]
+    kept, won = len(new), sum(one.success for one in new)
     left = sum(summary.left_out.values()) + summary.too_long
     return (
         f"{kept} trajectories ({won} successes, {left} left out) and {data.replayed.chosen} of "
@@ -190,7 +193,7 @@ def _potential(given: Given, data: PhaseData, settings: LoopSettings) -> tuple[P
     rows, targets = [data.rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
     unseen = _Learned([data.rows[place] for place in new], [labels[place] for place in new])
     if given.demonstrations and "potential" not in given.critics:
-        more, labelled = _demonstrated(given, settings)
+        more, labelled = _demonstrated(given, data, settings)
         rows, targets = [*rows, *more], [*targets, *labelled]
     return _critic(given, "potential", _Learned(rows, targets), unseen, settings)
 
@@ -321,13 +324,16 @@ def _actor(
         chosen["reference"] = [data.references[place] for place in places]
         chosen["success"] = [float(data.trajectories[data.rows[place].trajectory].success) for place in places]
         write_job(folder, job, [data.rows[place] for place in places], chosen)
-    launch(folder, settings.launcher)
+    declare_style(launch(folder, settings.launcher), settings.rollouts.prompt_style)
 
 
-def _demonstrated(given: Given, settings: LoopSettings) -> tuple[Sequence[Row], Sequence[float]]:
+def _demonstrated(given: Given, data: PhaseData, settings: LoopSettings) -> tuple[Sequence[Row], Sequence[float]]:
+    """Of the demonstrations that are not among the replayed already."""
+    replayed = {one.identity for one in data.trajectories[data.new :]}
+    shown = [one for one in given.demonstrations if one.identity not in replayed]
     _, tokenizer = load_policy(given.policy)
-    rows = RowEncoder(tokenizer, settings.compute.max_tokens).encode(given.demonstrations).rows
-    labels = row_progress(given.demonstrations, rows)
+    rows = RowEncoder(tokenizer, settings.compute.max_tokens).encode(shown).rows
+    labels = row_progress(shown, rows)
     return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
 
 

@@ -16,7 +16,7 @@ from agent.runner import resume, run_suite
 from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
-from training.loop.parts import Place, once
+from training.loop.parts import Place, once, place_of
 from training.loop.settings import EvaluationSettings, RolloutSettings
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
@@ -84,9 +84,9 @@ async def played(
     settings and tasks are found again. While another process plays the same shared run this one waits for it. Raises
     Interrupted.
     """
-    home = mark.with_suffix("") if shared is None else shared / shared_key(config, policy, refs)
-    place = once(mark, Place, lambda: Place(run=(home / RUN).resolve()))
-    folder = RunFolder(place.run)
+    home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs)).resolve()
+    once(mark, Place, lambda: Place(run=home / RUN))
+    folder = RunFolder(place_of(mark))
     async with _alone(folder.path.parent, tell):
         if folder.manifest.exists():
             result = await resume(folder.path, listeners)

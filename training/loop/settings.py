@@ -120,7 +120,7 @@ class LoopSettings(Record):
     """Folder in which arms keep rollouts and evaluations for each other: the same policy on the same tasks with the
     same seed is played once."""
     demonstrations: tuple[Path, ...] = ()
-    """Runs of an oracle: successes that the critics learn from in the first phase, and that may be replayed."""
+    """Runs of an oracle: successes that the potential critic learns from in the first phase, and may be replayed."""
     launcher: tuple[str, ...] = ()
     """Runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty trains in this process."""
     report_to: tuple[str, ...] = ()
@@ -135,18 +135,21 @@ class LoopSettings(Record):
         return ARMS[self.arm].value and self.targets.alpha > 0
 
 
-def parse_settings(values: Mapping[str, Any], source: str) -> LoopSettings:
-    """*values* over what their arm says over the defaults. Raises BadInput naming the first bad key."""
+def parse_settings(values: Mapping[str, Any], source: str, below: Mapping[str, Any] | None = None) -> LoopSettings:
+    """*values* over what their arm says over *below* over the defaults. Raises BadInput naming the first bad key."""
     arm = values.get("arm", "mira")
-    if arm not in ARMS:
+    if not isinstance(arm, str) or arm not in ARMS:
         raise BadInput(f"{source}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
-    defaults = LoopSettings().model_dump(mode="json")
-    return checked(LoopSettings, merged(merged(defaults, ARMS[arm].changes), values), source)
+    found = LoopSettings().model_dump(mode="json")
+    for over in (below or {}, ARMS[arm].changes, values):
+        found = merged(found, over)
+    return checked(LoopSettings, found, source)
 
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
-    """Reads a TOML file, if any: what it says under `arms.NAME` wins over the rest of it where that arm is chosen, and
-    *changes*, `key=value` each, over both. Raises BadInput, also for a mistake in an arm that is not chosen."""
+    """Reads a TOML file, if any. What makes an arm that arm wins over the file, what the file says under `arms.NAME`
+    over that, and *changes*, `key=value` each, over all. Raises BadInput, also for a mistake in an arm that is not
+    chosen."""
     source = str(path or "--set")
     file, given = values_of(path, ()), values_of(None, changes)
     if "arms" in given:
@@ -157,9 +160,10 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
     for arm, table in own.items():
         if "arm" in table:
             raise BadInput(f"{source}: arms.{arm}.arm: unknown key")
-        parse_settings(merged(merged(file, table), {"arm": arm}), f"{source}: arms.{arm}")
-    values = merged(file, given)
-    return parse_settings(merged(merged(file, own.get(values.get("arm", "mira"), {})), given), source)
+        parse_settings({**table, "arm": arm}, f"{source}: arms.{arm}", file)
+    arm = given.get("arm", file.get("arm", "mira"))
+    its = own.get(arm, {}) if isinstance(arm, str) else {}
+    return parse_settings(merged(merged(its, given), {"arm": arm}), source, file)
 
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:

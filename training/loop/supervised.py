@@ -12,11 +12,12 @@ from agent.config import merged
 from envs.errors import BadInput, ResetFailed
 from envs.record import Record
 from models.embedded import embedded_dir
+from models.prompt_style import PromptStyle, declare_style
 from training.curriculum import held_out, refusal
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
-from training.data.trajectories import LeftOut, Selection, Trajectory
+from training.data.trajectories import Decision, LeftOut, Selection, Trajectory
 from training.loop.data import read_runs
 from training.loop.parts import once, write_record
 from training.loop.settings import checked, values_of
@@ -61,9 +62,9 @@ class FineTuned(Record):
 
     model: Path
     data: DataSummary
-    first_loss: float
-    """Mean over action tokens, in nats."""
-    last_loss: float
+    first_loss: float | None
+    """Mean over action tokens, in nats; None where nothing was trained."""
+    last_loss: float | None
 
 
 def fine_tune(
@@ -80,11 +81,13 @@ def fine_tune(
     Episodes of instances on which policies are measured are left out, and counted, unless *allow_evaluation*. Raises
     BadInput where nothing can be learned from, and where *out* holds anything else.
     """
-    if not (out / BEGUN).exists() and out.exists() and any(out.iterdir()):
-        raise BadInput(f"{str(out)!r} is not empty and holds no fine-tuning")
+    if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning")
+    if settings.compute.lean:
+        raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
     policy = embedded_dir() if start == "embedded" else Path(start)
     _, tokenizer = load_policy(policy)
-    selection = read_runs(runs)
+    selection = read_runs(runs, texts=True)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
     failed = len(selection.kept) - len(kept)
     trainable = kept if allow_evaluation else _trainable(kept, tell)
@@ -109,8 +112,21 @@ def fine_tune(
     write_trajectories(out / "trajectories.parquet", kept)
     tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")
     model = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
+    declare_style(model, _style(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
-    return FineTuned(model=model, data=summary, first_loss=losses[0], last_loss=losses[-1])
+    first, last = (losses[0], losses[-1]) if losses else (None, None)
+    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last)
+
+
+def _style(kept: Sequence[Trajectory]) -> PromptStyle | None:
+    """Of the prompts in *kept*; None where they differ."""
+    found: set[PromptStyle] = {_style_of(one.decisions[0]) for one in kept}
+    return found.pop() if len(found) == 1 else None
+
+
+def _style_of(decision: Decision) -> PromptStyle:
+    """Only full prompts have a system message."""
+    return "full" if any(role == "system" for role, _ in decision.messages) else "compact"
 
 
 def _trainable(kept: tuple[Trajectory, ...], tell: Callable[[str], None]) -> tuple[Trajectory, ...]:

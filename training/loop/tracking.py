@@ -60,10 +60,9 @@ def scalars(metrics: PhaseMetrics) -> dict[str, float]:
 def _played(name: str, played: Played | None) -> dict[str, float | None]:
     if played is None:
         return {}
-    judged = played.episodes - played.broken
     return {
-        f"{name}/success_rate": played.rate if judged else None,
-        f"{name}/steps": played.steps if judged else None,
+        f"{name}/success_rate": played.rate if played.judged else None,
+        f"{name}/steps": played.steps if played.judged else None,
         f"{name}/progress": played.progress,
         f"{name}/broken": float(played.broken),
     }

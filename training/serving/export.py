@@ -20,6 +20,7 @@ from typing import Any, Final, cast, get_args
 
 from envs.errors import BadInput
 from models.local_loading import ADAPTER_CONFIG, Checkpoint, declared_context, declared_ends, read_checkpoint
+from models.prompt_style import declare_style, declared_style
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hashed, new_folder, write_manifest
 from training.serving.verify import Verification, verify
@@ -60,6 +61,7 @@ def export_merged(base: Path, adapter: Path | None, out: Path, *, dtype: Dtype |
         read.model.generation_config = _generation_config(read, ends)
         read.model.save_pretrained(folder)
         _save_tokenizer(read.tokenizer, folder, context)
+        declare_style(folder, declared_style(*([adapter] if adapter else []), base))
         manifest = Manifest(
             kind="merged",
             base=str(base.resolve()),
@@ -84,6 +86,7 @@ def export_adapter(base: Path, adapter: Path, out: Path) -> Verification:
         rank = check_servable(config, tensors)
         _check_finite(tensors, "the adapter")
         _write_adapter(folder, {**config, "base_model_name_or_path": str(base.resolve())}, tensors)
+        declare_style(folder, declared_style(adapter, base))
         manifest = Manifest(
             kind="adapter",
             base=str(base.resolve()),

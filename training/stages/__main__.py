@@ -5,7 +5,25 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from training.stages.jobs import run_job
+from envs.errors import BadInput
+from training.stages.jobs import DIVERGED, run_job
+from training.stages.trainer import TrainingDiverged
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code. What went wrong is one line on stderr."""
+    try:
+        if len(arguments) != 1:
+            raise BadInput("one argument: the folder of a stage")
+        run_job(Path(arguments[0]))
+    except BadInput as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except TrainingDiverged as error:
+        (Path(arguments[0]) / DIVERGED).write_text(str(error), encoding="utf-8")
+        return 1
+    return 0
+
 
 if __name__ == "__main__":
-    run_job(Path(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))

@@ -24,6 +24,7 @@ def load_policy(folder: Path) -> tuple[Any, Any]:
     Never asks the network. Raises BadInput in one line.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
@@ -41,7 +42,7 @@ def load_policy(folder: Path) -> tuple[Any, Any]:
         model: Any = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="sdpa", local_files_only=True
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     return model, tokenizer
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,10 @@ from training.stages.critics import CriticTrainer
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import RowsTrainer, train, training_arguments
+from training.stages.trainer import RowsTrainer, TrainingDiverged, train, training_arguments
+
+DIVERGED = "diverged.txt"
+"""In the folder of a launched stage that the guard stopped: why. Launchers do not pass exit codes on."""
 
 
 class StageJob(Record):
@@ -65,14 +69,28 @@ def launch(folder: Path, launcher: Sequence[str] = (), models: LeanModels | None
     """Runs the stage in *folder* unless it is done, and returns its model's folder.
 
     *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process, where
-    *models* are those that its stages share. Raises TrainingDiverged, and RuntimeError where a launched process fails.
+    *models* are those that its stages share. Raises TrainingDiverged, and BadInput where a launched process fails: it
+    has said why.
     """
     if not (folder / "model").exists():
         if launcher:
-            subprocess.run([*launcher, "training.stages", str(folder)], check=True, stdout=sys.stderr)
+            _launched(launcher, folder)
         else:
             run_job(folder, models)
     return folder / "model"
+
+
+def _launched(launcher: Sequence[str], folder: Path) -> None:
+    command = [*launcher, "training.stages", str(folder)]
+    (folder / DIVERGED).unlink(missing_ok=True)
+    try:
+        ended = subprocess.run(command, check=False, stdout=sys.stderr).returncode
+    except OSError as error:
+        raise BadInput(f"launcher {command[0]!r} cannot be started: {error.strerror or error}") from error
+    if (folder / DIVERGED).exists():
+        raise TrainingDiverged((folder / DIVERGED).read_text(encoding="utf-8"))
+    if ended:
+        raise BadInput(f"{shlex.join(command)} ended with exit code {ended}; what it said stands above")
 
 
 def run_job(folder: Path, models: LeanModels | None = None) -> None:

@@ -17,12 +17,12 @@ from typing import Any, cast
 from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import SaveByTheClock
+from training.stages.trainer import SaveByTheClock, whole_checkpoint
 
 IGNORED = -100
 """A label that counts for nothing."""
 MICRO_BATCH = 8
-"""Rows of one forward pass, padded to the longest."""
+"""Most rows of one forward pass, padded to the longest."""
 
 
 def supervised(
@@ -35,7 +35,6 @@ def supervised(
     if (out / "model").exists():
         return out / "model"
     from transformers import PrinterCallback
-    from transformers.trainer_utils import get_last_checkpoint
     from trl.trainer.sft_trainer import SFTTrainer
 
     too_long = sum(len(row) > compute.max_tokens for row in rows)
@@ -52,8 +51,7 @@ def supervised(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    last = get_last_checkpoint(str(out / "checkpoints")) if (out / "checkpoints").is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
     (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
     save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, out / "model")
     shutil.rmtree(out / "checkpoints", ignore_errors=True)
@@ -73,12 +71,12 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
     import torch
     from trl.trainer.sft_config import SFTConfig
 
-    micro = min(MICRO_BATCH, how.batch_rows)
+    micro = max(size for size in range(1, MICRO_BATCH + 1) if how.batch_rows % size == 0)
     steps = max(1, how.epochs * math.ceil(rows / how.batch_rows))
     return SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=math.ceil(how.batch_rows / micro),
+        gradient_accumulation_steps=how.batch_rows // micro,
         num_train_epochs=how.epochs,
         learning_rate=how.learning_rate,
         lr_scheduler_type="constant_with_warmup" if how.schedule == "constant" else how.schedule,

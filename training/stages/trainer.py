@@ -6,7 +6,9 @@ its share of the step's rows. Gradient accumulation, which the library scales in
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -25,7 +27,8 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
 from training.data.packing import Packed
 from training.stages.plan import Plan, Share
@@ -117,9 +120,21 @@ def train(trainer: RowsTrainer, compute: Compute) -> list[dict[str, float]]:
     out = trainer.args.output_dir
     assert out is not None
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    last = get_last_checkpoint(out) if Path(out).is_dir() else None
-    trainer.train(resume_from_checkpoint=last)
+    trainer.train(resume_from_checkpoint=whole_checkpoint(Path(out)))
     return [dict(row) for row in trainer.state.log_history]
+
+
+def whole_checkpoint(folder: Path) -> str | None:
+    """The last checkpoint in *folder* that was written to its end; those that were not are removed.
+
+    transformers writes a checkpoint in its place, its state among the last, and would go on from half of one.
+    """
+    for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        try:
+            json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            shutil.rmtree(path, ignore_errors=True)
+    return get_last_checkpoint(str(folder)) if folder.is_dir() else None
 
 
 def training_arguments(

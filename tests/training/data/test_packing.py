@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from envs.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import sampled, trajectory, worded
 from training.data.packing import by_row, pack, packs
@@ -31,6 +32,26 @@ def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
     """The ids need not be what the tokenizer would make of any text."""
     (row,) = RowEncoder(tokenizer, 100).encode([recorded((5, 5, 5), (9, 3))]).rows
     assert (row.prompt, row.action, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
+
+
+def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTokenizer) -> None:
+    """A vocabulary is another where an id lies beyond it, and where what was done does not read as what was said."""
+    said = 'do(action="Click", element="1")'
+    (own,) = RowEncoder(tokenizer, 100).encode([told(said)]).rows
+    for action in ((50_000, 3), (700, 701, 702)):
+        foreign = sampled(((5, 6), action), logprob=-0.5)[0].model_copy(
+            update={"said": said, "messages": told(said).decisions[0].messages}
+        )
+        assert RowEncoder(tokenizer, 100).encode([trajectory([foreign])]).rows == (own,)
+        without = foreign.model_copy(update={"messages": ()})
+        with pytest.raises(BadInput, match=r"tokens of miniwob/task/0 \(run r\) were made by another tokenizer"):
+            RowEncoder(tokenizer, 100).encode([trajectory([without])])
+
+
+def test_an_answer_that_was_cut_within_a_character_does_not_make_a_tokenizer_another(tokenizer: AutoTokenizer) -> None:
+    odd = sampled(((5,), (700,)), ((6,), (701,)))
+    odd = (odd[0].model_copy(update={"said": "cut"}), odd[1])
+    assert [row.action for row in RowEncoder(tokenizer, 100).encode([trajectory(odd)]).rows] == [(700,), (701,)]
 
 
 def test_a_recorded_row_that_is_too_long_takes_its_trajectory_with_it_and_is_counted(tokenizer: AutoTokenizer) -> None:

@@ -73,7 +73,20 @@ WRONG = [
         id="demonstrations of evaluation",
     ),
     pytest.param([*SFT, "lost", "--set", "epochs=3"], "epochs: unknown key", id="unknown key of sft"),
-    pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not empty", id="sft over something else"),
+    pytest.param(["train", "sft", "-o", "full", "lost"], "'full' is not an empty folder", id="sft over something else"),
+    pytest.param(["train", "sft", "-o", "bad.toml", "lost"], "'bad.toml' is not an empty", id="sft over a file"),
+    pytest.param(["train", "mira", "-o", "bad.toml"], "'bad.toml' is no folder", id="a file as folder"),
+    pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
+    pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
+    pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "for `mira train tasks` alone", id="no model"),
+    pytest.param(
+        [*MIRA, "--set", "arm=filtered_bc", "--set", "curriculum.value_band={}"], "needs a value critic", id="no value"
+    ),
+    pytest.param(
+        [*MIRA, "--set", 'evaluation.names=["click-test"]', "--set", "evaluation.split=test"],
+        "name the tasks, or take those of a split",
+        id="names and a split",
+    ),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
 ]
 

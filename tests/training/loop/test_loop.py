@@ -13,10 +13,11 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from models.embedded import embedded_dir
+from models.prompt_style import declared_style
 from training.data.cache import read_rows, read_trajectories
 from training.loop.by_task import by_task
 from training.loop.loop import Progress
-from training.loop.parts import read_record
+from training.loop.parts import Place, read_record
 from training.stages.checkpoints import weights_digest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -69,6 +70,8 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     ], "of three processes, each phase once"
     models = [embedded_dir(), *(out / f"phase-{n}" / "actor" / "model" for n in (1, 2))]
     assert len({weights_digest(model) for model in models}) == 3
+    assert {declared_style(model) for model in models} == {"compact"}, "so that it can be played without saying so"
+    assert not read_record(first / "rollouts.json", Place).run.is_absolute(), "the whole may be moved"
 
     rows, columns = read_rows(first / "actor" / "rows.parquet")
     episodes = read_trajectories(first / "data" / "new.parquet")

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from envs.errors import BadInput
-from training.loop.arms import ARMS
+from training.loop.arms import ARMS, Arm
 from training.loop.settings import load_settings, override, parse_settings
 
 CONFIGS = Path("training/configs")
 
 
 @pytest.mark.parametrize("arm", sorted(ARMS))
-def test_every_arm_is_a_configuration_and_the_file_wins_over_it(arm: str) -> None:
+def test_every_arm_is_a_configuration_and_what_is_given_wins_over_it(arm: str) -> None:
     settings = parse_settings({"arm": arm, "phases": 3}, "test")
     assert settings.phases == 3
     assert settings.needs_potential == (arm in {"mira", "mira_anchored", "kl", "td_only", "no_filter"})
     assert settings.needs_value == (arm != "filtered_bc")
     assert parse_settings({"arm": arm, "targets": {"alpha": 0.7}}, "test").targets.alpha == 0.7
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("arm", sorted(ARMS))
+def test_no_shipped_configuration_undoes_an_arm(path: Path, arm: Arm) -> None:
+    """Two arms of one file would be the same, and their table would lie."""
+    chosen, bare = load_settings(path, [f"arm={arm}"]).model_dump(), parse_settings({"arm": arm}, "").model_dump()
+    for keys in leaves(ARMS[arm].changes):
+        assert get(chosen, keys) == get(bare, keys), keys
+
+
+def leaves(values: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The way to every value that is no table."""
+    return [
+        (key, *rest)
+        for key, value in values.items()
+        for rest in (leaves(value) if isinstance(value, dict) and value else [()])
+    ]
+
+
+def get(values: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return reduce(lambda found, key: found[key], keys, values)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
@@ -45,6 +69,8 @@ def test_a_mistake_is_named_in_one_line(values: dict[str, object], told: str) ->
 
 OWN = """
 arm = "awr"
+[actor]
+objective.beta = 0.2
 [actor.optimization]
 learning_rate = 5e-4
 [arms.mira.actor.optimization]
@@ -60,7 +86,17 @@ def test_an_arm_may_have_settings_of_its_own(tmp_path: Path, changes: tuple[str,
     (tmp_path / "own.toml").write_text(OWN)
     settings = load_settings(tmp_path / "own.toml", changes)
     assert settings.actor.optimization.learning_rate == rate
-    assert settings.actor.objective.beta == (0.1 if changes else 0.5), "what the file does not say is the arm's"
+    assert settings.actor.objective.beta == (0.2 if changes else 0.5), "what makes an arm wins over the rest of a file"
+
+
+def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('arm = "no_potential"\n[targets]\nalpha = 0.4\n[arms.kl.actor.objective]\nbeta = 0.7\n')
+    assert load_settings(path).targets.alpha == 0.0, "the arm's, else it would be MiRA"
+    assert load_settings(path, ["arm=mira"]).targets.alpha == 0.4, "MiRA has whatever the file says"
+    assert load_settings(path, ["arm=kl"]).actor.objective.beta == 0.7
+    assert load_settings(path, ["arm=kl", "actor.objective.beta=0.9"]).actor.objective.beta == 0.9
+    assert load_settings(path, ["targets.alpha=0.3"]).targets.alpha == 0.3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 from transformers import TrainerCallback
 
+from envs.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
@@ -24,7 +26,7 @@ from training.stages.critics import CriticTrainer
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import TrainingDiverged, train, training_arguments
+from training.stages.trainer import TrainingDiverged, train, training_arguments, whole_checkpoint
 
 torch.set_num_threads(1)
 RATE = 1e-4
@@ -176,6 +178,38 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
         assert {share.batch_rows for share in shares[step : step + 3]} == {len(indices)}
     for share in shares:
         assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
+
+
+def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
+    """A kill while one is written leaves a folder with a higher number than the last whole one."""
+    whole, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
+    for folder in (whole, half, empty):
+        folder.mkdir()
+    (whole / "trainer_state.json").write_text("{}")
+    (half / "trainer_state.json").write_text('{"global_st')
+    (half / "model.safetensors").write_bytes(b"..")
+    assert whole_checkpoint(tmp_path) == str(whole)
+    assert list(tmp_path.iterdir()) == [whole]
+    assert whole_checkpoint(tmp_path / "none") is None
+
+
+def test_a_launched_stage_that_fails_is_one_line(tmp_path: Path) -> None:
+    for launcher, told in (((sys.executable, "-m"), "no stage"), (("no-such-launcher",), "'no-such-launcher' cannot")):
+        with pytest.raises(BadInput) as error:
+            launch(tmp_path, launcher)
+        assert "\n" not in str(error.value)
+        assert told in str(error.value) or "ended with exit code 2" in str(error.value)
+
+
+@pytest.mark.slow
+def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_path: Path) -> None:
+    job = StageJob(
+        kind="value", start=embedded_dir(), optimization=Optimization(learning_rate=RATE, batch_rows=4), compute=COMPUTE
+    )
+    write_job(tmp_path, job, rows_of(4, longest=20), {"target": [math.nan] * 4})
+    with pytest.raises(TrainingDiverged) as error:
+        launch(tmp_path, (sys.executable, "-m"))
+    assert "\n" not in str(error.value)
 
 
 def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
