@@ -27,6 +27,9 @@ class ApprovalRequest(Record):
     instruction: str
 
 
+MAX_DECLINES = 3
+"""Declined actions after which an episode ends: the person does not want what the policy wants."""
+
 Approver = Callable[[ApprovalRequest], Awaitable[bool]]
 """True carries the action out. Raising is not an answer: the episode is then broken."""
 
@@ -40,7 +43,8 @@ async def decline(request: ApprovalRequest) -> bool:
 _SUBMIT_ROLES = frozenset({"button", "menuitem", "image"})
 _HARMLESS_NAME = re.compile(r"(?i)^\W*(cancel|close|back|previous|next|dismiss|expand|collapse|show|hide|menu|more)\b")
 _DOWNLOAD_NAME = re.compile(r"(?i)\b(download|export|save as)\b")
-_ENTER_KEYS = frozenset({"enter", "numpadenter", "return"})
+_PRESSING_KEYS = frozenset({"enter", "numpadenter", "return", "space", " "})
+"""They press the button that has the focus; in a field Space only writes, which cannot be told from here."""
 
 
 def needs_approval(
@@ -64,7 +68,7 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
         case Type(enter=True) | AnswerDialog(accept=True):
             return frozenset({"submit"})
         case Press(keys=keys):
-            return frozenset({"submit"}) if _presses_enter(keys) else frozenset()
+            return frozenset({"submit"}) if _presses_a_button(keys) else frozenset()
         case ClickAt():
             # Nothing is known of what lies at a point.
             return frozenset({"submit", "navigation", "download"})
@@ -94,5 +98,5 @@ def _may_submit(element: Element) -> bool:
     return not _HARMLESS_NAME.match(element.key.name)
 
 
-def _presses_enter(keys: str) -> bool:
-    return keys.rsplit("+", 1)[-1].lower() in _ENTER_KEYS
+def _presses_a_button(keys: str) -> bool:
+    return keys.rsplit("+", 1)[-1].lower() in _PRESSING_KEYS

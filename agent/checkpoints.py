@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCh
         async with _postgres(url) as saver:
             yield saver
         return
+    await asyncio.to_thread(_set_damaged_aside, path)
     async with aiosqlite.connect(path) as connection:
         await connection.execute("PRAGMA journal_mode=WAL")
         # The trace is the truth and is synced by itself; a checkpoint lost to a power cut is rebuilt from it.
@@ -31,10 +34,30 @@ async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCh
         yield saver
 
 
+def _set_damaged_aside(path: Path) -> None:
+    """A database that cannot be read decides nothing, see :mod:`agent.resume`: it gets the suffix `.damaged`."""
+    if not path.exists():
+        return
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            sound = connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
+    except sqlite3.DatabaseError:
+        sound = False
+    if not sound:
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        path.replace(path.with_name(path.name + ".damaged"))
+
+
+def check_url(url: str | None) -> None:
+    """Raises BadInput for an address that is not Postgres's; it is not opened."""
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        raise BadInput(f"checkpoint_url must begin with postgresql://, got {url.partition(':')[0]!r}")
+
+
 @asynccontextmanager
 async def _postgres(url: str) -> AsyncGenerator[BaseCheckpointSaver[Any]]:
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise BadInput(f"checkpoint_url must begin with postgresql://, got {url.partition(':')[0]!r}")
+    check_url(url)
     try:
         from langgraph.checkpoint.postgres.aio import (  # pyright: ignore[reportMissingImports]
             AsyncPostgresSaver,

@@ -13,6 +13,7 @@ from envs.errors import BadInput
 from envs.record import Record
 from envs.settings import SessionSettings
 from models.base import Budget
+from models.thinking import validate_budget
 
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """What a person can be asked to approve before it is done, see :mod:`agent.approval`."""
@@ -98,6 +99,11 @@ class RunConfig(Record):
     fsync: bool = True
     """Force each intent and commit to disk where the world outlives this machine (open tasks); off, a power cut (not
     a kill) may lose the last steps."""
+
+    @field_validator("thinking")
+    @classmethod
+    def _known_budget(cls, budget: Budget) -> Budget:
+        return validate_budget(budget)
 
     @field_validator("trace_zip")
     @classmethod

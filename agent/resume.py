@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.approval import MAX_DECLINES
 from agent.limits import Ledger
 from agent.policy import PastAction
 from agent.prompts import history_line
@@ -78,6 +79,9 @@ class Recovered:
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     replans: int = 0
     planned_at: int = 0
+    declines: int = 0
+    parse_errors: int = 0
+    """In a row, after the last intent."""
     ledger: Ledger = field(default_factory=Ledger)
 
     @property
@@ -125,7 +129,7 @@ def recover(lines: Sequence[Line]) -> Recovered:
 def _fold(found: Recovered, line: Line) -> None:
     match line:
         case Intent():
-            found.open, found.rating = line, line.rating
+            found.open, found.rating, found.parse_errors = line, line.rating, 0
             if len(line.rating.z) == len(found.plan):
                 found.z = line.rating.z
             found.ledger.add(line.calls)
@@ -140,6 +144,8 @@ def _fold(found: Recovered, line: Line) -> None:
         case Event():
             if line.name == "void":
                 found.decide(happened=False)
+            found.declines += line.name == "declined"
+            found.parse_errors += line.name == "parse_error"
             found.ledger.add(line.calls)
         case PlanRecord():
             found.z = carry_over(found.plan, found.z, line.milestones)
@@ -154,15 +160,18 @@ def rebuilt_state(found: Recovered) -> State:
     """The graph's state after the last step that counts. An open intent must have been decided before."""
     last = found.sent[-1] if found.sent else None
     stopped = last is not None and isinstance(last.intent.action, Stop) and last.status is Status.STOPPED
+    declined = last is not None and last.status is Status.BLOCKED and found.declines >= MAX_DECLINES
     return State(
         step=found.step,
         plan=[[m.id, m.text] for m in found.plan],
         z=list(found.z),
         next_milestone=next((i for i, achieved in enumerate(found.z) if not achieved), None),
         replans=found.replans,
+        parse_errors=found.parse_errors,
+        declines=found.declines,
         history=[sent.told() for sent in found.sent[-HISTORY_TAIL:]],
         problems=_problems(last),
-        ended_by="stop" if stopped else "",
+        ended_by="stop" if stopped else "declined" if declined else "",
         answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
     )
 

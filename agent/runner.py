@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.approval import Approver, decline
-from agent.checkpoints import open_checkpoints
+from agent.checkpoints import check_url, open_checkpoints
 from agent.config import RunConfig, parse_config
 from agent.graph import build_graph
 from agent.policy import Policy
@@ -190,6 +190,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
         make_suite = given.suite or suite_maker(manifest, vault, team.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
+        check_url(manifest.config.checkpoint_url)
         if fresh:
             folder.create(manifest)
         stack.enter_context(RunLease(folder.path))

@@ -202,6 +202,8 @@ class Sitting:
         episode.note(found.step, "resumed", f"after step {found.step}; the checkpoint was at step {checkpoint}")
         episode.take_over(found)
         state = rebuilt_state(found)
+        if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
+            state = replace(state, ended_by="error", error="no readable action, and the run was cut off while it ended")
         if not state.ended_by and found.step and await episode.environment.done():
             state = replace(state, ended_by="world")
         if not found.planned:

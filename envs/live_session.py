@@ -110,11 +110,14 @@ class LiveSession:
     async def reopen(self, folder: Path | None) -> None:
         """Opens the saved tabs again with their storage; the start, if nothing was saved. Raises ResetFailed."""
         tabs = _read_tabs(folder) if folder else None
-        if folder is None or tabs is None or not tabs.urls:
+        if folder is None or tabs is None:
             await self.start()
             return
         self._state_folder = folder
         await self.open(_with_storage(self.bounds.settings, folder / STORAGE_FILE))
+        if not tabs.urls:  # its pages were gone when it was saved; who was logged in still is
+            await self._begin(self)
+            return
         await self.go_to(tabs.urls)
         self.session.tabs.focus(self.session.tabs.all[min(tabs.active, len(self.session.tabs.all) - 1)])
         if self._reopened is not None:

@@ -11,14 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from envs.blobs import BlobStore, sync_folder
 from envs.errors import TraceError
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
-from envs.trace import LINE, Event, Line
+from envs.trace import Event, Line
 
 
 class TraceWriter:
@@ -118,15 +118,16 @@ def _is_closed(annotation: Any) -> bool:
 
 
 def _repair(handle: int) -> int:
-    """Makes the file end with a line break; returns how many bytes of a torn line were dropped."""
+    """Makes the file end with a line break; returns how many bytes of a torn line were dropped.
+
+    One that lacks its line break alone is torn as well: readers have passed over it, and whoever wrote it was never
+    told that it was kept, so nothing was done because of it.
+    """
     size = os.fstat(handle).st_size
     if size == 0:
         return 0
     tail = _tail(handle, size)
     if not tail:
-        return 0
-    if _is_record(tail):
-        os.write(handle, b"\n")
         return 0
     os.ftruncate(handle, size - len(tail))
     return len(tail)
@@ -144,11 +145,3 @@ def _tail(handle: int, size: int) -> bytes:
             return block[cut + 1 :] + tail
         tail = block + tail
     return tail
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        LINE.validate_json(line)
-    except ValidationError:
-        return False
-    return True

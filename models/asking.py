@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer, ModelTruncated
+from models.base import ChatModel, ChatReply, ChatRequest, ModelError, ModelInvalidAnswer, ModelTruncated
 from models.structured import parse_answer
 from models.transport import added
 
@@ -45,7 +45,7 @@ async def ask_text(
 
     Where it raises :class:`models.base.ModelInvalidAnswer`, the answer did not end, or it is *doubted*, the model draws
     another, `TEXT_TRIES` in all and within the deadline of all: a small model would not understand a complaint. Where
-    none is beyond doubt the first one that can be read is taken; where none can be read the last one's error is raised.
+    none is beyond doubt, or no other comes, the first one that can be read is taken; else the last error is raised.
     Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
@@ -61,6 +61,8 @@ async def ask_text(
             doubtful.append(asked)
         except ModelTruncated as error:
             if error.usage is None:  # nothing came: the connection broke
+                if doubtful:
+                    return _at_the_price_of(doubtful[0], spent)
                 raise
             spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
             if last and not doubtful:
@@ -68,6 +70,10 @@ async def ask_text(
         except ModelInvalidAnswer:
             if last and not doubtful:
                 raise
+        except ModelError:
+            if not doubtful:
+                raise
+            last = True
         if last:
             return _at_the_price_of(doubtful[0], spent)
 

@@ -1,7 +1,7 @@
 """When to re-plan: typed causes, found in the recent steps without asking a model.
 
-Order of precedence: `blocked`, `stale_element`, `parse_error`, `milestone_lost`, `loop`, `stall`. What names a
-concrete obstacle comes before what only shows that nothing moves.
+Order of precedence: `blocked`, `stale_element`, `milestone_lost`, `loop`, `stall`. What names a concrete obstacle comes
+before what only shows that nothing moves. `parse_error` comes before a step, not after one, and is asked for apart.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ class Tick:
     step: int
     """1-based."""
     action_text: str
-    """The action as printed, references included; "" where none could be read."""
+    """The action as printed, references included."""
     digest: str
     """Digest of the observation that the action was chosen on."""
     status: Status | None
     """How the action ended; None where none was sent."""
     z: tuple[bool, ...] = ()
     """Milestones achieved when the action was chosen; empty without a plan."""
-    parse_error: bool = False
     lost: tuple[str, ...] = ()
     """Texts of milestones that were achieved and, by their state checker, no longer hold."""
 
@@ -83,17 +82,24 @@ class Watch:
         fresh = [tick for tick in ticks if tick.step > planned_at]
         if not fresh or (fresh[-1].step - planned_at <= self.settings.cooldown and planned_at > 0):
             return None
-        for detect in (_blocked, _stale, _parse_error, _lost, _loop, _stall):
+        for detect in (_blocked, _stale, _lost, _loop, _stall):
             if (trouble := detect(fresh, self.settings)) is not None:
                 return trouble
         return None
+
+    def unreadable(self, answers: int) -> Trouble | None:
+        """The cause where the policy has just given the last of *answers* in a row without a readable action; once for
+        each such row."""
+        if answers != self.settings.parse_errors:
+            return None
+        return Trouble("parse_error", f"{answers} answers in a row held no readable action")
 
     @property
     def window(self) -> int:
         """How many of the latest ticks decide: keeping more changes nothing."""
         s = self.settings
         cycle = s.max_period * max(s.cycle_repeats, 1)
-        return max(cycle, s.repeats, s.same_page + 1, s.no_milestone + 1, s.stale, s.parse_errors, s.blocked)
+        return max(cycle, s.repeats, s.same_page + 1, s.no_milestone + 1, s.stale, s.blocked)
 
 
 def loop_period(keys: Sequence[object], *, max_period: int, repeats: int, cycle_repeats: int) -> int | None:
@@ -130,13 +136,6 @@ def _stale(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
         "stale_element",
         f"{len(run)} actions in a row named an element that is gone or ambiguous, last {last.action_text!r}",
     )
-
-
-def _parse_error(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
-    run = _run(ticks, lambda tick: tick.parse_error)
-    if len(run) < settings.parse_errors:
-        return None
-    return Trouble("parse_error", f"{len(run)} answers in a row held no readable action")
 
 
 def _lost(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:

@@ -153,7 +153,7 @@ def _show_json(trace: Trace) -> int:
 def _show_trace(trace: Trace) -> int:
     header, footer = trace.header, trace.footer
     stdout.print(Text.assemble(("task  ", "dim"), header.task.id))
-    stdout.print(Text.assemble(("goal  ", "dim"), header.instruction))
+    stdout.print(Text.assemble(("goal  ", "dim"), printable(header.instruction)))
     table = Table(header_style="bold")
     for name in ("step", "milestones", "action", "result", "seconds"):
         table.add_column(name)
@@ -163,10 +163,16 @@ def _show_trace(trace: Trace) -> int:
         seconds = spent.observe + spent.reflect + spent.act + spent.execute if spent else 0.0
         result = f"{commit.result.status.value} {commit.result.message}".strip() if commit else "uncertain"
         dots = "".join("●" if done else "○" for done in intent.rating.z)
-        table.add_row(str(intent.step), dots, Text(show_action(intent.action)), Text(result), f"{seconds:.2f}")
+        table.add_row(
+            str(intent.step),
+            dots,
+            Text(printable(show_action(intent.action))),
+            Text(printable(result)),
+            f"{seconds:.2f}",
+        )
     stdout.print(table)
     for event in trace.events:
-        stdout.print(Text(f"step {event.step}: {event.name} {event.detail}", "dim"))
+        stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
     if trace.torn:
         stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
     if footer is None:
@@ -174,7 +180,7 @@ def _show_trace(trace: Trace) -> int:
         return 0
     stdout.print(Text(f"{footer.outcome}, ended by {footer.ended_by}, judged by {footer.judged_by}"))
     if footer.failure is not None:
-        stdout.print(Text(f"{footer.failure.category}: {footer.failure.reason}"))
+        stdout.print(Text(printable(f"{footer.failure.category}: {footer.failure.reason}")))
     if footer.error:
-        stdout.print(Text(footer.error, "yellow"))
+        stdout.print(Text(printable(footer.error), "yellow"))
     return 0

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red", Verdict.DIFFERENT: "yellow"}
 
+_AS_IT_WAS = (1, None, "continue", 5.0)
+"""Which steps of a replay are done, and how, where nothing else is said."""
+
 From = Annotated[int, typer.Option("--from", min=1, help="First step to list; those before are done silently.")]
 Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to do.")]
 OnDifference = Annotated[str, typer.Option(help="After a missing or different step: continue or stop.")]
@@ -77,6 +80,8 @@ def replay(
     }
     given = options.without_none(values)
     if branch is not None:
+        if (from_step, until, on_difference, patience) != _AS_IT_WAS:
+            raise BadInput("--from, --until, --on-difference and --patience are for a replay, not for --branch")
         return _branch(trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs")}, as_json)
     unused = [name for name in given if name not in ("headed", "secrets", "trace_zip")]
     if at is not None or unused:

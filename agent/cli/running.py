@@ -16,7 +16,7 @@ from rich.text import Text
 
 from agent.approval import ApprovalRequest, Approver
 from agent.cli import options
-from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, stderr, stdout
+from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, printable, stderr, stdout
 from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
 from agent.results import RunResult
@@ -103,6 +103,9 @@ def run(
             raise BadInput("give either a task in words with --url, or --suite, not both")
         selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
         return _play_suite(settings, selection, out, as_json)
+    for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
+        if given is not None:
+            raise BadInput(f"{name} chooses tasks of a suite: give --suite, or leave it out")
     if instruction is None or url is None:
         raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
@@ -143,7 +146,7 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
-        stdout.print(Text.assemble(("answer  ", "bold"), episode.answer))
+        stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
     return EXIT_OK if episode.outcome in ("success", "unjudged") else EXIT_FAILED
 
 
@@ -190,8 +193,11 @@ def approver(as_json: bool) -> Approver | None:
     if as_json or not sys.stdin.isatty():
         return None
 
+    one_at_a_time = asyncio.Lock()
+
     async def ask(request: ApprovalRequest) -> bool:
-        stdout.print(f"\nstep {request.step} wants to: {request.action!r}  at {request.url}", markup=False)
-        return await asyncio.to_thread(Confirm.ask, f"allow ({', '.join(request.classes)})?", default=False)
+        async with one_at_a_time:  # workers that ask together would take each other's answers
+            stdout.print(f"\nstep {request.step} wants to: {request.action!r}  at {request.url}", markup=False)
+            return await asyncio.to_thread(Confirm.ask, f"allow ({', '.join(request.classes)})?", default=False)
 
     return ask

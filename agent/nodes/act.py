@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from agent.answers import AnswerSchema
 from agent.approval import needs_approval
 from agent.episode import Episode
-from agent.nodes.plan import milestones
+from agent.nodes.plan import may_replan, milestones
 from agent.policy import Proposal, Turn
 from agent.prompts import PolicyView
 from agent.state import State, Update
@@ -75,4 +75,7 @@ def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:
             ended_by="error",
             error=f"no readable action in {errors} turns in a row (max_parse_errors): {proposal.error}",
         )
-    return Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {proposal.error}"])
+    update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {proposal.error}"])
+    if may_replan(state, episode) and (trouble := episode.team.watch.unreadable(errors)) is not None:
+        update.update(cause=trouble.cause, detail=trouble.detail)
+    return update

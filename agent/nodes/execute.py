@@ -6,6 +6,7 @@ import time
 
 from langgraph.runtime import Runtime
 
+from agent.approval import MAX_DECLINES
 from agent.episode import Episode, key_row
 from agent.policy import PastAction
 from agent.progress import StepDone
@@ -16,9 +17,6 @@ from envs.observation import Box, ElementKey, Observation
 from envs.trace import Commit, Intent, KeyRow
 from envs.trace_store import now
 from planners.causes import Tick
-
-MAX_DECLINES = 3
-"""Declined actions after which an episode ends: the person does not want what the policy wants."""
 
 
 async def execute(state: State, runtime: Runtime[Episode]) -> Update:

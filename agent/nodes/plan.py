@@ -66,6 +66,11 @@ def _record(state: State, episode: Episode, cause: Cause, made: Plan) -> None:
     episode.tell(PlanMade(episode.identity.episode_id, step, cause, texts))
 
 
+def may_replan(state: State, episode: Episode) -> bool:
+    """Whether somebody plans, and has not done so too often."""
+    return episode.config.planner != "none" and state.replans < episode.config.limits.max_replans
+
+
 def milestones(state: State) -> tuple[Milestone, ...]:
     """The plan in force."""
     return tuple(Milestone(id=name, text=text) for name, text in state.plan)

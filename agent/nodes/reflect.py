@@ -9,7 +9,7 @@ from dataclasses import replace
 from langgraph.runtime import Runtime
 
 from agent.episode import Episode, Reflection, call_record
-from agent.nodes.plan import milestones
+from agent.nodes.plan import may_replan, milestones
 from agent.state import State, Update
 from envs.record import storable
 from envs.trace import Rating
@@ -86,6 +86,4 @@ def _trouble(state: State, episode: Episode, rating: Rating, lost: tuple[str, ..
     if not episode.ticks:
         return None
     episode.see_outcome(rating.z, lost)
-    if episode.config.planner == "none" or state.replans >= episode.config.limits.max_replans:
-        return None
-    return episode.team.watch.check(episode.ticks, episode.planned_at)
+    return episode.team.watch.check(episode.ticks, episode.planned_at) if may_replan(state, episode) else None

@@ -99,7 +99,7 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     rules = rules or FailureRules()
     case = replace(case, steps=settled(case.steps))
     loop = find_loop(case.steps, rules, case.unnumbered)
-    if case.outcome == "broken" or case.ended_by == "error":
+    if case.outcome == "broken":
         why = f": {case.error}" if case.error else ""
         return _failure("other", _last(case), f"the world or a model broke, not the policy{why}", loop)
     if not case.steps:

@@ -30,6 +30,7 @@ SCHEMA = {
         pytest.param("{}", "'price' is a required property", id="missing-key"),
         pytest.param('{"price": "3"}', "at $.price", id="wrong-type"),
         pytest.param('{"price": 3, "x": 1}', "'x' was unexpected", id="extra"),
+        pytest.param("[" * 100_000, "nested too deeply", id="deep"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_line(answer: str | None, says: str) -> None:
@@ -43,7 +44,14 @@ def test_what_fits() -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"{", "is not JSON"), (b'{"type": "nothing"}', "is no JSON Schema"), (b"\xff", "is not JSON")],
+    [
+        (b"{", "is not JSON"),
+        (b'{"type": "nothing"}', "is no JSON Schema"),
+        (b"\xff", "is not JSON"),
+        (b'{"$ref": "#/nope"}', "refers to what it does not hold: '/nope'"),
+        (b'{"properties": {"a": {"$ref": "http://127.0.0.1:9/a.json"}}}', "'http://127.0.0.1:9/a.json'"),
+        (b'{"items": {"$ref": "file:///etc/hosts"}}', "'file:///etc/hosts'"),
+    ],
 )
 def test_a_bad_schema_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "schema.json"
@@ -52,6 +60,13 @@ def test_a_bad_schema_file_is_one_line(tmp_path: Path, content: bytes, says: str
         AnswerSchema.read(path)
     with pytest.raises(BadInput, match="cannot be read"):
         AnswerSchema.read(tmp_path / "none.json")
+
+
+def test_a_reference_within_the_schema_is_followed() -> None:
+    schema = AnswerSchema({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}})
+    assert schema.problem('"x"') is None and schema.problem("3") is not None
+    apart = AnswerSchema({"$ref": "http://y/", "$defs": {"a": {"$id": "http://y/", "type": "string"}}})
+    assert apart.problem('"x"') is None and apart.problem("3") is not None
 
 
 @pytest.mark.browser

@@ -45,6 +45,8 @@ CASES = [
     pytest.param(Type(ref=1, text="x", enter=True), page(), {"submit"}, id="type-enter"),
     pytest.param(Press(keys="Enter"), page(), {"submit"}, id="press-enter"),
     pytest.param(Press(keys="Control+Enter"), page(), {"submit"}, id="press-chord"),
+    pytest.param(Press(keys="Space"), page(), {"submit"}, id="press-space"),
+    pytest.param(Press(keys=" "), page(), {"submit"}, id="press-blank"),
     pytest.param(Press(keys="Control+A"), page(), set(), id="press-other"),
     pytest.param(ClickAt(x=1, y=1), page(), {"submit", "navigation", "download"}, id="click-at-point"),
     pytest.param(AnswerDialog(accept=True), page(), {"submit"}, id="accept-dialog"),

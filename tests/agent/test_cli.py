@@ -38,6 +38,8 @@ WRONG = [
     pytest.param(["run"], "say what to do and where", id="nothing asked"),
     pytest.param(["run", "Find it"], "--url", id="no address"),
     pytest.param([*MINIWOB, "--url", "http://x.test"], "not both", id="suite and address"),
+    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks chooses tasks of a suite", id="tasks without a suite"),
+    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds chooses tasks of a suite", id="seeds without a suite"),
     pytest.param(["run", "--suite", "minibob"], "'minibob'", id="unknown suite"),
     pytest.param(
         ["run", "--suite", "miniwob", "--tasks", "click-buton"], "did you mean click-button", id="unknown task"
@@ -50,6 +52,7 @@ WRONG = [
     pytest.param([*MINIWOB, "--policy", "local:nowhere"], "nowhere", id="missing checkpoint"),
     pytest.param([*MINIWOB, "--policy", "scripted:nowhere.json"], "nowhere.json", id="missing script"),
     pytest.param([*MINIWOB, "--thinking", "lots"], "'lots'", id="thinking in words"),
+    pytest.param([*OPEN, "--planner", "same", "--thinking", "300"], "300", id="thinking beyond the budgets"),
     pytest.param([*MINIWOB, "--workers", "0"], "workers", id="no workers"),
     pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
     pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),

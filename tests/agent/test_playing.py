@@ -164,6 +164,18 @@ async def test_unreadable_answers_are_told_repaired_and_bounded(shop: Shop, tmp_
     assert len(trace.steps[0].intent.calls) == 2 and trace.steps[0].intent.calls[0].error
 
 
+async def test_answers_that_cannot_be_read_call_for_a_new_plan_once(shop: Shop, tmp_path: Path) -> None:
+    plans = tmp_path / "plans.json"
+    plans.write_text(json.dumps([{"m1": "Buy tea"}, {"m1": "Press the button"}]), encoding="utf-8")
+    model = ScriptedModel([*["hm"] * 6, "exit()"])
+    settings = config(planner=f"scripted:{plans}", k=1, judge="none", limits={"max_parse_errors": 4})
+    run = await run_open(settings, "x", shop.url, tmp_path, policy=ModelPolicy(model, PROGRAM, "full"))
+    (result,) = run.episodes
+    trace = read_trace(run.folder / result.trace)
+    assert [(record.cause, record.step) for record in trace.plans] == [("initial", 1), ("parse_error", 1)]
+    assert result.ended_by == "stop"
+
+
 async def test_an_action_that_changed_nothing_is_not_simply_done_again(shop: Shop, tmp_path: Path) -> None:
     """Hovering the same control twice leaves the page as it was; typing does not."""
     hover, typed = 'do(action="Hover", element="2")', 'do(action="Type", argument="bob", element="1")'

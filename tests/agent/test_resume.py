@@ -123,6 +123,21 @@ def test_a_committed_stop_leaves_only_the_judging() -> None:
     assert (state.ended_by, state.answer) == ("stop", "42")
 
 
+def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> None:
+    declined = [
+        line
+        for step in (1, 2, 3)
+        for line in (event(step, "declined"), intent(step, CLICK), commit(step, Status.BLOCKED))
+    ]
+    state = rebuilt_state(recover((HEADER, plan(1), *declined[:6])))
+    assert (state.declines, state.ended_by) == (2, "")
+    state = rebuilt_state(recover((HEADER, plan(1), *declined)))
+    assert (state.declines, state.ended_by) == (3, "declined")
+    unread = (event(2, "parse_error"), event(2, "parse_error"))
+    assert rebuilt_state(recover((HEADER, plan(1), *ONE, *unread))).parse_errors == 2
+    assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE))).parse_errors == 0
+
+
 def test_what_find_answered_last_is_told_again() -> None:
     state = rebuilt_state(recover((HEADER, plan(1), intent(1, Find(text="x")), commit(1, output="line 7: x"))))
     assert state.problems == ["line 7: x"]

@@ -20,8 +20,17 @@ from envs.origins import Origins
 from envs.record import storable
 from envs.secrets import SecretVault
 from envs.tasks import TaskRef
-from envs.trace import Commit, Event, Footer, Header, Intent, Rating, Seen, Timings, Totals
-from envs.trace_store import BlobStore, LeaseHeld, RunLease, TraceWriter, iter_lines, read_summary, read_trace
+from envs.trace import Commit, Event, Footer, Header, Intent, Line, Rating, Seen, Timings, Totals
+from envs.trace_store import (
+    BlobStore,
+    LeaseHeld,
+    RunLease,
+    TraceWriter,
+    has_header,
+    iter_lines,
+    read_summary,
+    read_trace,
+)
 
 HEADER = Header(
     run_id="r",
@@ -103,13 +112,24 @@ def test_a_torn_last_line_is_tolerated_then_repaired(path: Path, blobs: BlobStor
     assert str(cut) in trace.events[0].detail
 
 
-def test_a_last_line_that_lacks_only_its_break_is_kept(path: Path, blobs: BlobStore) -> None:
-    write(path, blobs, HEADER, intent(1), commit(1))
-    path.write_bytes(path.read_bytes()[:-1])
-    write(path, blobs, FOOTER)
-    trace = read_trace(path)
-    assert trace.steps == ((intent(1), commit(1)),)
-    assert trace.events == ()
+def test_a_trace_cut_anywhere_goes_on_from_what_its_readers_saw(path: Path, blobs: BlobStore) -> None:
+    """Also where a line lacks its break alone: readers passed over it, so it must not come back."""
+    lines: tuple[Line, ...] = (HEADER, intent(1), commit(1), intent(2), commit(2), FOOTER)
+    write(path, blobs, *lines)
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        seen = whole[:size].count(b"\n")
+        assert has_header(path) == (seen > 0)
+        if seen:
+            assert len(tuple(iter_lines(path))) == seen
+        write(path, blobs, *lines[seen:])
+        trace = read_trace(path)
+        assert (trace.header, trace.steps, trace.footer) == (
+            HEADER,
+            ((intent(1), commit(1)), (intent(2), commit(2))),
+            FOOTER,
+        )
 
 
 def test_a_torn_header_leaves_an_empty_file(path: Path, blobs: BlobStore) -> None:

@@ -87,3 +87,7 @@ async def test_of_doubted_answers_alone_the_first_is_taken(answers: tuple[str | 
     asked = await ask_text(Small(*answers), REQUEST, number, odd)
     assert (asked.answer, asked.reply.text) == (7, "7")
     assert asked.reply.attempts == TEXT_TRIES
+
+
+async def test_a_doubted_answer_is_better_than_none_where_the_next_never_comes() -> None:
+    assert (await ask_text(Small("7", 0), REQUEST, number, odd)).answer == 7

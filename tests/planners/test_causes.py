@@ -27,7 +27,6 @@ OK: dict[str, Any] = {}
 STALE = {"status": Status.STALE}
 AMBIGUOUS = {"status": Status.AMBIGUOUS}
 BLOCKED = {"status": Status.BLOCKED}
-UNREADABLE = {"status": None, "parse_error": True, "action_text": ""}
 A, B, C, D, E = (("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("e", "5"))
 
 CASES = {
@@ -49,8 +48,6 @@ CASES = {
     "stale_with_a_success_between": ([STALE, OK, STALE], None),
     "blocked_once": ([OK, BLOCKED], "blocked"),
     "blocked_earlier": ([BLOCKED, OK], None),
-    "unreadable_once": ([UNREADABLE], None),
-    "unreadable_twice": ([UNREADABLE, UNREADABLE], "parse_error"),
     "milestone_taken_back": ([{"z": (True, False)}, {"z": (False, False)}], "milestone_lost"),
     "milestone_gained": ([{"z": (False, False)}, {"z": (True, False)}], None),
     "another_plan_is_no_loss": ([{"z": (True, False)}, {"z": (False,)}], None),
@@ -101,6 +98,12 @@ def test_a_new_plan_is_given_its_cooldown():
     assert [watch.check(steps[:n], planned_at=2) is not None for n in (3, 4, 5)] == [False, False, True]
 
 
+def test_unreadable_answers_call_for_a_plan_once_in_each_row():
+    watch = Watch(WatchSettings(parse_errors=2))
+    causes = [trouble and trouble.cause for trouble in map(watch.unreadable, range(1, 6))]
+    assert causes == [None, "parse_error", None, None, None]
+
+
 def test_the_first_plan_has_no_cooldown():
     assert Watch().check(ticks(BLOCKED)) is not None
 
@@ -115,7 +118,6 @@ STEP = st.fixed_dictionaries(
         "action_text": st.sampled_from("ab"),
         "digest": st.sampled_from("12"),
         "status": st.sampled_from([Status.OK, Status.STALE, Status.BLOCKED, None]),
-        "parse_error": st.booleans(),
         "z": st.sampled_from([(False, False), (True, False)]),
     }
 )

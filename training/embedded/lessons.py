@@ -121,6 +121,9 @@ def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator
 
 def _trouble(cause: Cause, last: Intent) -> Trouble:
     """*cause* in the words that the planner is told it in, as if it had come of doing *last* again and again."""
+    watch = Watch()
+    if cause == "parse_error":
+        return next(trouble for number in range(OFTEN) if (trouble := watch.unreadable(number)) is not None)
     said = PROGRAM.show(last.action)
     ticks = [
         Tick(
@@ -128,11 +131,9 @@ def _trouble(cause: Cause, last: Intent) -> Trouble:
             action_text=f"{said} ({number})" if cause == "stall" else said,
             digest=last.seen.digest if cause in ("stall", "loop") else str(number),
             status=Status.STALE if cause == "stale_element" else Status.OK,
-            parse_error=cause == "parse_error",
         )
         for number in range(1, OFTEN)
     ]
-    watch = Watch()
     found = (watch.check(ticks[:number]) for number in range(1, OFTEN))
     return next(trouble for trouble in found if trouble is not None)
 

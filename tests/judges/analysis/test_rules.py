@@ -119,10 +119,16 @@ def test_other_elements_under_the_same_number_are_other_actions():
     assert analyze(steps, ended_by="max_steps", outcome="failure").category == D
 
 
-@pytest.mark.parametrize(("outcome", "ended_by"), [("broken", "stop"), ("broken", "world"), ("failure", "error")])
+@pytest.mark.parametrize(("outcome", "ended_by"), [("broken", "stop"), ("broken", "world"), ("broken", "error")])
 def test_a_broken_world_says_nothing_about_the_agent(outcome: Any, ended_by: EndedBy):
     failure = analyze(trace("1@a 1@a 1@a"), ended_by=ended_by, outcome=outcome)
     assert (failure.category, failure.key_step) == (D, 3)
+
+
+def test_a_policy_that_ends_in_answers_without_an_action_is_its_own_failing():
+    """The checker has judged it, so nothing broke: the loop before counts."""
+    failure = analyze(trace("1@a 1@a 1@a"), ended_by="error", outcome="failure")
+    assert (failure.category, failure.key_step) == (B, 1)
 
 
 @pytest.mark.parametrize("outcome", ["success", "unjudged"])
