@@ -30,6 +30,8 @@ from envs.origins import Origins, origin_of
 
 MIN_CHARS: Final = 4
 """A shorter value would be masked in the middle of ordinary words, and guessed from the masks."""
+CUT_CHARS: Final = 12
+"""Beginning of a longer value that is masked where a text was cut within it."""
 _MIN_LINE_CHARS: Final = 8
 _MIN_BASE64_CHARS: Final = 6
 
@@ -144,7 +146,7 @@ class _Masker:
         self._masked = re.compile(f"(<secret>(?:{known})</secret>)")
 
     def mask(self, text: str) -> str:
-        if not any(form in text for form in self._forms):
+        if not any(form[:CUT_CHARS] in text for form in self._forms):
             return text
         parts = self._masked.split(text)
         parts[::2] = [self._mask_part(part) for part in parts[::2]]
@@ -152,7 +154,11 @@ class _Masker:
 
     def _mask_part(self, text: str) -> str:
         """Replaces the union of all matches, so that overlapping values leave no rest."""
-        spans = sorted((start, end, name) for form, name in self._forms.items() for start, end in _spans(text, form))
+        spans = sorted(
+            (start, end, name)
+            for form, name in self._forms.items()
+            for start, end in (*_spans(text, form), *_cut_spans(text, form))
+        )
         shown: list[str] = []
         done = 0
         for start, end, name in spans:
@@ -167,6 +173,17 @@ def _spans(text: str, form: str) -> Iterable[tuple[int, int]]:
     while start >= 0:
         yield start, start + len(form)
         start = text.find(form, start + 1)
+
+
+def _cut_spans(text: str, form: str) -> Iterable[tuple[int, int]]:
+    """Where *text* holds the beginning of *form* and was cut there: before `…`, or at its end."""
+    for cut in (*(match.start() for match in re.finditer("…", text)), len(text)):
+        start = text.find(form[:CUT_CHARS], max(0, cut - len(form) + 1), cut)
+        while start >= 0 and len(form) > CUT_CHARS:
+            if form.startswith(text[start:cut]):
+                yield start, cut
+                break
+            start = text.find(form[:CUT_CHARS], start + 1, cut)
 
 
 def _forms(value: str) -> frozenset[str]:

@@ -123,6 +123,24 @@ def test_other_text_is_left_alone(text: str) -> None:
     assert NO_SECRETS.mask(text) is text
 
 
+TOKEN = "".join(f"{number:03x}" for number in range(90))
+"""Longer than a name on a page may be, and nowhere alike."""
+
+
+@pytest.mark.parametrize("shown", [12, 13, 159, 269])
+def test_what_was_cut_within_a_value_is_masked(shown: int) -> None:
+    cut = TOKEN[:shown]
+    for text in (f'[3] textbox "Key" = "{cut}…"\n[4] button', f"type {cut}… into Key, then {cut}…", f"{TOKEN} {cut}"):
+        masked = vault(TOKEN).mask(text)
+        assert TOKEN[:12] not in masked and "<secret>PW</secret>" in masked
+        assert vault(TOKEN).mask(masked) == masked
+
+
+def test_the_beginning_of_a_value_within_a_longer_word_is_no_cut() -> None:
+    for text in (f"{TOKEN[:20]}-other", f"see {TOKEN[:20]} there", f"{TOKEN[:11]}…"):
+        assert vault(TOKEN).mask(text) == text
+
+
 def test_overlapping_values_leave_no_rest() -> None:
     two = SecretVault({"A": ("abcdef", HOME), "B": ("defghi", HOME)})
     assert two.mask("xabcdefghix") == "x<secret>A</secret>x"

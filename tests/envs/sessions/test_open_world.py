@@ -86,6 +86,20 @@ async def test_cookies_storage_and_tabs_come_back(environment: OpenEnvironment, 
     assert "c=1 v" in (await environment.observe()).text
 
 
+async def test_where_no_page_was_left_who_was_logged_in_still_is(
+    environment: OpenEnvironment, web: Web, tmp_path: Path
+) -> None:
+    """A page that hung is replaced by a blank one, which is no address to go back to."""
+    web["/look"] = "<p id=p></p><script>p.textContent = document.cookie + ' ' + localStorage.k</script>"
+    await environment.reset(TASK)
+    await environment.save_state(tmp_path / "state")
+    (tmp_path / "state" / "tabs.json").write_text('{"urls": [], "active": 0}')
+    await environment.restore_state(TASK, tmp_path / "state", [])
+    assert (await environment.observe()).url == web.url()
+    await environment.execute(Goto(url=web.url("/look")))
+    assert "c=1 v" in (await environment.observe()).text
+
+
 async def test_without_a_saved_state_it_starts_anew(environment: OpenEnvironment, web: Web, tmp_path: Path) -> None:
     await environment.restore_state(TASK, tmp_path / "nothing", [])
     assert (await environment.observe()).url == web.url()
