@@ -125,9 +125,12 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
     return footer
 
 
-def broken_start(error: Exception) -> Footer:
-    """The footer of an episode whose world could not be brought to its start."""
-    return Footer(outcome="broken", ended_by="error", judged_by="none", totals=Totals(), error=told(error), at=now())
+def broken_start(error: Exception, spent: Totals | None = None) -> Footer:
+    """The footer of an episode whose world could not be brought to its start, or back to where it was: *spent* until
+    then."""
+    return Footer(
+        outcome="broken", ended_by="error", judged_by="none", totals=spent or Totals(), error=told(error), at=now()
+    )
 
 
 def told(error: Exception) -> str:

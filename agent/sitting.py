@@ -237,7 +237,7 @@ class Sitting:
             header = found.header if found else header_of(self.manifest, job)
             if found is None:
                 trace.append(header)
-            footer = broken_start(error)
+            footer = broken_start(error, found.ledger.totals(found.step, 0.0) if found else None)
             trace.append(footer)
         return EpisodeResult.of(header, footer)
 

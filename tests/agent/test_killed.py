@@ -26,7 +26,9 @@ from agent.policy import Turn
 from agent.runner import resume, run_open, run_suite
 from envs.actions import Action, Click, Stop
 from envs.chromium import Chromium
-from envs.tasks import TaskSelection
+from envs.errors import ResetFailed
+from envs.miniwob.environment import MiniwobEnvironment
+from envs.tasks import EpisodeStart, TaskSelection
 from envs.trace import Intent
 from envs.trace_store import Trace, iter_lines, read_trace
 from tests.agent.killable import ORDER, SELECTION, forked
@@ -198,6 +200,23 @@ async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, 
     result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=str(turn.step))))
     assert result.episodes[0].answer == "3"
     assert (tmp_path / "r" / "checkpoints.sqlite.damaged").exists() == damaged
+
+
+async def test_what_was_spent_is_told_where_a_world_cannot_be_brought_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*_: object) -> EpisodeStart:
+        raise ResetFailed("the server is gone")
+
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    run = await run_suite(config(policy="oracle"), selection, tmp_path, run_id="r")
+    path = run.folder / run.episodes[0].trace
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    monkeypatch.setattr(MiniwobEnvironment, "restore_state", gone)
+    (again,) = (await resume(run.folder)).episodes
+    assert (again.outcome, again.totals.steps) == ("broken", run.episodes[0].totals.steps)
+    assert again.totals.seconds > 0
 
 
 async def test_a_finished_run_is_only_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
