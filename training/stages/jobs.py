@@ -8,8 +8,9 @@
     ├── tensorboard/    the same, where `report_to` asks for it
     └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
-`python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` does so on many processes, with
-whatever sharding accelerate is configured for.
+`python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` or `torchrun -m …` on many
+processes, each with the whole model (DDP, ZeRO 1 and 2). Weights that are spread over processes (FSDP, ZeRO 3) are
+refused: the result is written from one process's.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from accelerate.utils import DistributedType
 from torch import nn
 
 from envs.errors import BadInput
@@ -109,12 +111,21 @@ def run_job(folder: Path, models: LeanModels | None = None) -> None:
         trainer, save = _lean(folder, job, rows, columns, models)
     else:
         trainer, save = (_actor if job.kind == "actor" else _critic)(folder, job, rows, columns)
+    _check_whole(trainer)
     log = train(trainer, job.compute)
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
         save()
         _keep_curves(folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _check_whole(trainer: RowsTrainer) -> None:
+    """Raises BadInput where no process would hold all weights."""
+    accelerator: Any = trainer.accelerator
+    plugin = accelerator.state.deepspeed_plugin
+    if accelerator.distributed_type == DistributedType.FSDP or (plugin is not None and plugin.zero_stage == 3):
+        raise BadInput("a stage needs whole weights in each process: use DDP, or DeepSpeed's ZeRO 1 or 2")
 
 
 def _keep_curves(folder: Path) -> None:

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from transformers import (
     PrinterCallback,
     Trainer,
@@ -98,14 +98,17 @@ class RowsTrainer(Trainer, ABC):
 
 
 class SaveByTheClock(TrainerCallback):
-    """A checkpoint every so many minutes, whatever a step takes."""
+    """A checkpoint every so many minutes, whatever a step takes; of several processes the first one's clock counts."""
 
     def __init__(self, minutes: float) -> None:
         self._every_s = minutes * 60
         self._saved_at = time.monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
-        if time.monotonic() - self._saved_at >= self._every_s:
+        due = [time.monotonic() - self._saved_at >= self._every_s]
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.broadcast_object_list(due, src=0)
+        if due[0]:
             self._saved_at = time.monotonic()
             control.should_save = True
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 from transformers import TrainerCallback
 
@@ -210,6 +211,42 @@ def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_
     with pytest.raises(TrainingDiverged) as error:
         launch(tmp_path, (sys.executable, "-m"))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["actor", "value"])
+def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gloo on this machine; checkpoints at every step, which both must agree on."""
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    rows = rows_of(24, longest=60)
+    columns = {"target": torch.linspace(0, 1, len(rows)).tolist()}
+    if kind == "actor":
+        advantage, reference = columns_of(rows, load_policy(embedded_dir())[0])
+        columns = {"advantage": advantage.tolist(), "reference": reference.tolist(), "success": [1.0] * len(rows)}
+    job = StageJob(
+        kind=kind,
+        start=embedded_dir(),
+        optimization=Optimization(learning_rate=1e-3, batch_rows=8),
+        objective=HALF,
+        compute=Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9),
+    )
+    two = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
+    for name, launcher in (("one", ()), ("two", two)):
+        write_job(tmp_path / name, job, rows, columns)
+        launch(tmp_path / name, launcher)
+    one, other = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
+    assert one.keys() == other.keys()
+    if kind == "actor":
+        before = weights_of(embedded_dir())
+        assert any(
+            not torch.allclose(one[name], before[name].float(), atol=1e-4) for name in before.keys() & one.keys()
+        )
+    assert max((one[name] - other[name]).abs().max().item() for name in one) < 2e-4, "but for the order of sums"
+
+
+def weights_of(folder: Path) -> dict[str, Tensor]:
+    return {name: tensor for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
 
 
 def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
