@@ -18,8 +18,6 @@ LOG_LINE_CHARS = 600
 ADDRESS_CHARS = 120
 """Longest address within a site."""
 
-_WORD = re.compile(r"\w+")
-
 
 def page_text(observation: Observation) -> str:
     """Head and page text; equal observations give equal text."""
@@ -60,15 +58,3 @@ def one_line(text: str, limit: int = LINE_CHARS) -> str:
     """*text* with all white space folded to single spaces, cut to *limit* characters."""
     folded = " ".join(text.split())
     return folded if len(folded) <= limit else folded[: limit - 1] + "…"
-
-
-def names_in(text: str) -> list[str]:
-    """The words of *text* that name something: with a digit, or with a capital elsewhere than at its beginning."""
-    words = list(_WORD.finditer(text))
-    return [word[0] for word in words if any(c.isdigit() for c in word[0]) or (word.start() and word[0][0].isupper())]
-
-
-def stray_names(text: str, *places: str) -> list[str]:
-    """Those of :func:`names_in` that are no word of any of *places*, capitals aside."""
-    known = {word.casefold() for place in places for word in _WORD.findall(place)}
-    return [name for name in names_in(text) if name.casefold() not in known]

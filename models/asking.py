@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from models.base import ChatModel, ChatReply, ChatRequest, ModelError, ModelInvalidAnswer, ModelTruncated
+from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer, ModelTruncated
 from models.structured import parse_answer
 from models.transport import added
 
@@ -38,44 +38,27 @@ async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> Asked[
     return Asked(answer, reply)
 
 
-async def ask_text(
-    model: ChatModel, request: ChatRequest, read: Callable[[str], T], doubted: Callable[[T], bool] = lambda _: False
-) -> Asked[T]:
+async def ask_text(model: ChatModel, request: ChatRequest, read: Callable[[str], T]) -> Asked[T]:
     """What *read* makes of the answer's text.
 
-    Where it raises :class:`models.base.ModelInvalidAnswer`, the answer did not end, or it is *doubted*, the model draws
-    another, `TEXT_TRIES` in all and within the deadline of all: a small model would not understand a complaint. Where
-    none is beyond doubt, or no other comes, the first one that can be read is taken; else the last error is raised.
-    Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
+    Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model draws another,
+    `TEXT_TRIES` in all and within the deadline of all, and the last one decides: a small model would not understand a
+    complaint. Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
-    doubtful: list[Asked[T]] = []
     while True:
         last = len(spent) == TEXT_TRIES - 1
         try:
             reply = await model.complete(_drawn(request, spent) if spent else request)
             spent.append(reply)
-            asked = Asked(read(reply.text), reply)
-            if not doubted(asked.answer):
-                return _at_the_price_of(asked, spent)
-            doubtful.append(asked)
+            return Asked(read(reply.text), _all_of(spent))
         except ModelTruncated as error:
-            if error.usage is None:  # nothing came: the connection broke
-                if doubtful:
-                    return _at_the_price_of(doubtful[0], spent)
+            if last or error.usage is None:  # nothing came: the connection broke
                 raise
             spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
-            if last and not doubtful:
-                raise
         except ModelInvalidAnswer:
-            if last and not doubtful:
+            if last:
                 raise
-        except ModelError:
-            if not doubtful:
-                raise
-            last = True
-        if last:
-            return _at_the_price_of(doubtful[0], spent)
 
 
 def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
@@ -85,9 +68,14 @@ def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
     return replace(request, temperature=LATER_TEMPERATURE, seed=seed, deadline_s=left)
 
 
-def _at_the_price_of(asked: Asked[T], spent: Sequence[ChatReply]) -> Asked[T]:
+def _all_of(spent: Sequence[ChatReply]) -> ChatReply:
+    """The last reply, at the price of all."""
     usage = spent[0].usage
     for reply in spent[1:]:
         usage = added(usage, reply.usage)
-    seconds, attempts = sum(reply.seconds for reply in spent), sum(reply.attempts for reply in spent)
-    return replace(asked, reply=replace(asked.reply, usage=usage, seconds=seconds, attempts=attempts))
+    return replace(
+        spent[-1],
+        usage=usage,
+        seconds=sum(reply.seconds for reply in spent),
+        attempts=sum(reply.attempts for reply in spent),
+    )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from envs.page_focus import focused_lines, interest
-from envs.page_text import one_line, short_head, stray_names, within_site
+from envs.page_text import one_line, short_head, within_site
 from envs.record import storable
 from models.asking import ask_text
 from models.base import ChatModel, ChatRequest, Message, ModelInvalidAnswer
@@ -81,8 +81,7 @@ class CompactPlanner:
 
     Keeps anchors and ids as :class:`planners.model.ModelPlanner` does. It differs in that fewer milestones than asked
     for make a plan, too, that no examples are shown, and that the model never thinks: of *settings* only `k` and
-    `deadline_s` count. Pictures are not sent. A plan that names what stands neither in its prompt nor on the page has
-    been copied wrongly, as a rule: another is drawn, see :func:`models.asking.ask_text`.
+    `deadline_s` count. Pictures are not sent.
     """
 
     def __init__(self, model: ChatModel, settings: PlannerSettings | None = None) -> None:
@@ -93,17 +92,12 @@ class CompactPlanner:
     async def plan(self, situation: Situation) -> Plan:
         """Raises :class:`models.base.ModelError`."""
         count = max(1, self.settings.k - len(situation.anchors))
-        prompt = plan_text(situation, count)
         request = ChatRequest(
-            messages=(Message("user", prompt),),
+            messages=(Message("user", plan_text(situation, count)),),
             max_tokens=TOKENS_PER_MILESTONE * count,
             deadline_s=self.settings.deadline_s,
         )
         redo = situation.cause == "milestone_lost"
         taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
-
-        def strays(milestones: Sequence[str]) -> bool:
-            return any(stray_names(text, prompt, situation.observation.text) for text in milestones)
-
-        asked = await ask_text(self._model, request, lambda text: parse_plan(text, count, taken), strays)
+        asked = await ask_text(self._model, request, lambda text: parse_plan(text, count, taken))
         return Plan(milestones=situation.anchors + numbered(situation, asked.answer), reply=asked.reply)

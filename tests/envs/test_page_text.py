@@ -6,7 +6,7 @@ from typing import Any
 
 from envs.actions import DialogReport
 from envs.observation import Observation, Tab
-from envs.page_text import LINE_CHARS, LOG_LINES, log_text, names_in, one_line, page_text, stray_names
+from envs.page_text import LINE_CHARS, LOG_LINES, log_text, one_line, page_text
 
 
 def page(**fields: Any) -> Observation:
@@ -46,12 +46,3 @@ def test_a_long_log_is_cut_at_its_beginning_and_says_so():
     lines = log_text([f"step {n}\nand more" for n in range(LOG_LINES + 2)]).splitlines()
     assert lines[:2] == ["(2 earlier)", "step 2 and more"] and len(lines) == LOG_LINES + 1
     assert log_text([]) == "(no action yet)"
-
-
-def test_names_are_words_with_a_digit_or_with_a_capital_behind_the_first():
-    assert names_in("Open Audrey's mail of 12May, then reply") == ["Audrey", "12May"]
-    assert names_in("") == names_in("Open it") == []
-
-
-def test_a_stray_name_is_a_word_of_no_place():
-    assert stray_names("Reply to Audrey and Toy", "forward to AUDREY", "Toyota") == ["Toy"]

@@ -69,25 +69,3 @@ async def test_a_broken_connection_is_not_asked_again() -> None:
     with pytest.raises(ModelTruncated):
         await ask_text(model, REQUEST, number)
     assert len(model.requests) == 1
-
-
-def odd(answer: int) -> bool:
-    return answer % 2 == 1
-
-
-async def test_a_doubted_answer_gives_way_to_one_that_is_not() -> None:
-    model = Small("7", "8", "9")
-    asked = await ask_text(model, REQUEST, number, odd)
-    assert (asked.answer, asked.reply.text, len(model.requests)) == (8, "8", 2)
-    assert (asked.reply.usage.tokens_in, asked.reply.seconds, asked.reply.attempts) == (10, 1.0, 2)
-
-
-@pytest.mark.parametrize("answers", [("7", "9", "5"), ("hm", "7", "hm"), ("7", "hm", None), (None, "hm", "7")])
-async def test_of_doubted_answers_alone_the_first_is_taken(answers: tuple[str | None, ...]) -> None:
-    asked = await ask_text(Small(*answers), REQUEST, number, odd)
-    assert (asked.answer, asked.reply.text) == (7, "7")
-    assert asked.reply.attempts == TEXT_TRIES
-
-
-async def test_a_doubted_answer_is_better_than_none_where_the_next_never_comes() -> None:
-    assert (await ask_text(Small("7", 0), REQUEST, number, odd)).answer == 7

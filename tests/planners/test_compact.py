@@ -198,21 +198,6 @@ async def test_after_an_unreadable_answer_one_more_is_drawn_and_both_are_paid_fo
     assert plan.reply is not None and (plan.reply.usage.tokens_out, plan.reply.attempts) == (18, 2)
 
 
-async def test_a_plan_with_a_name_that_stands_nowhere_gives_way_to_another(situate: Situate):
-    small, model = planner("Send it to Audire\nRead the answer", "Send it to Audrey")
-    plan = await small.plan(situate(instruction="Mail Audrey"))
-    assert [m.text for m in plan.milestones] == ["Send it to Audrey"]
-    assert len(model.requests) == 2
-
-
-async def test_a_name_may_stand_on_a_part_of_the_page_that_the_prompt_leaves_out(situate: Situate):
-    page = "\n".join([*(f'[{i}] button "Buy tea {i}"' for i in range(99)), "Kenji"])
-    small, model = planner("Write to Kenji")
-    assert "Kenji" not in plan_text(situate(text=page), 4)
-    await small.plan(situate(text=page))
-    assert len(model.requests) == 1
-
-
 @pytest.mark.parametrize(("compact", "first_line"), [(True, "Plan 2: Buy tea"), (False, "You plan for an agent")])
 async def test_make_planner_asks_in_the_style_it_is_told(situate: Situate, compact: bool, first_line: str):
     model = ScriptedModel(["a\nb" if compact else '{"m1": "a", "m2": "b"}'])
