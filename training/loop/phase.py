@@ -296,8 +296,8 @@ def _columns(
         for kind, folder in ((kind, critics[kind]) for kind in asked if kind in critics):
             columns[kind] = score_states(_loaded(folder, settings), data.rows, settings.compute.pack_tokens)
         found = row_advantages(data.trajectories, data.rows, columns["potential"], columns["value"], settings.targets)
-    columns["advantage"] = found.of_rows
-    check_advantages(found.of_rows, data.rows, data.trajectories, settings.actor.max_advantage)
+    columns["advantage"] = found
+    check_advantages(found, data.rows, data.trajectories, settings.actor.max_advantage)
     return columns
 
 

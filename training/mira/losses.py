@@ -15,14 +15,6 @@ MAX_WEIGHT = 20.0
 """Bound on `exp(A/β)`: one lucky action must not be the whole batch (as in published AWR implementations)."""
 
 
-def action_logprobs(token_logprobs: Tensor, loss_mask: Tensor) -> Tensor:
-    """`log π(a|s)` of each row, shape (B,): the sum over the action's own tokens.
-
-    *token_logprobs* (B, L): of each token given those before it. *loss_mask* (B, L): True = the token is the action's.
-    """
-    return torch.where(loss_mask, token_logprobs, torch.zeros_like(token_logprobs)).sum(-1)
-
-
 def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
     """Log-probability of each of *tokens* (…,) under *logits* (…, V), in float32 at least, shape (…,)."""
     wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
@@ -75,15 +67,6 @@ def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
     """Filtered behaviour cloning: `−mean log π` over the rows where *keep* (B,) is True; 0 where none is."""
     kept = torch.where(keep, logprob, torch.zeros_like(logprob))
     return -kept.sum() / keep.sum().clamp(min=1)
-
-
-def digirl_loss(logprob: Tensor, advantage: Tensor, keep: Tensor) -> Tensor:
-    """DigiRL's hard filter: the cloning of actions with a positive advantage in trajectories that were kept.
-
-    *keep* (B,): the row's trajectory passed the instruction-level filter. The published code does this; the paper calls
-    it advantage-weighted regression.
-    """
-    return cloning_loss(logprob, keep & (advantage > 0))
 
 
 def webrl_code_loss(

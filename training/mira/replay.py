@@ -24,10 +24,6 @@ class Band(Record):
         return self.low <= perplexity <= self.high
 
 
-ALL = Band(low=1.0, high=math.inf)
-"""No filter: the ablation."""
-
-
 def perplexity(logprobs: Sequence[float]) -> float:
     """`exp(−mean log π)` over the action tokens of one step or one trajectory; at least 1.
 
@@ -74,10 +70,3 @@ class ReplayBuffer(Generic[T]):
         for oldest in list(self._items)[: max(0, len(self._items) - self._capacity)]:
             del self._items[oldest]
         return added
-
-    def select(self, perplexities: Sequence[float], band: Band) -> tuple[list[T], Kept]:
-        """The trajectories whose perplexity under the current actor, in the order of iteration, lies in *band*."""
-        pairs = list(zip(self, perplexities, strict=True))
-        chosen = [item for item, value in pairs if band.holds(value)]
-        below = sum(value < band.low for value in perplexities)
-        return chosen, Kept(len(chosen), below, len(pairs) - len(chosen) - below)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import Field
 
@@ -40,21 +39,13 @@ class TargetSettings(Record):
     """`webrl_code`: see :func:`training.mira.returns.webrl_code_advantages`."""
 
 
-class Advantages(NamedTuple):
-    of_rows: tuple[float, ...]
-    """In the order of the rows."""
-    on_successes: float | None
-    """Mean over the rows of successes: below 0, learning pushes good actions down. None without any."""
-    on_failures: float | None
-
-
 def row_advantages(
     trajectories: Sequence[Trajectory],
     rows: Sequence[Row],
     potentials: Sequence[float],
     values: Sequence[float],
     settings: TargetSettings,
-) -> Advantages:
+) -> tuple[float, ...]:
     """`A_t` of every row from the critics' words on its state, *potentials* and *values* in the order of *rows*.
 
     The state after the last action has no row. Its potential is 1 after a success, as its label is, and after a failure
@@ -76,9 +67,7 @@ def row_advantages(
             of_trajectory = webrl_code_advantages(rewards, said, success=trajectory.success, gamma=settings.gamma)
         for place, advantage in zip(places, of_trajectory, strict=True):
             found[place] = advantage
-    successes = [a for a, row in zip(found, rows, strict=True) if trajectories[row.trajectory].success]
-    failures = [a for a, row in zip(found, rows, strict=True) if not trajectories[row.trajectory].success]
-    return Advantages(tuple(found), fmean(successes) if successes else None, fmean(failures) if failures else None)
+    return tuple(found)
 
 
 def row_values(trajectories: Sequence[Trajectory], rows: Sequence[Row], settings: TargetSettings) -> tuple[float, ...]:

@@ -15,12 +15,6 @@ def row(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def test_only_the_actions_own_tokens_count() -> None:
-    logprobs = torch.tensor([[-9.0, -1.0, -2.0, -7.0], [-0.5, -0.5, float("-inf"), float("nan")]], dtype=torch.float64)
-    mask = torch.tensor([[False, True, True, False], [True, True, False, False]])
-    assert losses.action_logprobs(logprobs, mask).tolist() == [-3.0, -1.0]
-
-
 def test_token_logprobs_are_those_of_the_softmax() -> None:
     logits = torch.tensor([[0.0, math.log(3.0)], [1.0, 1.0]], dtype=torch.float64)
     assert losses.token_logprobs(logits, torch.tensor([1, 0])).tolist() == pytest.approx(
@@ -100,11 +94,6 @@ def test_cloning_counts_only_what_is_kept() -> None:
     keep = torch.tensor([True, False, True])
     assert losses.cloning_loss(row(-1, float("nan"), -3), keep).item() == pytest.approx(2.0)
     assert losses.cloning_loss(row(-1, -2, -3), torch.zeros(3, dtype=torch.bool)).item() == 0.0
-
-
-def test_digirl_needs_both_filters() -> None:
-    keep = torch.tensor([True, True, False])
-    assert losses.digirl_loss(row(-1, -2, -4), row(0.5, -0.5, 0.5), keep).item() == pytest.approx(1.0)
 
 
 def test_webrl_as_published_ignores_negative_advantages() -> None:

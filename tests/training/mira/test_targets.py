@@ -28,15 +28,14 @@ def test_advantages_find_their_rows() -> None:
     """
     settings = TargetSettings(alpha=0.5, gamma=0.5, mix=0)
     found = row_advantages([WON, LOST], ROWS, [0.9, 0.2, 0.1, 0.6], [0.0] * 4, settings)
-    assert found.of_rows == pytest.approx((0.0, 0.8, 0.0, 1.2))
-    assert (found.on_successes, found.on_failures) == (pytest.approx(1.0), pytest.approx(0.0))
+    assert found == pytest.approx((0.0, 0.8, 0.0, 1.2))
 
 
 def test_failures_are_shaped_only_where_asked() -> None:
     """P of the failure: .1, .9, and .9 at its end. r' = .5·.8 = .4, then 0."""
     settings = TargetSettings(alpha=0.5, gamma=0.5, mix=0, shape_failures=True)
     found = row_advantages([WON, LOST], ROWS, [0.9, 0.2, 0.1, 0.6], [0.0] * 4, settings)
-    assert found.of_rows[2] == pytest.approx(0.4) and found.of_rows[0] == pytest.approx(0.0)
+    assert found[2] == pytest.approx(0.4) and found[0] == pytest.approx(0.0)
 
 
 def test_values_are_true_outcomes_alone() -> None:
