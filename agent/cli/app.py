@@ -5,9 +5,12 @@ Only the module of the command that is asked for is imported: most of what a sho
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Final
 
@@ -67,6 +70,15 @@ def menu(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+def _drop_output() -> None:
+    """What stands in stdout's buffer cannot be written either: the interpreter would complain of it when it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main() -> None:
     """Runs the command line. Exit codes: 0 done, 1 the open task failed, 2 wrong input, 130 interrupted."""
     # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
@@ -78,6 +90,13 @@ def main() -> None:
         sys.exit(EXIT_BAD_INPUT)
     except (EnvError, ModelError) as error:
         print_problem(str(error))
+        sys.exit(EXIT_BAD_INPUT)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        where = error.filename or "what was to be written"
+        print_problem(f"{where}: {error.strerror}; make room, then go on: mira resume RUN, or the same command")
+        _drop_output()
         sys.exit(EXIT_BAD_INPUT)
     except (KeyboardInterrupt, Abort):
         print_problem("interrupted")

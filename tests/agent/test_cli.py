@@ -12,7 +12,9 @@ import pytest
 from agent.cli import main
 from agent.cli.options import parse_seeds, select
 from envs.errors import BadInput
+from tests.agent.episodes import Play, write_run
 
+ROOT = Path(__file__).parents[2]
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MIRA_CHROMIUM")
 
 MINIWOB = ["run", "--suite", "miniwob", "--tasks", "click-test"]
@@ -32,6 +34,17 @@ def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
         main()
     assert isinstance(exit_.value.code, int)
     return exit_.value.code
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    write_run(tmp_path / "r", [Play()])
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "agent.cli", "show", str(tmp_path / "r"), "--json"]
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, cwd=ROOT
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1 and "No space left on device; make room" in ended.stderr
 
 
 WRONG = [
