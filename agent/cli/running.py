@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -198,6 +200,27 @@ def approver(as_json: bool) -> Approver | None:
     async def ask(request: ApprovalRequest) -> bool:
         async with one_at_a_time:  # workers that ask together would take each other's answers
             stdout.print(f"\nstep {request.step} wants to: {request.action!r}  at {request.url}", markup=False)
-            return await asyncio.to_thread(Confirm.ask, f"allow ({', '.join(request.classes)})?", default=False)
+            return await _asked(f"allow ({', '.join(request.classes)})?")
 
     return ask
+
+
+async def _asked(question: str) -> bool:
+    """A person's answer; no where the terminal was closed. The thread that waits for it does not keep the process from
+    ending, as one of asyncio's own would until somebody pressed Enter."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bool] = loop.create_future()
+
+    def tell(said: bool) -> None:
+        if not answer.done():
+            answer.set_result(said)
+
+    def wait() -> None:
+        said = False
+        with suppress(EOFError, OSError):
+            said = Confirm.ask(question, default=False)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, said)
+
+    threading.Thread(target=wait, name="approval", daemon=True).start()
+    return await answer

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
 from agent.approval import ActionClass, classes_of, needs_approval
@@ -77,3 +86,72 @@ def test_all_leaves_out_what_does_not_touch_the_page(action: Action) -> None:
 
 def test_all_asks_about_everything_else() -> None:
     assert needs_approval(Hover(ref=1), page(), ("all",)) == ("all",)
+
+
+ASKS = """
+import asyncio
+from agent.approval import ApprovalRequest
+from agent.cli.running import approver
+
+def request(number):
+    return ApprovalRequest(
+        episode_id="e", step=number, action=f"act {number}", classes=("submit",), url="http://a/", instruction="x"
+    )
+
+async def main():
+    ask = approver(as_json=False)
+    print("SAID", await asyncio.gather(ask(request(1)), ask(request(2))), flush=True)
+
+asyncio.run(main())
+"""
+
+
+class Terminal:
+    """A process with a terminal of its own, at whose other end somebody types."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", ASKS], stdin=theirs, stdout=theirs, stderr=theirs, cwd=Path(__file__).parents[2]
+        )
+        os.close(theirs)
+        self.shown = ""
+
+    def read_until(self, text: str, times: int = 1) -> None:
+        with suppress(OSError):  # the other end is closed
+            while self.shown.count(text) < times:
+                self.shown += os.read(self._ours, 1_000).decode()
+        assert self.shown.count(text) >= times, self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    opened = Terminal()
+    yield opened
+    opened.close()
+
+
+@pytest.mark.timeout(60)
+def test_workers_that_ask_at_once_get_their_own_answers(terminal: Terminal) -> None:
+    terminal.read_until("allow (submit)?")
+    assert "act 1" in terminal.shown and "act 2" not in terminal.shown, "one at a time"
+    terminal.type("y\n")
+    terminal.read_until("allow (submit)?", times=2)
+    assert "act 2" in terminal.shown
+    terminal.type("n\n")
+    terminal.read_until("SAID [True, False]")
+
+
+@pytest.mark.timeout(60)
+def test_an_interrupt_does_not_wait_for_an_answer(terminal: Terminal) -> None:
+    terminal.read_until("allow (submit)?")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.process.wait(timeout=20) != 0
