@@ -35,12 +35,14 @@ async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCh
 
 
 def _set_damaged_aside(path: Path) -> None:
-    """A file that is no sound database decides nothing, see :mod:`agent.resume`: it gets the suffix `.damaged`. One that
-    cannot be opened just now (locked, no permission) is left for its own error."""
+    """A file that is no sound database decides nothing, see :mod:`agent.resume`: it gets the suffix `.damaged`.
+
+    One that cannot be opened just now (locked, no permission) is left for its own error.
+    """
     if not path.exists():
         return
     try:
-        with closing(sqlite3.connect(path)) as connection:
+        with closing(sqlite3.connect(path, timeout=1.0)) as connection:
             sound = connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
     except sqlite3.OperationalError:
         return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
+import sqlite3
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import get_type_hints
 
 import ormsgpack
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
+from agent.checkpoints import open_checkpoints
 from agent.state import HISTORY_TAIL, State, Update, serializer, with_line
 from envs.record import storable
 
@@ -74,6 +78,22 @@ def load_forged(serde: JsonPlusSerializer) -> list[str]:
         with suppress(Exception):  # refusing loudly is as good
             serde.loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(code, payload))))
     return SPRUNG
+
+
+@pytest.mark.slow  # the lock is waited for
+def test_a_locked_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    async def opened(path: Path) -> None:
+        async with open_checkpoints(path, None):
+            pass
+
+    path = tmp_path / "checkpoints.sqlite"
+    with closing(sqlite3.connect(path)) as holder:
+        holder.execute("CREATE TABLE t (x)")
+        holder.commit()
+        holder.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            asyncio.run(opened(path))
+    assert path.exists() and not list(tmp_path.glob("*.damaged"))
 
 
 def test_a_forged_checkpoint_constructs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
