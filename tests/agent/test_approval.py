@@ -89,7 +89,8 @@ def test_all_asks_about_everything_else() -> None:
 
 
 ASKS = """
-import asyncio
+import asyncio, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
 from agent.approval import ApprovalRequest
 from agent.cli.running import approver
 
