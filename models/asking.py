@@ -1,14 +1,29 @@
-"""One typed question: a request in, an answer of the type asked for out, or a ModelError."""
+"""One typed question: a request in, an answer of the type asked for out, or a ModelError.
+
+Whoever has only so much time for several questions says so with :func:`calls_end_at`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer, ModelTruncated
+from models.base import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    ModelError,
+    ModelInvalidAnswer,
+    ModelOutOfTime,
+    ModelTimeout,
+    ModelTruncated,
+)
 from models.structured import parse_answer
 from models.transport import added
 
@@ -27,14 +42,52 @@ class Asked(Generic[T]):
     reply: ChatReply
 
 
+_END: ContextVar[float | None] = ContextVar("end", default=None)
+"""When every call made here must have ended, on the monotonic clock; None: only by its own deadline."""
+
+
+@contextmanager
+def calls_end_at(moment: float | None) -> Generator[None]:
+    """Bounds the calls made within, beside each one's own deadline, by *moment* on the monotonic clock."""
+    before = _END.set(moment)
+    try:
+        yield
+    finally:
+        _END.reset(before)
+
+
+async def complete(model: ChatModel, request: ChatRequest) -> ChatReply:
+    """The model's answer within what is left. Raises :class:`models.base.ModelError`, and of these
+    :class:`models.base.ModelOutOfTime` where it was not the call's own deadline that passed."""
+    end = _END.get()
+    left = request.deadline_s if end is None else end - time.monotonic()
+    if left >= request.deadline_s:
+        return await model.complete(request)
+    if left <= 0:
+        late = ModelOutOfTime("no time is left to ask the model")
+        late.attempts = 0
+        raise late
+    try:
+        return await model.complete(replace(request, deadline_s=left))
+    except ModelTimeout as error:
+        late = ModelOutOfTime(f"the time was up: {error}")
+        late.attempts, late.seconds, late.usage = error.attempts, error.seconds, error.usage
+        raise late from error
+
+
 async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> Asked[M]:
     """The answer to *request* as *schema*.
 
     A model that does not parse by itself (a scripted one) is parsed here, so that its text meets the same rules.
     Raises :class:`models.base.ModelError`; :class:`models.base.ModelInvalidAnswer` where the text is not a *schema*.
     """
-    reply = await model.complete(replace(request, schema=schema))
-    answer = reply.parsed if isinstance(reply.parsed, schema) else parse_answer(reply.text, schema)
+    reply = await complete(model, replace(request, schema=schema))
+    try:
+        answer = reply.parsed if isinstance(reply.parsed, schema) else parse_answer(reply.text, schema)
+    except ModelInvalidAnswer as error:
+        error.attempts = 0  # of its own: it was raised here
+        charge(error, [reply])
+        raise
     return Asked(answer, reply)
 
 
@@ -43,22 +96,38 @@ async def ask_text(model: ChatModel, request: ChatRequest, read: Callable[[str],
 
     Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model draws another,
     `TEXT_TRIES` in all and within the deadline of all, and the last one decides: a small model would not understand a
-    complaint. Usage, time and attempts are those of all. Raises :class:`models.base.ModelError`.
+    complaint. Usage, time and attempts are those of all, of an error's too. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
     while True:
         last = len(spent) == TEXT_TRIES - 1
         try:
-            reply = await model.complete(_drawn(request, spent) if spent else request)
-            spent.append(reply)
-            return Asked(read(reply.text), _all_of(spent))
+            reply = await complete(model, _drawn(request, spent) if spent else request)
         except ModelTruncated as error:
             if last or error.usage is None:  # nothing came: the connection broke
+                charge(error, spent)
                 raise
             spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
-        except ModelInvalidAnswer:
+            continue
+        except ModelError as error:
+            charge(error, spent)
+            raise
+        spent.append(reply)
+        try:
+            return Asked(read(reply.text), _all_of(spent))
+        except ModelInvalidAnswer as error:
             if last:
+                error.attempts = 0
+                charge(error, spent)
                 raise
+
+
+def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
+    """Adds what was *spent* on answers before it to *error*."""
+    for reply in spent:
+        error.usage = reply.usage if error.usage is None else added(error.usage, reply.usage)
+        error.seconds += reply.seconds
+        error.attempts += reply.attempts
 
 
 def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:

@@ -5,6 +5,7 @@ ModelError
 ├── ModelRejected        the server refused the request for good (4xx): not retried
 ├── ModelBusy            429 or 5xx until the retries or the deadline were used up
 ├── ModelTimeout         the total deadline passed
+│   └── ModelOutOfTime   the time of whoever asked was used up before that
 ├── ModelTruncated       the answer hit its token limit or the stream broke: never returned as an answer
 └── ModelInvalidAnswer   not the JSON that was asked for, also after one repair attempt
 """
@@ -36,6 +37,9 @@ class ModelBusy(ModelError): ...
 
 
 class ModelTimeout(ModelError): ...
+
+
+class ModelOutOfTime(ModelTimeout): ...
 
 
 class ModelTruncated(ModelError): ...

@@ -31,7 +31,7 @@ from models.base import (
     Usage,
 )
 from models.embedded import embedded_dir
-from models.prompt_tokens import PromptTokens
+from models.prompt_tokens import PromptTokens, prompt_room
 from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
 
@@ -101,7 +101,7 @@ class LocalModel:
 
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
         """The prompt as token ids; one that leaves the answer too little of the context loses its middle."""
-        return self._prompts.encode(messages, self._context - min(max_tokens, self._context // 4))
+        return self._prompts.encode(messages, prompt_room(self._context, max_tokens))
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         call.attempts += 1
@@ -146,6 +146,10 @@ class LocalModel:
                 continue
             try:
                 rows = await loop.run_in_executor(self._thread, self._generator.run, [w.job for w in batch])
+            except asyncio.CancelledError:
+                for waiting in batch:
+                    waiting.answer.cancel()
+                raise
             except Exception as error:  # noqa: BLE001 - the boundary: whatever the model raised, each caller is told
                 _fail(batch, ModelError(f"{self.spec}: {type(error).__name__}: {error}"))
                 continue

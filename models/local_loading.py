@@ -77,7 +77,8 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool) -> C
     model: Any = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
     if adapter is not None:
         model = _with_adapter(model, adapter)
-        model = model.merge_and_unload() if merge else model
+        # In half precision most of what a small adapter adds would be rounded away as it is merged.
+        model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
     return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer)
 
 

@@ -29,7 +29,7 @@ from models.base import (
 from models.fence import defuse
 from models.openai_dialect import Dialect
 from models.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
-from models.prices import price_table
+from models.prices import own_prices, price_table
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
 from models.transport import (
@@ -174,7 +174,7 @@ class OpenAIChat:
             tokens_thinking=thinking,
             tokens_out=max(0, wire.completion_tokens - thinking),
         )
-        cost_usd = self._prices.cost_usd(self._model, usage) if self._dialect.priced else None
+        cost_usd = self._prices.cost_usd(self._model, usage) if self._dialect.priced or own_prices() else None
         return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
 
 

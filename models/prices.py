@@ -50,9 +50,15 @@ class PriceTable(_Table):
     note: str = ""
     models: dict[str, ModelPrice]
 
+    def knows(self, model: str) -> bool:
+        return self._price(model) is not None
+
+    def _price(self, model: str) -> ModelPrice | None:
+        return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+
     def cost_usd(self, model: str, usage: Usage) -> float | None:
         """What *usage* costs on *model*; None where the table does not know the model."""
-        price = self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+        price = self._price(model)
         if price is None:
             return None
         rates: Rates = price
@@ -61,6 +67,11 @@ class PriceTable(_Table):
         fresh = usage.tokens_in - usage.tokens_cached
         billed_out = usage.tokens_out + usage.tokens_thinking
         return (fresh * rates.input + usage.tokens_cached * rates.cached + billed_out * rates.output) / 1e6
+
+
+def own_prices() -> bool:
+    """Whether the table is the user's: it then speaks about whatever server a model of its names is at."""
+    return bool(os.environ.get(PRICES_VARIABLE))
 
 
 def price_table() -> PriceTable:

@@ -16,6 +16,11 @@ HEAD_SHARE = 0.35
 """Share of a cut prompt that its beginning keeps; the end keeps the rest."""
 
 
+def prompt_room(context: int, answer: int) -> int:
+    """Tokens of a prompt that leave room for *answer* of them, or a quarter of the *context* where that is less."""
+    return context - min(answer, context // 4)
+
+
 class PromptTokens:
     """Encodes prompts with a transformers tokenizer."""
 

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable
 from models.embedded import embedded_dir
+from models.prices import own_prices, price_table
 from models.transport import RetryPolicy
 
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -155,6 +156,18 @@ def make_model(
             return ScriptedModel.from_file(file, spec=str(parsed))
         case _:
             assert_never(parsed)
+
+
+def price_known(spec: str, *, base_url: str | None = None, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether calls of *spec* have a price, or cost nothing that anybody bills: then a limit of cost holds."""
+    match parse_spec(spec):
+        case OpenAISpec(model):
+            hosted = not (base_url or environ.get(OPENAI_URL))
+            return (hosted or own_prices()) and price_table().knows(model)
+        case GeminiSpec(model):
+            return price_table().knows(model)
+        case _:
+            return True
 
 
 def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:

@@ -1,6 +1,7 @@
 """Answers as JSON of a pydantic schema: whole and valid, or a typed error.
 
-The only liberty taken is to strip one code fence that encloses the whole answer. Duplicate keys, NaN and Infinity,
+The only liberty taken is to strip thoughts (`<think>…</think>`) that come before the answer, and one code fence that
+encloses the rest. Duplicate keys, NaN and Infinity,
 keys the schema does not know, values of another type (`"1"` for 1), text before or after: each is an invalid answer.
 An invalid answer is sent back once with what is wrong; the second one decides.
 """
@@ -17,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage
+from models.thinking import without_thoughts
 from models.transport import Call, quoted
 
 M = TypeVar("M", bound=BaseModel)
@@ -79,8 +81,8 @@ def parse_answer(text: str, schema: type[M]) -> M:
 
 
 def unfenced(text: str) -> str:
-    """*text* without surrounding white space and without one code fence that encloses all of it."""
-    stripped = text.strip()
+    """*text* without thoughts before it, surrounding white space, and one code fence that encloses all of it."""
+    stripped = without_thoughts(text).strip()
     fence = _FENCE.fullmatch(stripped)
     return fence.group(1) if fence else stripped
 

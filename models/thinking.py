@@ -5,6 +5,7 @@ Planners and judges share this; models turn the number into what their server kn
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from models.base import Budget
@@ -15,6 +16,15 @@ STATIC_BUDGETS: Final = (0, 256, 1024, 4096, 8192, 16384)
 AMBIGUOUS_TOKENS: Final = 8192
 """What `auto` spends where the cheap answer is ambiguous: the best static budget of the paper (32.5 %, 19 s a step);
 16384 was worse (26 %)."""
+
+
+_THOUGHTS: Final = re.compile(r"\s*(?:<think(?:ing)?>)?(?:(?!<think(?:ing)?>).)*?</think(?:ing)?>", re.DOTALL)
+"""The beginning of an answer; of some templates the opening tag stands in the prompt."""
+
+
+def without_thoughts(text: str) -> str:
+    """*text* without the thoughts that it begins with, as servers leave them that do not tell thoughts from answers."""
+    return _THOUGHTS.sub("", text, count=1) if _THOUGHTS.match(text) else text
 
 
 def validate_budget(budget: Budget | str) -> Budget:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 
-from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text
-from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, ModelTruncated, Usage
+from models.asking import LATER_TEMPERATURE, TEXT_TRIES, ask_text, calls_end_at, complete
+from models.base import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelInvalidAnswer,
+    ModelOutOfTime,
+    ModelTimeout,
+    ModelTruncated,
+    Usage,
+)
+from models.scripted import ScriptedModel
 
 REQUEST = ChatRequest(messages=(Message("user", "Check: the door is open"),), max_tokens=8, deadline_s=9.0)
 USAGE = Usage(5, 0, 0, 8, 0.0)
@@ -69,3 +82,26 @@ async def test_a_broken_connection_is_not_asked_again() -> None:
     with pytest.raises(ModelTruncated):
         await ask_text(model, REQUEST, number)
     assert len(model.requests) == 1
+
+
+async def slow(request: ChatRequest) -> str:
+    await asyncio.sleep(20)
+    return "7"
+
+
+async def test_a_call_ends_with_the_time_of_whoever_asks() -> None:
+    model, begun = ScriptedModel(slow), time.monotonic()
+    with calls_end_at(begun + 0.2), pytest.raises(ModelOutOfTime) as ended:
+        await complete(model, REQUEST)
+    assert time.monotonic() - begun < 5 and ended.value.attempts == 1 and ended.value.seconds > 0.1
+    with calls_end_at(begun), pytest.raises(ModelOutOfTime) as ended:
+        await complete(model, REQUEST)
+    assert len(model.requests) == 1 and ended.value.attempts == 0, "nothing is sent where nothing is left"
+
+
+async def test_its_own_deadline_is_a_timeout_of_the_model() -> None:
+    model = ScriptedModel(slow)
+    with calls_end_at(time.monotonic() + 9), pytest.raises(ModelTimeout) as ended:
+        await complete(model, ChatRequest(messages=REQUEST.messages, deadline_s=0.2))
+    assert not isinstance(ended.value, ModelOutOfTime)
+    assert (await complete(ScriptedModel(["7"]), REQUEST)).text == "7"

@@ -7,7 +7,7 @@ import pytest
 
 from models.base import ModelUnavailable, Usage
 from models.prices import price_table
-from models.specs import make_model
+from models.specs import make_model, price_known
 
 USAGE = Usage(tokens_in=1_000_000, tokens_cached=400_000, tokens_thinking=100_000, tokens_out=200_000)
 
@@ -29,6 +29,20 @@ def test_a_long_prompt_is_billed_at_the_long_rates() -> None:
 )
 def test_a_dated_name_costs_what_its_family_costs(model: str) -> None:
     assert price_table().cost_usd(model, USAGE) is not None
+
+
+def test_which_prices_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def known(spec: str, base_url: str | None = None) -> bool:
+        return price_known(spec, base_url=base_url, environ={})
+
+    assert known("openai:gpt-4o") and known("gemini:gemini-2.5-flash") and known("embedded")
+    assert known("vllm:http://127.0.0.1:8000#m"), "a server of one's own sends no bill"
+    assert not known("openai:gpt-9") and not known("gemini:gemini-9")
+    assert not known("openai:gpt-4o", "http://shop.example/v1"), "somebody else's price for the same name"
+    table = {"as_of": "2026-01-01", "models": {"m": {"input": 1, "cached": 1, "output": 1}}}
+    (tmp_path / "prices.json").write_text(json.dumps(table))
+    monkeypatch.setenv("MIRA_PRICES", str(tmp_path / "prices.json"))
+    assert known("openai:m", "http://shop.example/v1") and not known("openai:gpt-4o")
 
 
 @pytest.mark.parametrize("model", ["", "gpt-9", "gpt-4o-turbo", "my/gpt-4o", "o3-pro", "gpt-5-chat"])

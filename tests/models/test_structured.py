@@ -111,6 +111,16 @@ def test_even_a_lenient_schema_is_read_strictly() -> None:
             parse_answer(text, Lenient)
 
 
+@pytest.mark.parametrize("before", ["<think>so {1}</think>\n", "\n<thinking>\nwell\n</thinking>", "so, well </think> "])
+def test_thoughts_before_the_answer_are_no_part_of_it(before: str) -> None:
+    assert unfenced(f'{before}{{"a": 1}}') == unfenced(f'{before}```json\n{{"a": 1}}\n```') == '{"a": 1}'
+
+
+def test_an_answer_about_thoughts_stays() -> None:
+    told = '{"a": "<think>x</think>"}'
+    assert unfenced(told) == told
+
+
 def test_a_fence_inside_the_answer_stays() -> None:
     assert unfenced('{"code": "```x```"}') == '{"code": "```x```"}'
 
