@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,9 +61,6 @@ class SecretVault:
         self._secrets = {name: _Secret(SecretStr(value), origins) for name, (value, origins) in declared.items()}
         forms = {name: _forms(value) for name, (value, _) in declared.items()}
         self._text = _Masker({form: name for name, found in forms.items() for form in found}, declared)
-        # Bytes are masked as Latin-1 text, one character a byte, by the same code.
-        encoded = {form.encode().decode("latin-1"): name for name, found in forms.items() for form in found}
-        self._bytes = _Masker(encoded, declared)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,10 +91,6 @@ class SecretVault:
         """*text* with every value replaced by its `<secret>NAME</secret>`. Masking twice changes nothing."""
         return self._text.mask(text)
 
-    def mask_bytes(self, data: bytes) -> bytes:
-        """The same for bytes of UTF-8 or any ASCII-compatible text."""
-        return self._bytes.mask(data.decode("latin-1")).encode("latin-1") if self._secrets else data
-
     @classmethod
     def declare(
         cls, declarations: Sequence[str], start_url: str | None, environ: Mapping[str, str] = os.environ
@@ -115,25 +107,6 @@ class SecretVault:
                 raise BadInput(f"secret {name} is declared twice")
             declared[name] = (value, origins)
         return cls(declared)
-
-
-class SecretFilter(logging.Filter):
-    """Masks log records, their arguments and tracebacks included. Put it on handlers: loggers pass it by."""
-
-    def __init__(self, vault: SecretVault) -> None:
-        super().__init__()
-        self._vault = vault
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = self._vault.mask(record.getMessage()), None
-        if record.exc_info:
-            record.exc_text = logging.Formatter().formatException(record.exc_info)
-            record.exc_info = None
-        if record.exc_text:
-            record.exc_text = self._vault.mask(record.exc_text)
-        if record.stack_info:
-            record.stack_info = self._vault.mask(record.stack_info)
-        return True
 
 
 class _Masker:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from envs.actions import Action, ActionResult
+from envs.observation import ElementKey
 from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
@@ -35,10 +36,14 @@ Cause = Literal["initial", "loop", "stall", "stale_element", "blocked", "parse_e
 """Why a plan was made: at the start, or for one of the typed causes of re-planning."""
 
 
+Role = Literal["policy", "planner", "rater", "judge", "analyzer"]
+"""Who asked a model; `analyzer` stands in older traces only."""
+
+
 class Call(Record):
     """One model call as it is accounted for."""
 
-    role: Literal["policy", "planner", "rater", "judge", "analyzer"]
+    role: Role
     model: str
     prompt_blob: str | None = None
     """Blob holding the prompt as sent (JSON list of messages), secrets masked."""
@@ -69,6 +74,10 @@ class KeyRow(Record):
     name: str
     ordinal: int
     digest: str
+
+    @property
+    def key(self) -> ElementKey:
+        return ElementKey(self.frame, self.role, self.name, self.ordinal, self.digest)
 
 
 class Seen(Record):
@@ -121,6 +130,10 @@ class Timings(Record):
     reflect: float = 0.0
     act: float = 0.0
     execute: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.observe + self.reflect + self.act + self.execute
 
 
 class Parent(Record):
@@ -234,6 +247,10 @@ class Totals(Record):
     tokens_out: int = 0
     cost_usd: float = 0.0
     model_calls: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
 
 
 class Footer(Record):

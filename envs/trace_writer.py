@@ -25,8 +25,8 @@ class TraceWriter:
     """Appends records to one episode's file.
 
     Guarantees: when `append` has returned, the line survives SIGKILL of this process; with *fsync* a power cut
-    too. No declared secret reaches the disk. Opening a file whose last line is torn drops that line and says so in
-    an event, or completes it where only the line break was missing. One writer a file: hold the run's lease.
+    too. No declared secret reaches the disk. Opening a file whose last line is torn, be it of its line break alone,
+    drops that line and says so in an event. One writer a file: hold the run's lease.
     """
 
     def __init__(self, path: Path, blobs: BlobStore, secrets: SecretVault = NO_SECRETS, *, fsync: bool = False) -> None:

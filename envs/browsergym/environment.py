@@ -11,6 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import Action, ActionResult, NewTab, Status
 from envs.browsergym.browser import SharedChromium
+from envs.browsergym.names import is_rebuilt
 from envs.browsergym.process import GymFailed, GymProcess
 from envs.errors import ResetFailed
 from envs.observation import Observation
@@ -31,7 +32,8 @@ class BrowserGymEnvironment:
     """Reset, reward and end are BrowserGym's; what is seen and done is ours.
 
     Not carried over: BrowserGym's own action strings, and messages of a task to the agent after its goal.
-    A task may keep its state anywhere, so a killed episode is replayed from its seed.
+    A killed episode is replayed from its seed where a reset brings the world back; a server that keeps what was done is
+    not acted on again, so an episode that did something there ends as broken.
     """
 
     restore: Restore = "replay"
@@ -102,6 +104,8 @@ class BrowserGymEnvironment:
         """Nothing is kept: the seed and the committed actions are the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
+        if committed and not is_rebuilt(self._module, task.name):
+            raise ResetFailed(f"{task.id}: its server keeps what was done there, and nothing of it is done again")
         return await redo(self, task, committed)
 
     async def close(self) -> None:
@@ -161,7 +165,7 @@ class BrowserGymEnvironment:
         session, self._session = self._session, None
         browser, self._browser = self._browser, None
         if session is not None:
-            await session.downloads.close()
+            await session.downloads.close(self._settings.download_wait_s)
         if browser is not None:
             try:
                 async with asyncio.timeout(TAB_S):

@@ -7,13 +7,11 @@ from itertools import count
 from pathlib import Path
 
 from envs.browsergym.environment import CATEGORY, BrowserGymEnvironment
+from envs.browsergym.names import environment_of, module_of
 from envs.browsergym.process import registered
 from envs.chromium import Chromium
-from envs.errors import BadInput
 from envs.settings import SessionSettings
 from envs.tasks import TaskInfo
-
-PREFIX = "browsergym:"
 
 
 class BrowserGymSuite:
@@ -37,18 +35,10 @@ class BrowserGymSuite:
 
     async def environment(self) -> BrowserGymEnvironment:
         folder = self._folder / f"browsergym-{next(self._numbers)}"
-        return BrowserGymEnvironment(folder, self._settings, environment_of(self.name).rpartition(":")[0])
+        return BrowserGymEnvironment(folder, self._settings, module_of(self.name))
 
     async def close(self) -> None:
         """Each environment closes what it opened; nothing is left for the suite."""
-
-
-def environment_of(suite: str) -> str:
-    """The environment that a suite's name holds. Raises BadInput where it holds none."""
-    environment = suite.removeprefix(PREFIX)
-    if not suite.startswith(PREFIX) or not environment.strip():
-        raise BadInput(f"--suite {suite!r}: write browsergym:ENV, for example browsergym:miniwob.click-test")
-    return environment
 
 
 def task_infos(name: str) -> tuple[TaskInfo, ...]:

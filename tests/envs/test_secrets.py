@@ -6,11 +6,9 @@ import base64
 import copy
 import html
 import json
-import logging
 import pickle
 import time
 import traceback
-from io import StringIO
 from pathlib import Path
 from urllib.parse import quote, quote_plus, urlencode
 
@@ -20,7 +18,7 @@ from hypothesis import strategies as st
 
 from envs.errors import BadInput
 from envs.origins import Origins
-from envs.secrets import NO_SECRETS, Refusal, SecretFilter, SecretVault
+from envs.secrets import NO_SECRETS, Refusal, SecretVault
 
 VALUE = "pä55/w\"rd&+ \\x'"
 HOME = Origins.parse(["shop.example"])
@@ -102,7 +100,6 @@ def test_every_sane_spelling_is_masked(form: str) -> None:
     assert masked.endswith(" after")
     for piece in ("55/w", "55%2F", "55%2f", "7064c3a4", base64.b64encode(VALUE.encode()).decode()[4:12]):
         assert piece not in masked
-    assert vault().mask_bytes(f"\xff{form}".encode()) == vault().mask(f"\xff{form}").encode()
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -165,7 +162,7 @@ def test_each_line_of_a_key_is_masked() -> None:
     assert "kqhk" not in masked
 
 
-def test_the_vault_shows_names_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_vault_shows_names_only() -> None:
     held = vault("hunter2")
     assert repr(held) == str(held) == "SecretVault(PW)"
     assert held.names == ("PW",)
@@ -173,21 +170,6 @@ def test_the_vault_shows_names_only(caplog: pytest.LogCaptureFixture) -> None:
     for leak in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError, match="never stored"):
             leak(held)
-
-
-def test_logs_are_masked_with_their_tracebacks() -> None:
-    out = StringIO()
-    handler = logging.StreamHandler(out)
-    handler.addFilter(SecretFilter(vault("hunter2")))
-    logger = logging.Logger("test")
-    logger.addHandler(handler)
-    try:
-        raise ValueError("fill('hunter2') timed out")
-    except ValueError:
-        logger.exception("typing %s", "hunter2", stack_info=True)
-    assert "typing <secret>PW</secret>" in out.getvalue()
-    assert "ValueError: fill('<secret>PW</secret>')" in out.getvalue()
-    assert "hunter2" not in out.getvalue().replace('"hunter2"', "").replace("('hunter2')", "")
 
 
 ENVIRON = {"SHOP_PW": "hunter2", "SHORT": "abc", "EMPTY": "", "SPACES": "   \n  "}

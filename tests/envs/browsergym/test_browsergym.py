@@ -18,8 +18,9 @@ import pytest_asyncio
 from envs.actions import Click, Goto, NewTab, Status, Stop
 from envs.browsergym.browser import SharedChromium
 from envs.browsergym.environment import BrowserGymEnvironment
+from envs.browsergym.names import environment_of, is_rebuilt
 from envs.browsergym.process import GymFailed, GymProcess, registered
-from envs.browsergym.suite import BrowserGymSuite, environment_of, task_infos
+from envs.browsergym.suite import BrowserGymSuite, task_infos
 from envs.chromium import Chromium
 from envs.errors import BadInput, ResetFailed
 from envs.origins import Origins
@@ -48,6 +49,29 @@ def _fake_python(folder: Path, script: str) -> str:
 def test_a_name_without_an_environment_is_one_line(name: str) -> None:
     with pytest.raises(BadInput, match=r"write browsergym:ENV"):
         environment_of(name)
+
+
+@pytest.mark.parametrize(
+    ("module", "environment", "rebuilt"),
+    [
+        ("", "miniwob.click-test", True),
+        ("", "browsergym/miniwob.click-test", True),
+        ("my.tasks", "mine", True),
+        ("", "webarena.310", False),
+        ("", "browsergym/workarena.servicenow.order-loaner-laptop", False),
+    ],
+)
+def test_which_worlds_a_reset_brings_back(module: str, environment: str, rebuilt: bool) -> None:
+    assert is_rebuilt(module, environment) is rebuilt
+
+
+async def test_a_server_that_keeps_what_was_done_is_not_acted_on_again(tmp_path: Path) -> None:
+    environment = BrowserGymEnvironment(tmp_path, QUICK)
+    with pytest.raises(ResetFailed, match="nothing of it is done again"):
+        await environment.restore_state(
+            TaskRef(suite="browsergym:webarena", name="webarena.310", seed=0), tmp_path, [Click(ref=1)]
+        )
+    await environment.close()
 
 
 def test_without_the_package_the_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
