@@ -7,13 +7,16 @@ filling a date) is done by script, in the isolated world. Bounds are the session
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal, Protocol
 from urllib.parse import urljoin
 
 from playwright.async_api import Error as PlaywrightError
-from playwright.async_api import Page
+from playwright.async_api import Page, Request, Response
 
 from envs.actions import (
     Action,
@@ -45,6 +48,7 @@ from envs.actions import (
 from envs.dialogs import Dialogs
 from envs.entering import OK, choose, type_into
 from envs.observer import Target
+from envs.racing import let_go
 from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.settle import first_change
@@ -53,7 +57,13 @@ from envs.tabs import Tabs
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
+HISTORY_S = 3.0
+"""To go back or forward takes the page itself this long at most, unless a server is slow."""
 PROXY_STATUSES = frozenset({403, 502, 503, 504})
+A_FILE = "the address is a file"
+"""The message of a visit that led to a download and to no page."""
+FILE_SAYS = "Download is starting"
+"""Playwright's word for that, which it raises as an error."""
 PROXY_SAYS = "mira: "
 """How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
 
@@ -91,6 +101,12 @@ DIRECTIONS = {
     "left": (-SCROLL_SHARE, 0.0),
     "right": (SCROLL_SHARE, 0.0),
 }
+
+
+class Go(Protocol):
+    """Playwright's `go_back` or `go_forward`."""
+
+    def __call__(self, *, timeout: float, wait_until: Literal["commit"]) -> Coroutine[Any, Any, Response | None]: ...
 
 
 @dataclass(frozen=True)
@@ -251,16 +267,36 @@ async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
 
 
 async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionResult:
-    page, bound = surface.page, surface.settings.navigation_s * 1000
     match action:
         case Goto():
             return await _goto(surface, action.url)
         case Back():
-            before = page.url
-            await page.go_back(timeout=bound, wait_until="domcontentloaded")
+            return await _through_history(surface, surface.page.go_back)
         case Forward():
-            before = page.url
-            await page.go_forward(timeout=bound, wait_until="domcontentloaded")
+            return await _through_history(surface, surface.page.go_forward)
+
+
+async def _through_history(surface: Surface, go: Go) -> ActionResult:
+    """One entry back or forward. Where only an iframe goes, Playwright waits in vain for the page to do so; it is
+    waited for beyond HISTORY_S only while the page itself has asked for a document and not got it yet."""
+    page, before = surface.page, surface.page.url
+    deadline = time.monotonic() + surface.settings.navigation_s
+    asked = asyncio.Event()
+
+    def sent(request: Request) -> None:
+        if request.is_navigation_request() and request.frame.parent_frame is None:
+            asked.set()
+
+    page.on("request", sent)
+    going = asyncio.ensure_future(go(timeout=surface.settings.navigation_s * 1000, wait_until="commit"))
+    try:
+        await asyncio.wait({going}, timeout=min(HISTORY_S, surface.settings.navigation_s))
+        if going.done() or asked.is_set():
+            await going
+            await page.wait_for_load_state("domcontentloaded", timeout=max(1.0, (deadline - time.monotonic()) * 1000))
+    finally:
+        page.remove_listener("request", sent)
+        let_go(going)
     return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
 
 
@@ -278,7 +314,12 @@ async def _goto(surface: Surface, url: str) -> ActionResult:
 
 async def _open(surface: Surface, url: str) -> ActionResult:
     bound = surface.settings.navigation_s * 1000
-    response = await surface.page.goto(url, timeout=bound, wait_until="domcontentloaded")
+    try:
+        response = await surface.page.goto(url, timeout=bound, wait_until="domcontentloaded")
+    except PlaywrightError as error:
+        if FILE_SAYS not in str(error):
+            raise
+        return ActionResult(status=Status.OK, message=A_FILE)
     if response is None or response.status not in PROXY_STATUSES:
         return OK
     text = await response.text()

@@ -249,6 +249,10 @@ class Download(Record):
     bytes: int
 
 
+UNAPPROVED = "refused, nobody approved it: do the same again to have it asked about"
+"""Ends what a result says of a download that began in a step that was not approved."""
+
+
 class ActionResult(Record):
     """What came of one action. Expected trouble is a status here, never an exception."""
 
@@ -260,6 +264,7 @@ class ActionResult(Record):
     url: str = ""
     """Canonical URL of the front tab afterwards."""
     dialogs: tuple[DialogReport, ...] = ()
+    """Those that opened since the step before."""
     downloads: tuple[Download, ...] = ()
     new_tabs: int = 0
     blocked_requests: tuple[str, ...] = ()

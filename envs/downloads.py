@@ -1,45 +1,87 @@
-"""Files that a page lets down: kept below the run's folder, hashed, named safely, limited in size."""
+"""Files that a page lets down: kept below the run's folder, hashed, named safely, limited in size.
+
+Every download is told of: by the result of a step (kept, refused, under way, given up), or, where no step was left to
+tell it, by a line of `downloads/after-the-last-step.txt`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
 
-from envs.actions import Download
+from envs.actions import UNAPPROVED, Download
 from envs.record import storable
 
 FOLDER = "downloads"
+UNTOLD = "after-the-last-step.txt"
 MAX_NAME = 120
 FINISH_S = 600.0
 CLOSE_S = 2.0
-POLL_S = 0.1
 
 
 class Downloads:
     """The downloads of one session, kept in `folder/downloads`."""
 
-    def __init__(self, folder: Path, max_bytes: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int, *, permitted: bool = True) -> None:
+        self.permitted = permitted
+        """Whether what begins now is kept; else it is cancelled and reported."""
         self._folder = folder
         self._max_bytes = max_bytes
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
+        """Those under way, with their names."""
+        self.begun = 0
+        """Downloads that arrived so far."""
+        self._arrival = asyncio.Event()
         self._done: list[Download] = []
         self._refused: list[str] = []
 
     def arrived(self, download: PlaywrightDownload) -> None:
         """Handler of a page's `download` event."""
-        task = asyncio.ensure_future(self._keep(download))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        name = safe_name(download.suggested_filename)
+        task = asyncio.ensure_future(self._keep(download, name) if self.permitted else self._refuse(download, name))
+        self._tasks[task] = name
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        self.begun += 1
+        self._arrival.set()
+
+    async def until_begun(self, count: int, seconds: float) -> None:
+        """Returns when *count* downloads have arrived in all, at most *seconds* later."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.begun < count:
+                    self._arrival.clear()
+                    await self._arrival.wait()
+        except TimeoutError:
+            return
+
+    def under_way(self) -> tuple[str, ...]:
+        """Names of what is still coming down."""
+        return tuple(self._tasks.values())
 
     async def finish(self, seconds: float) -> None:
         """Waits for what is still coming down, at most *seconds*; the rest is reported by a later step."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=max(0.0, seconds))
+            await asyncio.wait(tuple(self._tasks), timeout=max(0.0, seconds))
+
+    async def end(self, seconds: float) -> None:
+        """Waits for what is still coming down, at most *seconds*, and gives up the rest; :meth:`drain` tells of it."""
+        late: dict[asyncio.Task[None], str] = {}
+        try:
+            await self.finish(seconds)
+        finally:
+            late.update(self._tasks)
+            for task, name in late.items():
+                task.cancel()
+                self._refused.append(f"download {name!r} was given up: not complete {seconds:g} s after the end")
+        if late:
+            await asyncio.wait(tuple(late), timeout=CLOSE_S)
 
     def drain(self) -> tuple[tuple[Download, ...], tuple[str, ...]]:
         """(kept, why others were not) since the last call."""
@@ -47,14 +89,31 @@ class Downloads:
         self._done, self._refused = [], []
         return tuple(done), tuple(refused)
 
-    async def close(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(tuple(self._tasks), timeout=CLOSE_S)
+    async def close(self, seconds: float, mask: Callable[[str], str] = str) -> None:
+        """Ends what is under way, and writes down what no step has told; *mask* is put over the names."""
+        await self.end(seconds)
+        kept, refused = self.drain()
+        lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
+        if lines:
+            await asyncio.to_thread(self._write_down, "".join(f"{mask(line)}\n" for line in lines))
 
-    async def _keep(self, download: PlaywrightDownload) -> None:
-        name = safe_name(download.suggested_filename)
+    def _write_down(self, text: str) -> None:
+        home = self._folder / FOLDER
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            with (home / UNTOLD).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError:
+            return  # the disk is full or the folder gone: the files were not kept either
+
+    async def _refuse(self, download: PlaywrightDownload, name: str) -> None:
+        self._refused.append(f"download {name!r} {UNAPPROVED}")
+        with suppress(PlaywrightError, TimeoutError):  # the context is gone, and its files with it
+            async with asyncio.timeout(CLOSE_S):
+                await download.cancel()
+                await download.delete()
+
+    async def _keep(self, download: PlaywrightDownload, name: str) -> None:
         try:
             async with asyncio.timeout(FINISH_S):
                 source = Path(await download.path())

@@ -79,7 +79,9 @@ CHOOSE = """function (wanted, most) {
   const barred = o => o.disabled || (o.parentNode.tagName === 'OPTGROUP' && o.parentNode.disabled);
   const usable = [...this.options].filter(o => !barred(o));
   const tests = [o => label(o) === name, o => o.value === wanted, o => label(o).toLowerCase() === name.toLowerCase()];
-  const option = tests.map(test => usable.find(test)).find(found => found);
+  const among = options => tests.map(test => options.find(test)).find(found => found);
+  const option = among(usable);
+  if (!option && among([...this.options])) return {status: 'barred'};
   if (!option) return {status: 'none', options: usable.slice(0, most).map(label), total: usable.length};
   this.focus();
   if (this.multiple) option.selected = true; else this.selectedIndex = option.index;
@@ -113,6 +115,8 @@ async def choose(target: Target, option: str) -> ActionResult:
             return OK
         case "disabled":
             return ActionResult(status=Status.DISABLED, message="the drop-down is disabled")
+        case "barred":
+            return ActionResult(status=Status.DISABLED, message="this option is disabled: choose another")
         case "wrong":
             return ActionResult(status=Status.NOT_ACTIONABLE, message="not a native drop-down: click it instead")
         case _:

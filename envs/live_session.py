@@ -16,11 +16,12 @@ from typing import Any
 
 from playwright.async_api import Error as PlaywrightError
 
+from envs.acting import A_FILE
 from envs.actions import Action, ActionResult, Goto, NewTab, Status
 from envs.chromium import Chromium
 from envs.errors import ResetFailed
 from envs.observation import Observation
-from envs.origins import Origins
+from envs.origins import Origins, origin_of
 from envs.proxy import Boundary
 from envs.record import Record
 from envs.secrets import NO_SECRETS, SecretVault
@@ -141,9 +142,12 @@ class LiveSession:
             if number:
                 await self.session.execute(NewTab())
             result = await self.session.execute(Goto(url=url))
+            shown = self.bounds.vault.mask(url)
+            if result.message.startswith(A_FILE):
+                await self.session.downloads.end(0)
+                raise ResetFailed(f"{shown} is a file, not a page: start at a page that leads to it")
             if result.status is not Status.OK:
-                shown = self.bounds.vault.mask(url)
-                raise ResetFailed(f"{shown} could not be opened: {result.message or result.status.value}")
+                raise ResetFailed(f"{shown} could not be opened: {_why(result)}")
 
     async def close(self) -> None:
         if self._session is not None:
@@ -156,6 +160,13 @@ class LiveSession:
         if self._saved.get(path) != text:
             write_private(path, text)
             self._saved[path] = text
+
+
+def _why(result: ActionResult) -> str:
+    """What an address that did not open met; of a refused tunnel the browser itself tells neither whither nor why."""
+    said = result.message or result.status.value
+    origins = [] if "--allow" in said else [origin_of(text) for text in result.blocked_requests]
+    return "; ".join([said, *(f"no rule allows {one}, if that is meant: --allow {one.rule}" for one in origins if one)])
 
 
 def write_private(path: Path, text: str) -> None:

@@ -7,7 +7,7 @@ Grammar of :attr:`Observation.text` (one line per block of the page, document or
     [3] link "Home"  [4] button "Save" disabled     controls: [ref] role "name" states
     [5] textbox "Email" = "a@b.c" focused           value after `=` (never a password's)
     [6] checkbox "Agree" checked
-    [7] combobox "Size" = "M" options: "S" "M" "L"
+    [7] combobox "Size" = "M" options: "S" "M" "L" (disabled)
     [8] checkbox "Pick 1" | [9] link "Order 1" | paid        a table row: cells joined by ` | `
     … g1: row ×332, shown 1-28 (expand g1 or find text)      a collapsed group, never a silent cut
     --- frame 1 "Payment" https://pay.example       content of an iframe follows, up to `--- end frame 1`

@@ -10,7 +10,9 @@ import asyncio
 import hashlib
 import json
 import time
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
@@ -23,6 +25,7 @@ from envs.observing.looking import look
 from envs.observing.merge import Numbering, Part, add_elements, joined, merged_text
 from envs.observing.target import Holder, Target
 from envs.observing.world import World, WorldGone, bounded
+from envs.origins import origin_of
 from envs.record import storable
 from envs.settings import ObserveSettings
 
@@ -35,12 +38,19 @@ WALK_SHARE = 0.4
 """Part of the time bound after which the walk of a huge page stops and counts the rest, rather than be cut off."""
 
 
+def _anything(_url: str) -> bool:
+    return True
+
+
 class Observer:
     """Observes one tab. Made once per tab and closed with it; calls must not overlap."""
 
-    def __init__(self, page: Page, settings: ObserveSettings) -> None:
+    def __init__(self, page: Page, settings: ObserveSettings, allowed: Callable[[str], bool] = _anything) -> None:
+        """*allowed*: may an iframe with a document of this http or https address be read? Any other document of an
+        iframe (srcdoc, data, blob) was made by the page itself."""
         self._page = page
         self._settings = settings
+        self._allowed = allowed
         self._frames = FrameWorlds(page)
         self._numbering = Numbering()
         self._holders: dict[World, tuple[World, int]] = {}
@@ -123,9 +133,12 @@ class Observer:
         world: World | None = None
         try:
             world = await self._frames.remote(part.world, index, _left(deadline))
-            if world is None:
+            if world is None or self._bars(part, index, await self._frames.address(world, _left(deadline))):
                 return None
             remote = await self._look_into(world, path, deadline, boxes)
+            if self._bars(part, index, remote.answer["url"]):  # it went there between the two calls
+                del self._paths[world]
+                return None
             if boxes or self._settings.boxes:
                 left, top = await part.world.call("frameOrigin", index, timeout_s=_left(deadline))
                 remote.origin = (part.origin[0] + left, part.origin[1] + top)
@@ -137,6 +150,13 @@ class Observer:
         self._holders[world] = (part.world, index)
         await self._look_into_remotes(remote, deadline, boxes, notes)
         return remote
+
+    def _bars(self, part: Part, index: int, url: str) -> bool:
+        """Whether the document at *url* may not be read as iframe *index* of a part, which is noted there."""
+        if urlsplit(url).scheme not in ("http", "https") or self._allowed(url):
+            return False
+        part.barred[index] = str(origin_of(url) or "an address with a name or password")
+        return True
 
     def _page_settings(self, boxes: bool) -> dict[str, Any]:
         settings = self._settings

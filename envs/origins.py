@@ -42,6 +42,11 @@ class Origin(NamedTuple):
         port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}"
 
+    @property
+    def rule(self) -> str:
+        """The rule that allows it and nothing else."""
+        return str(self._replace(scheme=_SAME_AS.get(self.scheme, self.scheme)))
+
 
 def origin_of(url: str) -> Origin | None:
     """The canonical origin of an absolute http, https, ws or wss URL; None for everything else.

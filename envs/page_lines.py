@@ -23,7 +23,7 @@ WORDS_CHARS = 80
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _CONTROL = re.compile(rf"(?<!\\)\[\d+\] (\w+) {_STRING}(?: = (?P<value>{_STRING}))?(?: (?!options:)[a-z]+\b)*")
-_OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})")
+_OPTIONS = re.compile(rf"(?: options:)?(?: {_STRING})(?: \(disabled\))?")
 _OPTION = re.compile(_STRING)
 _WORDS = re.compile(rf"\S(?:.{{0,{WORDS_CHARS - 2}}}\S)?(?=\s|$)|\S+")
 _FILLED = frozenset(("textbox", "searchbox", "combobox", "listbox", "spinbutton", "slider"))

@@ -221,6 +221,10 @@ class Boundary:
             raise _Denied(403, reason, origin=str(origin))
 
 
+def _no_rule(origin: Origin) -> str:
+    return f"no rule allows {origin}: if that is meant, say --allow {origin.rule}"
+
+
 class _Client:
     """One connection of the browser: any number of requests, or one tunnel."""
 
@@ -273,7 +277,7 @@ class _Client:
         port = int(match.group(2))
         origin = Origin("ws" if port == 80 else "https", host, port)
         if not self._boundary.origins.allows_tunnel(host, port):
-            raise _Denied(403, "no rule allows this origin", origin=str(origin))
+            raise _Denied(403, _no_rule(origin), origin=str(origin))
         server = await self._boundary.connect(origin)
         try:
             await self._link.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
@@ -300,7 +304,7 @@ class _Client:
     async def _forward(self, request: Request) -> bool:
         origin, path = _target(request)
         if not self._boundary.origins.allows_origin(origin):
-            raise _Denied(403, "no rule allows this origin", origin=str(origin))
+            raise _Denied(403, _no_rule(origin), origin=str(origin))
         framing = request_framing(request)
         head = request_head(request, str(origin).partition("://")[2].encode(), path)
         server, response = await self._exchange(request, origin, head, framing)

@@ -2,7 +2,8 @@
 
 Guarantees:
   - `observe` and `execute` never raise for what a page can do, and end within
-    `observe.timeout_s` and `step_deadline_s` plus a few seconds. A page that does not answer is
+    `observe.timeout_s` and `step_deadline_s` plus a few seconds; a `stop` while something is still
+    coming down, and `close`, within `download_wait_s` plus a few seconds. A page that does not answer is
     closed and replaced by a blank one, which the note or status says.
   - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
     allowed is taken back, whatever brought it there.
@@ -25,7 +26,17 @@ from playwright.async_api import Browser, BrowserContext, FileChooser, Page
 from playwright.async_api import Error as PlaywrightError
 
 from envs import acting, playwright_trace
-from envs.actions import Action, ActionResult, AnswerDialog, CloseTab, Status, Stop, Type
+from envs.actions import (
+    UNAPPROVED,
+    Action,
+    ActionResult,
+    AnswerDialog,
+    CloseTab,
+    DialogReport,
+    Status,
+    Stop,
+    Type,
+)
 from envs.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.dialogs import Dialogs
 from envs.downloads import Downloads
@@ -38,7 +49,7 @@ from envs.racing import Interrupted, Interruption, Races, let_go
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
-from envs.settle import Traffic, settle
+from envs.settle import Traffic, late_reaction, settle
 from envs.tabs import OpenTab, Tabs
 
 BLANK = "about:blank"
@@ -70,13 +81,15 @@ class BrowserSession:
         self.boundary = boundary
         self.traffic = Traffic(context)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
-        self.downloads = Downloads(folder, settings.max_download_bytes)
-        self.tabs = Tabs(context, settings, self._tab_opened)
+        self.downloads = Downloads(folder, settings.max_download_bytes, permitted=settings.downloads == "keep")
+        self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed)
         self._races = Races()
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
         self._judged = len(boundary.blocked)
+        self._between: tuple[DialogReport, ...] = ()
+        """Dialogs that were answered after the step before had ended."""
         self._notes: list[str] = []
         self._storage: dict[str, list[dict[str, str]]] = {}
         context.on("page", self.tabs.arrived)
@@ -155,7 +168,7 @@ class BrowserSession:
         """Does one action and waits for the page to settle."""
         started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened
         acted = self.tabs.front if self.tabs.all else None
-        self.dialogs.drain()
+        self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
         try:
             result = await self._perform(action)
         except (TimeoutError, PageHung):
@@ -199,7 +212,7 @@ class BrowserSession:
     async def close(self) -> None:
         """Closes the context; safe to call twice."""
         self._drop_held()
-        await self.downloads.close()
+        await self.downloads.close(self.settings.download_wait_s, self.secrets.mask)
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.context.close()
@@ -214,18 +227,22 @@ class BrowserSession:
 
     async def _perform(self, action: Action) -> ActionResult:
         if isinstance(action, Stop):
+            await self.downloads.end(self.settings.download_wait_s)
             return ActionResult(status=Status.STOPPED)
         if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
             return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
         await self.tabs.ensure()
         deadline = time.monotonic() + self.settings.step_deadline_s
         before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened)
+        begun = self.downloads.begun
         if isinstance(action, AnswerDialog):
             result = await self._answer(action, deadline)
         else:
             result = await self._begin(action, deadline)
+        if result.message.endswith(acting.A_FILE):
+            await self.downloads.until_begun(begun + 1, WINDOW_S)
         if result.ok:
-            await self._settle(deadline, *before)
+            await self._settle(action, deadline, *before)
         return result
 
     async def _begin(self, action: Action, deadline: float) -> ActionResult:
@@ -264,11 +281,14 @@ class BrowserSession:
         if held is not None:
             let_go(held)
 
-    async def _settle(self, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
+    async def _settle(self, action: Action, deadline: float, acted: OpenTab, windows: int, opened: int) -> None:
         """Waits until the front tab is quiet; a window that the action opened is in front by then."""
         await self.tabs.ensure()
         front = self.tabs.front
         await self._settle_tab(front, deadline)
+        react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - time.monotonic()))
+        if await self._races.call(late_reaction(front.world, action, react), react + 1.0):
+            await self._settle_tab(front, deadline)
         asked = acted.world.windows - windows
         if asked > 0:
             await self.tabs.until_opened(opened + asked, WINDOW_S)
@@ -310,12 +330,16 @@ class BrowserSession:
     def _complete(self, result: ActionResult, seconds: float, blocked: int, opened: int) -> ActionResult:
         kept, refused = self.downloads.drain()
         origins = tuple(dict.fromkeys(self.boundary.blocked[blocked:]))
-        message = "; ".join(filter(None, (result.message, *refused)))
+        coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
+        done = ": it was downloaded" if kept and result.message.endswith(acting.A_FILE) else ""
+        message = "; ".join(filter(None, (result.message + done, *refused, *coming)))
+        unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
         complete = result.model_copy(
             update={
+                "status": Status.BLOCKED if unapproved else result.status,
                 "message": storable(message),
                 "url": self.url if self.tabs.all else BLANK,
-                "dialogs": self.dialogs.drain(),
+                "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,
                 "new_tabs": self.tabs.opened - opened,
                 "blocked_requests": origins,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, FiniteFloat
 
 from envs.record import Record
 
@@ -18,6 +18,15 @@ class Viewport(Record):
 class Geolocation(Record):
     latitude: float = Field(ge=-90, le=90)
     longitude: float = Field(ge=-180, le=180)
+
+
+class HttpCredentials(Record):
+    """What one site behind HTTP Basic authentication is told, and no other."""
+
+    origin: str = Field(pattern=r"^https?://[^/]+$")
+    """`https://staging.example`"""
+    value: str = Field(pattern=r"^env:\w+$")
+    """`env:NAME`: the environment variable that holds `USER:PASSWORD`, so that nothing stored holds them."""
 
 
 class ObserveSettings(Record):
@@ -35,7 +44,7 @@ class ObserveSettings(Record):
     """CSS selector of page parts that are not shown (MiniWoB repeats the goal on the page)."""
     boxes: bool = False
     """Fill `Element.box`; switched on by itself where a screenshot is marked."""
-    timeout_s: float = Field(default=5.0, gt=0)
+    timeout_s: FiniteFloat = Field(default=5.0, gt=0)
     """Bound on one observation; a frame that does not answer in half of it is named in the note and left out."""
 
 
@@ -46,7 +55,9 @@ class SettleSettings(Record):
     """No DOM mutation and no pending request for this long."""
     idle_after_ms: int = Field(default=15, ge=0)
     """An action that started no mutation and no request within this time is settled at once."""
-    max_s: float = Field(default=3.0, gt=0)
+    react_ms: int = Field(default=400, ge=0)
+    """What pages answer late on purpose (a hover, typing where suggestions may come) has this long to take effect."""
+    max_s: FiniteFloat = Field(default=3.0, gt=0)
 
 
 class SessionSettings(Record):
@@ -58,17 +69,25 @@ class SessionSettings(Record):
     geolocation: Geolocation | None = None
     observe: ObserveSettings = ObserveSettings()
     settle: SettleSettings = SettleSettings()
-    step_deadline_s: float = Field(default=30.0, gt=0)
+    step_deadline_s: FiniteFloat = Field(default=30.0, gt=0)
     """Bound on one action, settling included."""
-    navigation_s: float = Field(default=20.0, gt=0)
+    navigation_s: FiniteFloat = Field(default=20.0, gt=0)
     allow: tuple[str, ...] = ()
     """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`."""
     dialogs: Literal["ask", "dismiss", "accept"] = "ask"
     """`ask`: the policy sees the open dialog and answers it. Alerts have one answer: accepted at once and reported."""
     storage_state: Path | None = None
+    http_credentials: HttpCredentials | None = None
+    ignore_https_errors: bool = False
+    """Open sites whose certificate nobody vouches for, as a test server's own."""
     upload_folder: Path | None = None
     """Only files below it may be uploaded; None forbids uploads."""
+    downloads: Literal["keep", "approved"] = "keep"
+    """`approved`: only a download that begins in a step that a person approved is kept, any other one is cancelled. It
+    is set by `approve`."""
     max_download_bytes: int = Field(default=100_000_000, ge=0)
+    download_wait_s: float = Field(default=30.0, ge=0)
+    """What is still coming down when the episode stops has this long to end; then it is given up, which is said."""
     max_tabs: int = Field(default=8, ge=1)
     """A page that opens more loses the newest at once (popup storms)."""
     playwright_trace: bool = False

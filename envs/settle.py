@@ -3,7 +3,8 @@
 The page itself says when no mutation came for a while (one call, pristine built-ins); the browser's
 events say whether it loads and what is in flight on the network. Not waited for: requests that may
 never end (event streams, WebSockets, media, beacons), pictures and fonts, what was in flight before
-the action, changes of `style` alone (animations), and changes inside frames.
+the action, changes of `style` alone (animations), and changes inside frames. What is known to answer
+late has some time to begin (:func:`late_reaction`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from playwright.async_api import BrowserContext, Page, Request
 from playwright.async_api import Error as PlaywrightError
 
+from envs.actions import Action, Hover, Press, Type
 from envs.isolated import Isolated
 from envs.settings import SettleSettings
 
@@ -44,6 +46,15 @@ FIRST_CHANGE = """most => new Promise(done => {
   const timer = setTimeout(() => end(false), most);
   observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
 })"""
+
+# As FIRST_CHANGE, where the focus is in a field that offers suggestions; false at once where it is not.
+FIRST_SUGGESTION = f"""most => {{
+  let focused = document.activeElement;
+  while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
+  const offers = '[role=combobox], [role=searchbox], [type=search], [aria-autocomplete]:not([aria-autocomplete=none]), '
+    + '[aria-haspopup]:not([aria-haspopup=false]), [autocomplete=off]';
+  return focused?.matches(offers) ? ({FIRST_CHANGE})(most) : false;
+}}"""
 
 
 class Traffic:
@@ -120,7 +131,29 @@ async def _still(world: Isolated, settings: SettleSettings, left: float) -> bool
 
 async def first_change(world: Isolated, seconds: float) -> bool:
     """Waits until the document changes or goes away; False if neither happened within *seconds*."""
+    return await _changes(world, FIRST_CHANGE, seconds)
+
+
+async def late_reaction(world: Isolated, action: Action, seconds: float) -> bool:
+    """As :func:`first_change` after a hover or an entry that may bring suggestions; of any other action False at once.
+
+    Menus open, and suggestions are fetched, a third of a second after the last movement or key: a timer of the page,
+    which nothing outside it can see.
+    """
+    match action:
+        case Hover():
+            return await _changes(world, FIRST_CHANGE, seconds)
+        case Type() | Press():
+            return await _changes(world, FIRST_SUGGESTION, seconds)
+        case _:
+            return False
+
+
+async def _changes(world: Isolated, script: str, seconds: float) -> bool:
     try:
-        return bool(await world.call(FIRST_CHANGE, int(seconds * 1000)))
+        async with asyncio.timeout(seconds + GRACE_S):
+            return bool(await world.call(script, int(seconds * 1000)))
+    except TimeoutError:
+        return False  # it hangs: what comes next finds that out
     except PlaywrightError:
         return True

@@ -39,6 +39,8 @@ class Tabs:
     context: BrowserContext
     settings: SessionSettings
     on_open: Callable[[OpenTab], None]
+    allowed: Callable[[str], bool]
+    """May an iframe's document of this address be read?"""
     all: list[OpenTab] = field(default_factory=list[OpenTab])
     opened: int = 0
     """Tabs that pages opened by themselves, so far."""
@@ -125,7 +127,7 @@ class Tabs:
         known = self.of(page)
         if known is not None:
             return known
-        tab = OpenTab(page=page, world=Isolated(page), observer=Observer(page, self.settings.observe))
+        tab = OpenTab(page=page, world=Isolated(page), observer=Observer(page, self.settings.observe, self.allowed))
         self.all.append(tab)
         self._front = tab
         page.on("close", lambda _: self._drop(tab))

@@ -34,6 +34,10 @@ class MiniwobEnvironment:
         self._hurt = ""
         """What the page died of, if it died in this episode."""
 
+    @property
+    def session(self) -> BrowserSession:
+        return self._session
+
     async def reset(self, task: TaskRef) -> EpisodeStart:
         """Restarts the page for the task's seed. A page that died in the episode before is replaced once."""
         try:

@@ -1,8 +1,14 @@
-"""The worlds of a tab: one for its main process, one for every iframe that another process draws."""
+"""The worlds of a tab: one for its main frame, one for every iframe whose document its holder may not look into.
+
+Such an iframe is of another origin. Where it is of another site too, another process draws it and it has a DevTools
+session of its own. An iframe of the same site (`pay.shop.example` in `www.shop.example`, another port of one host)
+lives in its holder's process: its world is made through the holder's session.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from playwright.async_api import CDPSession, Frame, Page
 from playwright.async_api import Error as PlaywrightError
@@ -28,21 +34,33 @@ class FrameWorlds:
         return self._main
 
     async def remote(self, holder: World, index: int, timeout_s: float) -> World | None:
-        """The world of iframe *index* of the holder's last look, None while it has no process of its own yet."""
+        """The world of iframe *index* of the holder's last look, None where it is just coming or going."""
         element = await holder.call_for_object("frameHolder", index, timeout_s=timeout_s)
         described = await holder.send("DOM.describeNode", {"objectId": element["objectId"]}, timeout_s)
         frame_id = described["node"].get("frameId")
         if frame_id is None:
             return None
-        if frame_id not in self._worlds:
+        known = self._worlds.get(frame_id)
+        shared = frame_id in await _frames_of_process(holder, timeout_s)
+        if known is not None and (known.session is holder.session) != shared:  # it moved to or from another process
+            self.forget(known)
+            known = None
+        if known is None and shared:
+            self._worlds[frame_id] = World(holder.session, frame_id, shares_process=True)
+        elif known is None:
             await self._match_frames(timeout_s)
         return self._worlds.get(frame_id)
 
+    async def address(self, world: World, timeout_s: float) -> str:
+        """Where the world's document came from; of an error page, what could not be loaded."""
+        frame = (await _frames_of_process(world, timeout_s)).get(world.frame_id, {})
+        return str(frame.get("unreachableUrl") or frame.get("url", ""))
+
     def forget(self, world: World) -> None:
-        """Drops a world whose process is gone."""
+        """Drops a world whose document or process is gone."""
         self._worlds.pop(world.frame_id, None)
-        for frame, (session, _) in list(self._sessions.items()):
-            if session is world.session:
+        for frame, (_, frame_id) in list(self._sessions.items()):
+            if frame_id == world.frame_id:
                 del self._sessions[frame]
 
     async def _match_frames(self, timeout_s: float) -> None:
@@ -75,6 +93,17 @@ class FrameWorlds:
                 await bounded(session.detach(), 1.0, "detach")
             except (PlaywrightError, PageHung):
                 continue  # the page or its frame is gone, and the session with it
+
+
+async def _frames_of_process(world: World, timeout_s: float) -> dict[str, dict[str, Any]]:
+    """The frames that the world's session reaches, by id; those that other processes draw are not among them."""
+    left = [(await world.send("Page.getFrameTree", {}, timeout_s))["frameTree"]]
+    found: dict[str, dict[str, Any]] = {}
+    while left:
+        tree = left.pop()
+        found[str(tree["frame"]["id"])] = tree["frame"]
+        left += tree.get("childFrames", ())
+    return found
 
 
 async def _root_frame(session: CDPSession, timeout_s: float) -> str:

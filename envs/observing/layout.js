@@ -14,7 +14,8 @@ function renderControl(control) {
   if (control.value) text += ` = ${quoted(control.value)}`;
   if (control.states.length) text += ' ' + control.states.join(' ');
   if (control.options.length) {
-    text += ' options: ' + control.options.map(quoted).join(' ');
+    const told = (option, i) => quoted(option) + (control.barred && control.barred.has(i) ? ' (disabled)' : '');
+    text += ' options: ' + control.options.map(told).join(' ');
     if (control.moreOptions) text += ` … ${control.moreOptions} more`;
   }
   return text;

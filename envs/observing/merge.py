@@ -32,6 +32,8 @@ class Part:
     answer: dict[str, Any]
     remotes: dict[int, Part] = field(default_factory=dict)
     """Parts of the cross-process iframes in it that were read, by their index."""
+    barred: dict[int, str] = field(default_factory=dict[int, str])
+    """Origins of the iframes in it that may not be read, by their index."""
     origin: tuple[float, float] = (0.0, 0.0)
     """Where its viewport begins in the top viewport; only known where boxes were asked for."""
 
@@ -82,7 +84,9 @@ def merged_text(part: Part, numbering: Numbering) -> str:
 def _remote_text(part: Part, index: int, number: int, numbering: Numbering) -> str:
     head = _MARK.sub(str(number), part.answer["frames"][index]["open"])
     remote = part.remotes.get(index)
-    body = merged_text(remote, numbering) if remote else "(this frame could not be read)"
+    barred = part.barred.get(index)
+    unread = "(this frame could not be read)" if barred is None else f"(this frame is not allowed: {barred})"
+    body = merged_text(remote, numbering) if remote else unread
     return f"{head}\n{body}\n--- end frame {number}" if body else f"{head}\n--- end frame {number}"
 
 

@@ -220,6 +220,8 @@ function readSelect(control, settings) {
   const { options, selectedOptions } = control.element;
   control.value = cut(Array.prototype.map.call(selectedOptions, label).join(', '), settings.nameChars);
   setOptions(control, Array.prototype.map.call(options, label), settings);
+  const barred = (option) => option.disabled || matches(option, 'optgroup[disabled] > option'); // not: of a disabled list
+  control.barred = new Set(control.options.flatMap((_, i) => (barred(options[i]) ? [i] : [])));
 }
 
 function setOptions(control, labels, settings) {

@@ -1,8 +1,9 @@
 """An isolated JavaScript world in one renderer process of a tab, with every call bounded in time.
 
 The page's own scripts can neither see this world nor change its built-ins. It has access to all frames of its
-process (`grantUniveralAccess`), so one call covers a document and its in-process iframes; iframes of other sites
-live in other processes and get a world each.
+process that its document's origin may look into (`grantUniveralAccess` is not enough to look into the others), so one
+call covers a document and its iframes of the same origin; iframes of other origins get a world each, be it in another
+process or in this one.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ def program() -> str:
 class World:
     """The world of one document tree; made anew after every navigation of it."""
 
-    def __init__(self, session: CDPSession, frame_id: str) -> None:
+    def __init__(self, session: CDPSession, frame_id: str, *, shares_process: bool = False) -> None:
         self.session = session
         self.frame_id = frame_id
-        """The browser's id of the top frame of this process's part of the page."""
+        """The browser's id of the top frame of this document tree."""
+        self.shares_process = shares_process
+        """The session is that of an outer document: its own document is not this one."""
         self._context: int | None = None
         self._document = ""
         self.is_large = False
@@ -80,8 +83,17 @@ class World:
         _result(await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s))
         # Listeners are asked of the document as the page's own world knows it: Chromium 156 hands out broken nodes,
         # and may crash, after they were asked of an isolated world's document. `document` cannot be overridden.
-        answer = await self.send("Runtime.evaluate", {"expression": "document"}, timeout_s)
-        self._document = str(_result(answer)["objectId"])
+        self._document = await self._page_document(timeout_s)
+
+    async def _page_document(self, timeout_s: float) -> str:
+        """The remote object of the document in the page's own world."""
+        if not self.shares_process:
+            answer = await self.send("Runtime.evaluate", {"expression": "document"}, timeout_s)
+            return str(_result(answer)["objectId"])
+        answer = await self.send("Runtime.evaluate", {"expression": "document", "contextId": self._context}, timeout_s)
+        described = await self.send("DOM.describeNode", {"objectId": _result(answer)["objectId"]}, timeout_s)
+        same = {"backendNodeId": described["node"]["backendNodeId"]}  # in no context named: in the page's own
+        return str((await self.send("DOM.resolveNode", same, timeout_s))["object"]["objectId"])
 
     def leave(self) -> None:
         """Forgets the document: the next call enters the then present one."""

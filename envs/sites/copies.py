@@ -120,6 +120,7 @@ async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) ->
     """Lays out *folder*, starts its server and waits until it answers. Raises BadInput and ResetFailed."""
     golden = await build_golden(name)
     await asyncio.to_thread(_lay_out, golden, folder)
+    held = lease(folder) if detached else None  # before it answers: a run that looks for a copy would take it
     log = os.open(folder / SERVER_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -138,8 +139,10 @@ async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) ->
         info = await _answering(process, folder)
     except BaseException:
         await _end(process)
+        if held is not None:
+            os.close(held)
         raise
-    copy = SiteCopy(folder, golden, info, lease=lease(folder) if detached else None)
+    copy = SiteCopy(folder, golden, info, lease=held)
     copy.process = process
     return copy
 

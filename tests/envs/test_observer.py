@@ -153,6 +153,15 @@ CASES = [
         ['[1] textbox "childNodes"  [2] textbox "getAttribute"  [3] textbox "firstChild"  [4] textbox "nodeType"'],
     ),
     (
+        "options-that-cannot-be-chosen",
+        "<select aria-label=Size><option disabled>Pick one<option>S<optgroup disabled label=Big><option>XL</select>"
+        "<select aria-label=Off disabled><option>A</select>",
+        [
+            '[1] combobox "Size" = "S" options: "Pick one" (disabled) "S" "XL" (disabled)  '
+            '[2] combobox "Off" = "A" disabled options: "A"'
+        ],
+    ),
+    (
         "a-modal-dialog-disables-the-rest",
         "<button>Behind</button><dialog id=d><button>Inside</button></dialog><script>d.showModal()</script>",
         ['[1] button "Behind" disabled', '[2] button "Inside" focused'],

@@ -25,7 +25,7 @@ CONTROL = st.builds(
     st.integers(1, 400),
     st.sampled_from(["link", "button", "textbox", "combobox", "checkbox"]),
     NAME,
-    st.sampled_from(["", " disabled", ' = "x y" focused', ' = "M" options: "S" "M" "L | XL" … 3 more']),
+    st.sampled_from(["", " disabled", ' = "x y" focused', ' = "M" options: "S" (disabled) "M" "L | XL" … 3 more']),
 )
 WORDS = st.text("abcdefgh 123|…-#g[]", max_size=60).map(lambda text: text.replace("[", "("))
 CELL = st.one_of(CONTROL, WORDS)
@@ -131,6 +131,13 @@ def test_a_long_list_of_options_keeps_the_one_that_is_wanted() -> None:
     page = ["# Address", f'[1] combobox "Country" = "Country 0" options: {options}', *LINKS]
     line = next(line for line in shown(page, "Deliver to Country 77") if line.startswith("[1]"))
     assert line.startswith('[1] combobox "Country" = "Country 0" options: ') and '"Country 77"' in line
+
+
+def test_an_option_that_cannot_be_chosen_is_never_shown_as_one_that_can() -> None:
+    options = " ".join(f'"Country {n}" (disabled)' for n in range(200))
+    page = ["# Address", f'[1] combobox "Country" = "" options: {options}', *LINKS]
+    line = next(line for line in shown(page, "Deliver to Country 77") if line.startswith("[1]"))
+    assert line.count('"Country ') == line.count(" (disabled)") > 1
 
 
 def test_a_long_value_leaves_room_for_the_submit_button() -> None:

@@ -180,7 +180,8 @@ async def test_a_second_request_does_not_hide_behind_the_first() -> None:
         said = await say(bound, good + good + get("http://evil.example/"))
     assert said.count(b"HTTP/1.1 200") == 2
     assert said.count(b"HTTP/1.1 403") == 1
-    assert bound.refused == [("http://evil.example", "no rule allows this origin")]
+    reason = "no rule allows http://evil.example: if that is meant, say --allow http://evil.example"
+    assert bound.refused == [("http://evil.example", reason)]
 
 
 async def resolve_to(*addresses: str, asked: list[str] | None = None) -> Callable[[str], Awaitable[list[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from envs.secrets import SecretVault
 from envs.tasks import TaskRef
 from tests.envs.sessions.browsing import QUICK, ref_of
 from tests.envs.sessions.processes import belonging, kill
-from tests.envs.sessions.web import Web
+from tests.envs.sessions.web import Answer, Web
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -58,6 +59,17 @@ async def test_it_starts_at_the_address(environment: OpenEnvironment, web: Web) 
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(Stop(answer="x"))).status is Status.STOPPED
     assert await environment.score("x") is None and not await environment.done()
+
+
+@pytest.mark.parametrize("origin", ["http://www.elsewhere.example", "https://www.elsewhere.example"])
+async def test_a_start_that_leads_to_another_origin_names_it_and_the_way_on(
+    environment: OpenEnvironment, web: Web, origin: str
+) -> None:
+    """Over https the boundary's own words never reach the page."""
+    web["/"] = Answer(status=302, headers={"Location": f"{origin}/start"})
+    with pytest.raises(ResetFailed) as failed:
+        await environment.reset(TASK)
+    assert str(failed.value).count(f"--allow {origin}") == 1 and f"no rule allows {origin}" in str(failed.value)
 
 
 async def test_restoring_sends_nothing_again(environment: OpenEnvironment, web: Web, tmp_path: Path) -> None:
@@ -166,6 +178,17 @@ async def test_a_browser_that_dies_is_replaced(web: Web, tmp_path: Path) -> None
         assert (await environment.execute(Goto(url=web.url()))).status in (Status.CRASHED, Status.FAILED)
         assert "next page" in (await environment.observe()).text
         await environment.close()
+
+
+async def test_a_file_is_no_page_to_start_at(guarded: Chromium, web: Web, tmp_path: Path) -> None:
+    headers = {"Content-Type": "application/zip"}
+    web["/f.zip"] = Answer(b"x" * 20_000, headers=headers, pause_s=20.0)
+    environment = await OpenWorld(guarded, tmp_path, QUICK, instruction="x", url=web.url("/f.zip")).environment()
+    with pytest.raises(ResetFailed, match=r"f\.zip is a file, not a page"):
+        await environment.reset(TASK)
+    started = time.monotonic()
+    await environment.close()
+    assert time.monotonic() - started < 5, "the file is not waited for"
 
 
 async def test_what_cannot_be_opened_is_one_line(guarded: Chromium, tmp_path: Path) -> None:

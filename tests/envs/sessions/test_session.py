@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from envs.actions import (
     Type,
     Wait,
 )
+from envs.downloads import UNTOLD
 from envs.session import BrowserSession
 from envs.settings import Geolocation, Viewport
 from tests.envs.sessions.browsing import (
@@ -148,7 +150,8 @@ async def test_select(web: Web, opener: Opener) -> None:
     missing = await select(session, "Size", "Huge")
     assert missing.status is Status.FAILED
     assert "'Small', 'Medium size'" in missing.message and "Gone" not in missing.message
-    assert (await select(session, "Size", "Gone")).status is Status.FAILED
+    gone = await select(session, "Size", "Gone")
+    assert (gone.status, gone.message) == (Status.DISABLED, "this option is disabled: choose another")
     assert (await select(session, "No list", "x")).status is Status.NOT_ACTIONABLE
 
 
@@ -273,6 +276,34 @@ async def test_goto_back_and_forward(web: Web, opener: Opener) -> None:
     assert "did not change" in (await session.execute(Forward())).message
 
 
+async def test_back_over_what_an_iframe_visited_is_quick_and_no_failure(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<title>Outer</title><iframe src=/one name=f></iframe><a href=/two target=f>Two</a>"
+    web["/one"], web["/two"] = "<p>first", "<p>second"
+    await visit(session, web.url())
+    await click(session, "Two")
+    assert "second" in (await session.observe()).text
+    started = time.monotonic()
+    back = await session.execute(Back())
+    assert time.monotonic() - started < 6
+    assert (back.status, back.message) == (Status.OK, "the address did not change")
+    assert "first" in (await session.observe()).text
+    assert (await session.execute(Forward())).status is Status.OK
+    assert "second" in (await session.observe()).text
+
+
+async def test_back_to_a_slow_page_is_waited_for(web: Web, opener: Opener) -> None:
+    session = await opener()
+    no_store = {"Cache-Control": "no-store"}
+    web["/a"], web["/b"] = Answer("<p>first page", headers=no_store), "<p>second page"
+    await visit(session, web.url("/a"))
+    await visit(session, web.url("/b"))
+    web["/a"] = Answer("<p>first page", headers=no_store, delay_s=4.5)
+    back = await session.execute(Back())
+    assert (back.status, back.message, back.url) == (Status.OK, "", web.url("/a"))
+    assert "first page" in (await session.observe()).text
+
+
 async def test_a_server_that_is_not_there_is_a_failure_with_a_reason(web: Web, opener: Opener) -> None:
     session = await opener()
     session.boundary.origins = session.boundary.origins.with_url("http://127.0.0.1:1234/")
@@ -306,6 +337,57 @@ async def test_settling_is_bounded_on_a_page_that_never_rests(web: Web, opener: 
     result = await session.execute(Click(ref=ref_of(seen, "B")))
     assert result.status is Status.OK
     assert 0.9 <= result.seconds < 3
+
+
+SUGGESTS = """<input aria-label=City {offers}><input aria-label=Other><ul></ul><script>
+let timer;
+for (const field of document.querySelectorAll('input')) field.addEventListener('input', () => {{
+  clearTimeout(timer);
+  timer = setTimeout(async () => {{
+    const answer = await (await fetch('/suggest')).text();
+    document.querySelector('ul').innerHTML = `<li><button>${{answer}}</button></li>`;
+  }}, 250);
+}});
+</script>"""
+
+
+@pytest.mark.parametrize("offers", ["role=combobox", "type=search", "aria-autocomplete=list", "autocomplete=off"])
+async def test_suggestions_that_a_field_fetches_after_a_pause_are_seen(web: Web, opener: Opener, offers: str) -> None:
+    session = await opener()
+    web["/"] = SUGGESTS.format(offers=offers)
+    web["/suggest"] = Answer("Paris, France", delay_s=0.1)
+    await visit(session, web.url())
+    await type_text(session, "City", "Par")
+    assert "Paris, France" in (await session.observe()).text
+
+
+async def test_typing_where_nothing_is_suggested_waits_for_nothing(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = SUGGESTS.format(offers="role=combobox")
+    web["/suggest"] = "Paris, France"
+    await visit(session, web.url())
+    await type_text(session, "Other", "Par")
+    assert web.hits("/suggest") == 0  # the pause of the page is not over
+
+
+SLOW_MENU = """<a href=# onmouseenter="this.className = 'on'; setTimeout(unfold, 300)">File</a><p></p><script>
+    const unfold = () => document.querySelector('p').innerHTML = '<button>Save</button>';
+</script>"""
+
+
+async def test_a_menu_that_opens_after_a_pause_is_seen_after_the_hover(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = SLOW_MENU
+    await visit(session, web.url())
+    await hover(session, "File")
+    assert "Save" in (await session.observe()).text
+
+
+async def test_a_page_that_hangs_after_a_hover_is_waited_for_within_bounds(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = '<a href=# onmouseenter="setTimeout(() => { while (true); }, 100)">File</a>'
+    await visit(session, web.url())
+    assert (await hover(session, "File")).seconds < 5
 
 
 async def test_wait_sees_what_comes_later(web: Web, opener: Opener) -> None:
@@ -378,6 +460,69 @@ async def downloads(session: BrowserSession, name: str) -> tuple[Download, ...]:
     """What a click let down; the browser may tell of it only after the page had settled."""
     result = await click(session, name)
     return result.downloads or (await session.execute(Wait())).downloads
+
+
+def slow_file(pause_s: float) -> Answer:
+    headers = {"Content-Type": "application/octet-stream", "Content-Disposition": 'attachment; filename="r.csv"'}
+    return Answer(b"x" * 20_000, headers=headers, pause_s=pause_s)
+
+
+async def test_going_to_a_file_downloads_it_and_is_no_failure(web: Web, opener: Opener) -> None:
+    session = await opener(max_download_bytes=50_000)
+    web["/a"], web["/quick"], web["/slow"] = "<p>page", slow_file(0.0), slow_file(3.0)
+    web["/big"] = Answer(b"x" * 60_000, headers={"Content-Type": "application/zip"})
+    await visit(session, web.url("/a"))
+    quick = await session.execute(Goto(url="/quick"))
+    assert (quick.status, quick.message) == (Status.OK, "the address is a file: it was downloaded")
+    assert [one.name for one in quick.downloads] == ["r.csv"] and quick.url == web.url("/a")
+    slow = await session.execute(Goto(url="/slow"))
+    assert (slow.status, slow.message) == (Status.OK, "the address is a file; download 'r.csv' is under way")
+    big = await session.execute(Goto(url="/big"))
+    assert big.status is Status.OK and "refused: 60000 bytes" in big.message and "it was downloaded" not in big.message
+    assert "page" in (await session.observe()).text
+    assert (await session.execute(Goto(url="/a"))).status is Status.OK
+
+
+async def test_a_download_under_way_is_told_and_waited_for_at_the_end(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/report"] = slow_file(3.0)
+    web["/"] = "<a href=/report>Report</a>"
+    await visit(session, web.url())
+    begun = await click(session, "Report")
+    assert begun.status is Status.OK and "download 'r.csv' is under way" in begun.message
+    stopped = await session.execute(Stop(answer="done"))
+    assert (stopped.status, stopped.message) == (Status.STOPPED, "")
+    assert [(one.name, one.bytes) for one in stopped.downloads] == [("r.csv", 20_000)]
+
+
+async def test_a_download_that_does_not_end_is_given_up_aloud(web: Web, opener: Opener, tmp_path: Path) -> None:
+    session = await opener(download_wait_s=0.5)
+    web["/report"] = slow_file(10.0)
+    web["/"] = "<a href=/report>Report</a>"
+    await visit(session, web.url())
+    await click(session, "Report")
+    started = time.monotonic()
+    stopped = await session.execute(Stop())
+    assert time.monotonic() - started < 3
+    assert stopped.status is Status.STOPPED and stopped.downloads == ()
+    assert stopped.message == "download 'r.csv' was given up: not complete 0.5 s after the end"
+    await session.close()
+    assert not (tmp_path / "run" / "downloads").exists(), "it was told: nothing is left to say"
+
+
+@pytest.mark.parametrize(("pause_s", "told"), [(3.0, "kept as downloads/r.csv: 20000 bytes"), (20.0, "was given up")])
+async def test_what_no_step_could_tell_is_written_beside_the_files(
+    web: Web, opener: Opener, tmp_path: Path, pause_s: float, told: str
+) -> None:
+    session = await opener(download_wait_s=5.0)
+    web["/report"] = slow_file(pause_s)
+    web["/"] = "<a href=/report>Report</a>"
+    await visit(session, web.url())
+    await click(session, "Report")
+    await session.close()
+    home = tmp_path / "run" / "downloads"
+    assert f"download 'r.csv' {'is ' if pause_s < 5 else ''}{told}" in (home / UNTOLD).read_text(encoding="utf-8")
+    assert (home / "r.csv").exists() == (pause_s < 5)
 
 
 async def test_the_settings_of_the_context_hold(web: Web, opener: Opener) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 
-from envs.actions import AnswerDialog, Back, CloseTab, FocusTab, Goto, NewTab, Status, Stop
+from envs.actions import AnswerDialog, Back, CloseTab, FocusTab, Goto, NewTab, Press, Status, Stop
 from tests.envs.sessions.browsing import Opener, click, visit
 from tests.envs.sessions.web import Web
 
@@ -61,6 +62,17 @@ async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> No
     result = await click(session, "Go")
     assert [(d.type, d.message, d.answer) for d in result.dialogs] == [("alert", "hello", "accepted")]
     assert "Done" in (await session.observe()).text
+
+
+async def test_an_alert_between_two_steps_is_told_by_the_next_one(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"setTimeout(() => alert('late'), 1500)\">Go</button>"
+    await visit(session, web.url())
+    assert (await click(session, "Go")).dialogs == ()
+    await asyncio.sleep(2.0)
+    later = await session.execute(Press(keys="Tab"))
+    assert [(d.type, d.message, d.answer) for d in later.dialogs] == [("alert", "late", "accepted")]
+    assert (await session.execute(Press(keys="Tab"))).dialogs == ()
 
 
 @pytest.mark.parametrize(("accept", "text", "outcome"), [(True, "42", "42"), (False, "", "null")])

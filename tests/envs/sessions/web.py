@@ -16,6 +16,8 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay_s: float = 0.0
+    pause_s: float = 0.0
+    """Between the first half of the body and the rest."""
 
 
 class Web:
@@ -66,7 +68,10 @@ class Web:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                self.wfile.write(content)
+                half = len(content) // 2
+                self.wfile.write(content[:half])
+                time.sleep(answer.pause_s)
+                self.wfile.write(content[half:])
 
             do_POST = do_GET  # noqa: N815 - the name is the standard library's
 
