@@ -7,6 +7,9 @@ be reached, raise :class:`envs.webarena.evaluators.JudgeFailed`: the episode is 
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from pydantic import Field
@@ -15,7 +18,7 @@ from envs.page_text import one_line
 from envs.record import Record, storable
 from envs.webarena.evaluators import JudgeFailed
 from models.asking import ask
-from models.base import ChatModel, ChatRequest, Message, ModelError, Usage
+from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelError
 from models.fence import FENCE_RULE, escape, fence
 
 SYSTEM: Final = f"""\
@@ -42,6 +45,26 @@ class Comparison(Record):
     agrees: bool
 
 
+_heard: ContextVar[list[ChatReply] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def comparisons() -> Generator[list[ChatReply]]:
+    """What the judge answers within, oldest first, an answer that was no use among them: whoever has an episode scored
+    pays for it, and the checker in between knows of no model."""
+    replies: list[ChatReply] = []
+    token = _heard.set(replies)
+    try:
+        yield replies
+    finally:
+        _heard.reset(token)
+
+
+def _hear(reply: ChatReply) -> None:
+    if (replies := _heard.get()) is not None:
+        replies.append(reply)
+
+
 class FuzzySettings(Record):
     deadline_s: float = Field(default=120.0, gt=0)
     max_tokens: int = Field(default=512, ge=64)
@@ -53,8 +76,6 @@ class ModelFuzzyJudge:
     def __init__(self, model: ChatModel, settings: FuzzySettings | None = None) -> None:
         self.spec = model.spec
         self.settings = settings or FuzzySettings()
-        self.usages: list[Usage] = []
-        """What each comparison cost, oldest first: the caller's budget does not see these calls otherwise."""
         self._model = model
 
     async def __call__(self, question: str, reference: str, answer: str) -> bool:
@@ -67,10 +88,10 @@ class ModelFuzzyJudge:
             asked = await ask(self._model, request, Comparison)
         except ModelError as error:
             if error.usage is not None:
-                self.usages.append(error.usage)
+                _hear(ChatReply("", error.usage, self.spec, error.seconds, error.attempts))
             reason = one_line(storable(str(error)), 200)
             raise JudgeFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
-        self.usages.append(asked.reply.usage)
+        _hear(asked.reply)
         return asked.answer.agrees
 
 

@@ -10,9 +10,10 @@ from pydantic import Field, field_validator
 from envs.page_text import log_text, one_line, page_text
 from envs.record import Record, storable
 from judges.base import Ending, Verdict
+from models.asking import complete
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.fence import FENCE_RULE, escape, fence
-from models.thinking import thinking_tokens, validate_budget
+from models.thinking import thinking_tokens, validate_budget, without_thoughts
 
 SYSTEM: Final = f"""\
 You are an expert who judges whether an agent that works in a web browser has done what a person asked for. You are \
@@ -58,7 +59,7 @@ class ModelJudge:
             max_tokens=512,
             deadline_s=self.settings.deadline_s,
         )
-        reply = await self._model.complete(request)
+        reply = await complete(self._model, request)
         success, reason = parse_verdict(reply.text)
         return Verdict(success=success, reason=reason, reply=reply)
 
@@ -68,7 +69,7 @@ def parse_verdict(text: str) -> tuple[bool, str]:
 
     Raises :class:`models.base.ModelInvalidAnswer`.
     """
-    match = _VERDICT.match(text.strip().lstrip("*\"'` "))
+    match = _VERDICT.match(without_thoughts(text).strip().lstrip("*\"'` "))
     if match is None:
         raise ModelInvalidAnswer(
             f"the outcome judge must begin with YES or NO, it said {one_line(storable(text), 120)!r}"

@@ -124,7 +124,7 @@ def _blocked(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
     run = _run(ticks, lambda tick: tick.status is Status.BLOCKED)
     if len(run) < settings.blocked:
         return None
-    return Trouble("blocked", f"step {run[-1].step}: {run[-1].action_text!r} is not allowed in this run")
+    return Trouble("blocked", f"step {run[-1].step}: {run[-1].action_text!r} was refused")
 
 
 def _stale(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:

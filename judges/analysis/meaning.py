@@ -14,7 +14,7 @@ from envs.errors import EnvError
 from envs.page_text import one_line
 from envs.record import Record, storable
 from models.asking import ask
-from models.base import ChatModel, ChatRequest, Message, ModelError, Usage
+from models.base import ChatModel, ChatRequest, Message, ModelError
 from models.fence import FENCE_RULE, escape, fence
 
 SYSTEM: Final = f"""\
@@ -66,8 +66,6 @@ class ModelMeaning:
 
     def __init__(self, model: ChatModel, settings: MeaningSettings | None = None) -> None:
         self.spec = model.spec
-        self.usages: list[Usage] = []
-        """What the questions cost, oldest first."""
         self._model = model
         self._settings = settings or MeaningSettings()
         self._known: dict[tuple[str, Question], bool] = {}
@@ -87,11 +85,8 @@ class ModelMeaning:
         try:
             asked = await ask(self._model, request, SameAction)
         except ModelError as error:
-            if error.usage is not None:
-                self.usages.append(error.usage)
             reason = one_line(storable(str(error)), 200)
             raise MeaningFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
-        self.usages.append(asked.reply.usage)
         return asked.answer.same
 
 

@@ -20,7 +20,7 @@ _ENDED: dict[EndedBy, str] = {
     "max_seconds": "The episode ran into its limit of seconds",
     "max_tokens": "The episode ran into its limit of tokens",
     "max_cost": "The episode ran into its limit of cost",
-    "declined": "A person declined what the agent wanted to do",
+    "declined": "What the agent wanted to do was not approved",
     "error": "The episode was ended by an error",
     "interrupted": "The episode was interrupted",
 }

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from envs.webarena.evaluators import JudgeFailed
-from judges.fuzzy import MAX_ANSWER_CHARS, FuzzySettings, ModelFuzzyJudge, render
+from judges.fuzzy import MAX_ANSWER_CHARS, FuzzySettings, ModelFuzzyJudge, comparisons, render
 from models.base import ModelTimeout, Usage
 from models.fence import CLOSE, OPEN
 from models.scripted import ScriptedModel
@@ -19,8 +19,9 @@ NO = json.dumps({"reason": "Seven is not eight.", "agrees": False})
 @pytest.mark.parametrize(("said", "agrees"), [(YES, True), (NO, False), (f"```json\n{YES}\n```", True)])
 async def test_a_verdict_is_read(said: str, agrees: bool) -> None:
     judge = ModelFuzzyJudge(ScriptedModel([said]))
-    assert await judge("How long is the walk?", "7 min", "about seven minutes") is agrees
-    assert judge.usages == [Usage(cost_usd=0.0)]
+    with comparisons() as replies:
+        assert await judge("How long is the walk?", "7 min", "about seven minutes") is agrees
+    assert [reply.usage for reply in replies] == [Usage(cost_usd=0.0)]
 
 
 async def test_an_unreadable_verdict_is_asked_for_again_once() -> None:

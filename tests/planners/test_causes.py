@@ -76,7 +76,7 @@ def test_the_detail_says_what_happened():
     )
     assert watch.check(ticks({"action_text": "goto [x]", **BLOCKED})) == (
         "blocked",
-        "step 1: 'goto [x]' is not allowed in this run",
+        "step 1: 'goto [x]' was refused",
     )
 
 
