@@ -17,7 +17,7 @@ from agent.gathering import EpisodeFile, gather
 from envs.errors import TraceError
 from envs.record import Record
 from envs.trace import Outcome
-from envs.trace_store import BlobStore, read_summary
+from envs.trace_store import BlobStore, read_summary, read_trace
 from judges.analysis import Analysis, Analyzer, Pages, Recorded, Reference
 
 _REFERENCES_KEPT = 512
@@ -48,6 +48,8 @@ class Survey:
     """By the id of their task."""
     outcomes: Counter[Outcome | None] = field(default_factory=Counter[Outcome | None])
     """Of the runs to analyze, references left out; None: unfinished."""
+    damaged: int = 0
+    """Of the runs to analyze: traces that cannot be read."""
     problems: list[Problem] = field(default_factory=list[Problem])
 
     @property
@@ -66,8 +68,11 @@ def survey(runs: Sequence[Path], references: Sequence[Path] = ()) -> Survey:
     for file in (*mine.values(), *others):
         try:
             header, footer = read_summary(file.path)
+            if footer is None:
+                footer = read_trace(file.path).footer  # unfinished, or damaged where its end should be
         except TraceError as error:
             found.problems.append(Problem(trace=str(file.path), problem=str(error)))
+            found.damaged += file.path.resolve() in mine
             continue
         outcome = footer.outcome if footer is not None else None
         if outcome == "success":

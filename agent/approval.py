@@ -1,17 +1,21 @@
 """Which actions a person must approve, and how the person is asked.
 
 Classes are decided from typed facts about the element (role, tag, name) and the action, never from page text
-as a whole, and on the side of asking: a click that may submit counts as one.
+as a whole, and on the side of asking: a click that may submit counts as one. Whether a click lets a file down cannot
+always be told: the session cancels what begins in a step that was not approved, and the click is asked about next time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 from agent.config import ActionClass
-from envs.actions import Action, AnswerDialog, Back, Click, ClickAt, Forward, Goto, Press, Type, Upload
-from envs.observation import Element, Observation
+from agent.policy import PastAction, target_of
+from envs.actions import UNAPPROVED, Action, AnswerDialog, Back, Click, ClickAt, Forward, Goto, Press, Type, Upload
+from envs.observation import Element, ElementKey, Observation
 from envs.record import Record
 
 
@@ -21,46 +25,76 @@ class ApprovalRequest(Record):
     episode_id: str
     step: int
     action: str
-    """The action in its language, with the element's name; page text in it is data."""
+    """In words with the element's name, then in its language: `click button "Buy": do(action="Click", element="2")`.
+    Page text in it is data."""
     classes: tuple[ActionClass, ...]
     url: str
     instruction: str
 
 
+NOBODY = "nobody is there to approve it"
+"""Why an action was declined that nobody was asked about."""
 MAX_DECLINES = 3
-"""Declined actions after which an episode ends: the person does not want what the policy wants."""
+"""Declined actions after which an episode ends: the person does not want what the policy wants, or is not there."""
 
-Approver = Callable[[ApprovalRequest], Awaitable[bool]]
-"""True carries the action out. Raising is not an answer: the episode is then broken."""
+Approver = Callable[[ApprovalRequest], Awaitable[bool | None]]
+"""True carries the action out; None says that nobody was there to ask, which declines it. Raising is not an answer: the
+episode is then broken."""
 
 
-async def decline(request: ApprovalRequest) -> bool:
+async def decline(request: ApprovalRequest) -> None:
     """The approver of a run with nobody to ask."""
     del request
-    return False
 
 
 _SUBMIT_ROLES = frozenset({"button", "menuitem", "image"})
 _HARMLESS_NAME = re.compile(r"(?i)^\W*(cancel|close|back|previous|next|dismiss|expand|collapse|show|hide|menu|more)\b")
-_DOWNLOAD_NAME = re.compile(r"(?i)\b(download|export|save as)\b")
+_FILE = r"\.(?!(?:[xs]?html?|php\d?|aspx?|jspx?|cgi|do|cfm|py|pl|com|org|net|io|de|eu)\b)(?=\w*[a-z])\w{1,5}$"
+_FILE_PATH = re.compile(rf"(?i)[^/]{_FILE}")
+"""An address that ends as a file's does: with an extension, and none of a page's."""
+_DOWNLOAD_NAME = re.compile(rf"(?i)\b(download|export|save as)\b|\w{_FILE}")
 _PRESSING_KEYS = frozenset({"enter", "numpadenter", "return", "space", " "})
 """They press the button that has the focus; in a field Space only writes, which cannot be told from here."""
 
 
 def needs_approval(
-    action: Action, observation: Observation, wanted: tuple[ActionClass, ...]
+    action: Action, observation: Observation, wanted: tuple[ActionClass, ...], past: Sequence[PastAction] = ()
 ) -> tuple[ActionClass, ...]:
-    """The classes of *wanted* that this action falls into; empty means it may go ahead unasked."""
+    """The classes of *wanted* that this action falls into, by what came of the same one in the *past* too; empty means
+    it may go ahead unasked."""
     if not wanted or action.kind in ("stop", "find", "expand", "wait"):
         return ()
     if "all" in wanted:
         return ("all",)
-    return tuple(name for name in wanted if name in classes_of(action, observation))
+    classes = classes_of(action, observation)
+    if "download" in wanted and "download" not in classes and _lets_down(action, observation, past):
+        classes |= {"download"}
+    return tuple(name for name in wanted if name in classes)
+
+
+def asks_about_downloads(wanted: tuple[ActionClass, ...]) -> bool:
+    return "download" in wanted or "all" in wanted
+
+
+def _lets_down(action: Action, observation: Observation, past: Sequence[PastAction]) -> bool:
+    """Whether the same was done to the same element before, and a download was refused in that step or the next, which
+    is where one that comes late is told of."""
+    mine = _done_to(action, target_of(action, observation))
+    refused = [one.result is not None and UNAPPROVED in one.result.message for one in past]
+    return any(
+        _done_to(one.action, one.target) == mine for place, one in enumerate(past) if any(refused[place : place + 2])
+    )
+
+
+def _done_to(action: Action, target: ElementKey | None) -> tuple[dict[str, object], ElementKey | None]:
+    return action.model_dump(exclude={"ref"}), target
 
 
 def classes_of(action: Action, observation: Observation) -> frozenset[ActionClass]:
     """Every class an action falls into, judged by what is known of its element."""
     match action:
+        case Goto(url=url) if _names_a_file(url):
+            return frozenset({"navigation", "download"})
         case Goto() | Back() | Forward():
             return frozenset({"navigation"})
         case Upload():
@@ -76,6 +110,12 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
             return _classes_of_click(observation.element(ref))
         case _:
             return frozenset()
+
+
+def _names_a_file(url: str) -> bool:
+    with suppress(ValueError):  # it is no address: nothing is opened
+        return _FILE_PATH.search(urlsplit(url).path) is not None
+    return False
 
 
 def _classes_of_click(element: Element | None) -> frozenset[ActionClass]:

@@ -35,7 +35,7 @@ async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCh
 
 
 def _set_damaged_aside(path: Path) -> None:
-    """A file that is no sound database decides nothing, see :mod:`agent.resume`: it gets the suffix `.damaged`.
+    """A file that is no sound database decides nothing, see :mod:`agent.recovery`: it gets the suffix `.damaged`.
 
     One that cannot be opened just now (locked, no permission) is left for its own error.
     """

@@ -179,7 +179,7 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
 
 def _spent(footer: Footer) -> tuple[float, ...]:
     totals = footer.totals
-    return (totals.steps, totals.tokens_in + totals.tokens_out, totals.seconds, totals.cost_usd)
+    return (totals.steps, totals.tokens, totals.seconds, totals.cost_usd)
 
 
 def _arm(read: _Read, episodes: int) -> Arm:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
 
 from envs.errors import BadInput
 from envs.record import Record
@@ -23,11 +23,12 @@ class Limits(Record):
     """What an episode may spend. Reaching one ends the episode as a result, never as a crash. 0 means unlimited."""
 
     max_steps: int = Field(default=30, ge=1, le=10_000)
-    max_seconds: float = Field(default=600.0, ge=0)
-    """Wall seconds of one episode, those before a resume included."""
+    max_seconds: FiniteFloat = Field(default=600.0, ge=0)
+    """Wall seconds of one episode, those before a resume included. No model call takes longer than what is left; the
+    judging at the end has at least 30 more, or as many again where there were fewer."""
     max_tokens: int = Field(default=0, ge=0)
     """Tokens in and out over all roles."""
-    max_cost_usd: float = Field(default=0.0, ge=0)
+    max_cost_usd: FiniteFloat = Field(default=0.0, ge=0)
     """Counts only calls whose price is known."""
     max_parse_errors: int = Field(default=3, ge=1)
     """Policy answers in a row that are no action, retries included, before the episode ends."""
@@ -77,12 +78,12 @@ class RunConfig(Record):
     vain_temperature: float = Field(default=1.0, ge=0, le=2)
     """Of the policy's next answers where its first would do again what has just left the page as it was, to the letter.
     0, or no more than `temperature`, does it again."""
-    model_deadline_s: float = Field(default=120.0, gt=0)
+    model_deadline_s: FiniteFloat = Field(default=120.0, gt=0)
     """Bound on one model call, its retries included."""
     screenshots: Literal["off", "steps", "marks"] = "off"
     """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
     approve: tuple[ActionClass, ...] = ()
-    """Actions that a person must approve; without anybody to ask they are declined."""
+    """Actions that a person must approve; without anybody to ask they are declined, which the result says."""
     secrets: tuple[str, ...] = ()
     """Declarations, names and sources only: see :mod:`envs.secrets`. Values are never part of a configuration."""
     trace_zip: bool = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -58,20 +60,50 @@ class RunDisplay:
         )
         self._bar = self._progress.add_task("episodes", total=None, wins="")
         self._live: Live | None = None
+        self._held: list[Text] | None = None
+        """Lines that came while the display was paused; None while it is not."""
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._live = Live(
-                get_renderable=self.board, console=self._console, refresh_per_second=8, transient=True
-            ).__enter__()
+        self._draw()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
-            self._live = None
+        del kind, error, trace
+        self._erase()
+
+    @contextmanager
+    def paused(self) -> Generator[Console]:
+        """The console, to ask a person on: nothing else is drawn or printed on it until the end."""
+        self._held, was_drawn = [], self._live is not None
+        self._erase()
+        try:
+            yield self._console
+        finally:
+            held, self._held = self._held, None
+            for line in held:
+                self._print(line)
+            if was_drawn:
+                self._draw()
+
+    def _draw(self) -> None:
+        """Shows the table where a person looks; a new one each time, for a used one erases what was asked meanwhile."""
+        if self._console.is_terminal:
+            live = Live(get_renderable=self.board, console=self._console, refresh_per_second=8, transient=True)
+            live.start(refresh=True)
+            self._live = live
+
+    def _erase(self) -> None:
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+
+    def _print(self, line: Text) -> None:
+        if self._held is None:
+            self._console.print(line, highlight=False, soft_wrap=True)
+        else:
+            self._held.append(line)
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -95,8 +127,8 @@ class RunDisplay:
     def _step(self, event: StepDone) -> None:
         row = self._row(event.episode_id)
         row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
-        if self._live is None and self._board.ended == 0 and len(self._board.rows) == 1:
-            self._console.print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"), highlight=False)
+        if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
+            self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
 
     def _ended(self, event: EpisodeEnded) -> None:
         board, result = self._board, event.result
@@ -110,7 +142,7 @@ class RunDisplay:
         )
         if result.error:
             line.append(f"  {result.error}", "yellow")
-        self._console.print(line, highlight=False, soft_wrap=True)
+        self._print(line)
 
     def board(self) -> Group:
         """What a terminal shows now: one row a worker, and the bar."""
@@ -154,6 +186,6 @@ def _add_row(table: Table, name: str, rows: list[EpisodeResult]) -> None:
         f"[{style}]{f'{wins}/{judged}' if judged else 'unjudged'}[/]",
         f"{sum(e.totals.steps for e in rows) / n:.1f}",
         f"{sum(e.totals.seconds for e in rows) / n:.2f}",
-        f"{sum(e.totals.tokens_in + e.totals.tokens_out for e in rows) / n:.0f}",
+        f"{sum(e.totals.tokens for e in rows) / n:.0f}",
         f"{reached}/{planned}" if planned else "-",
     )

@@ -1,6 +1,6 @@
 """One episode while it is played: the living things that the graph's nodes work with.
 
-Nothing here is checkpointed. What must outlive the process is in the trace, and :mod:`agent.resume` builds an
+Nothing here is checkpointed. What must outlive the process is in the trace, and :mod:`agent.recovery` builds an
 `Episode` from it again.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -20,7 +21,7 @@ from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
-from agent.resume import Recovered
+from agent.recovery import Recovered
 from envs.errors import EnvError
 from envs.languages import Language
 from envs.marks import marked
@@ -28,13 +29,18 @@ from envs.observation import ElementKey, Observation
 from envs.page_state import page_state
 from envs.record import storable
 from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
-from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
+from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Role, Seen, Timings, Totals
 from envs.trace_store import BlobStore, TraceWriter, now
 from envs.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
-from models.base import ChatReply, Message
+from models.asking import calls_end_at
+from models.base import ChatReply, Message, ModelError
 from planners.base import Planner
 from planners.causes import Tick, Watch
+
+JUDGING_S = 30.0
+"""Seconds that rater and judge have at least for the end of an episode, `max_seconds` used up or not; no more than
+`max_seconds` itself."""
 
 
 class Interrupted(Exception):
@@ -108,6 +114,8 @@ class Episode:
     """The world may be lost once: the episode then goes on in a new one, from its trace."""
     ledger: Ledger = field(default_factory=Ledger)
     began: float = field(default_factory=time.monotonic)
+    judging_ends: float | None = None
+    """When the judging must have ended, on the monotonic clock; None until it begins, or without a limit."""
     observation: Observation | None = None
     """The look that the next action will be chosen on; None right after an action."""
     previous: Observation | None = None
@@ -163,6 +171,31 @@ class Episode:
         made = tuple(calls)
         self.ledger.add(made)
         self.calls.extend(made)
+
+    @contextmanager
+    def paying(self, role: Role, spec: str) -> Generator[None]:
+        """Bounds a call within by what is left of the episode's time. Of one that raises, what was spent is counted
+        before the error goes on."""
+        try:
+            with calls_end_at(self.judging_ends or self.ends_at):
+                yield
+        except ModelError as error:
+            if error.usage is not None:
+                reply = ChatReply("", error.usage, spec, error.seconds, error.attempts)
+                self.account([call_record(role, reply, error=f"{type(error).__name__}: {error}")])
+            raise
+
+    @property
+    def ends_at(self) -> float | None:
+        """When its seconds are used up, on the monotonic clock; None without a limit."""
+        limit = self.config.limits.max_seconds
+        return self.began - self.ledger.seconds_before + limit if limit > 0 else None
+
+    def begin_judging(self) -> None:
+        """What was done is judged even where no time is left: for that there is some more."""
+        if self.ends_at is not None:
+            grace = min(JUDGING_S, self.config.limits.max_seconds)
+            self.judging_ends = max(self.ends_at, time.monotonic() + grace)
 
     def take_calls(self) -> tuple[Call, ...]:
         taken = tuple(self.calls)
@@ -236,10 +269,10 @@ def key_row(ref: int, key: ElementKey) -> KeyRow:
     return KeyRow(ref=ref, frame=key.frame, role=key.role, name=key.name, ordinal=key.ordinal, digest=key.digest)
 
 
-def call_record(role: str, reply: ChatReply, prompt_blob: str | None = None, error: str | None = None) -> Call:
+def call_record(role: Role, reply: ChatReply, prompt_blob: str | None = None, error: str | None = None) -> Call:
     usage = reply.usage
     return Call(
-        role=role,  # pyright: ignore[reportArgumentType]
+        role=role,
         model=reply.model,
         prompt_blob=prompt_blob,
         completion=storable(reply.text),
@@ -253,7 +286,7 @@ def call_record(role: str, reply: ChatReply, prompt_blob: str | None = None, err
         cost_usd=usage.cost_usd,
         seconds=round(reply.seconds, 4),
         attempts=reply.attempts,
-        error=error,
+        error=None if error is None else storable(error),
     )
 
 

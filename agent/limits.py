@@ -47,7 +47,7 @@ def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
         return "max_steps"
     if 0 < limits.max_seconds <= spent.seconds:
         return "max_seconds"
-    if 0 < limits.max_tokens <= spent.tokens_in + spent.tokens_out:
+    if 0 < limits.max_tokens <= spent.tokens:
         return "max_tokens"
     if 0 < limits.max_cost_usd <= spent.cost_usd:
         return "max_cost"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -19,7 +19,7 @@ from envs.record import storable
 from envs.trace import EndedBy, Footer, Totals
 from envs.trace_store import now
 from judges.analysis import Case, explain
-from models.base import ModelError
+from models.base import ModelError, ModelOutOfTime
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Entry:
     """Where the graph is entered: at its start, or as if *node* had just run and left *state*."""
 
     state: State
-    node: Literal["__start__", "plan", "execute"] = "__start__"
+    node: Literal["__start__", "plan", "observe", "execute"] = "__start__"
 
 
 FROM_START = Entry(State())
@@ -40,13 +40,17 @@ FROM_START = Entry(State())
 async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
     """Plays to the end and writes the footer.
 
-    A model or world that fails ends the episode as `broken`, with the error's type, and never as a failure of the
-    policy. Raises EnvError without a footer where the world may be lost once (`may_retry`); Interrupted and
-    CancelledError pass without a footer too: the episode can be resumed.
+    A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
+    that fails ends it as `broken`, with the error's type, and never as a failure of the policy. Raises EnvError without
+    a footer where the world may be lost once (`may_retry`); Interrupted and CancelledError pass without a footer too:
+    the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
     try:
-        state = await _run(graph, config, episode, approver, entry)
+        try:
+            state = await _run(graph, config, episode, approver, entry)
+        except ModelOutOfTime as error:
+            state = await _run(graph, config, episode, approver, await _out_of_time(graph, config, episode, error))
     except (Interrupted, TraceError):
         raise
     except EnvError as error:
@@ -93,12 +97,25 @@ async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver:
         if not pending:
             return State(**out)
         approved = await approver(ApprovalRequest.model_validate(pending[0].value))
-        given = Command(resume=approved)
+        given = Command(resume="yes" if approved is True else "nobody" if approved is None else "no")
+
+
+async def _out_of_time(graph: Graph, config: RunnableConfig, episode: Episode, error: ModelOutOfTime) -> Entry:
+    """`max_seconds` passed while a model was asked: a limit, met where they all are."""
+    state = await _known(graph, config)
+    episode.drop_reflection()
+    episode.note(state.step + 1, "out_of_time", told(error))
+    return Entry(replace(state, ended_by="max_seconds"), "observe")
+
+
+async def _known(graph: Graph, config: RunnableConfig) -> State:
+    """As it was before the node that raised."""
+    known = (await graph.aget_state(config)).values
+    return State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
 
 
 async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
-    known = (await graph.aget_state(config)).values
-    state = State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
+    state = await _known(graph, config)
     case = Case(episode.steps, ended_by="error", outcome="broken", error=told(error))
     episode.ending = Ending(outcome="broken", failure=explain(case))
     return _finish(episode, state, "error", told(error))

@@ -10,10 +10,20 @@ from zlib import crc32
 from agent.prompts import PolicyView, Style, render_policy_prompt
 from envs.actions import Action, ActionResult, Stop
 from envs.languages import Language, ParseError
-from envs.observation import ElementKey
+from envs.observation import ElementKey, Observation
 from envs.record import storable
 from envs.tasks import TaskRef
-from models.base import ChatModel, ChatReply, ChatRequest, Image, Message, ModelTruncated
+from models.asking import charge, complete
+from models.base import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Image,
+    Message,
+    ModelError,
+    ModelInvalidAnswer,
+    ModelTruncated,
+)
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -32,6 +42,13 @@ class PastAction:
     """The element that `action.ref` named when it was chosen; None if it named none."""
     result: ActionResult | None = None
     """What came of it; None where that is not known."""
+
+
+def target_of(action: Action, look: Observation) -> ElementKey | None:
+    """The key of the element that the action names, None if it names none that was shown."""
+    ref = getattr(action, "ref", None)
+    element = look.element(ref) if isinstance(ref, int) else None
+    return None if element is None else element.key
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +153,7 @@ class ModelPolicy:
         proposal = self._read(messages, first, ())
         if proposal.action is None:
             repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
-            second = await self._ask(repair, turn, 2, self._temperature)
+            second = await self._ask(repair, turn, 2, self._temperature, proposal.asked)
             proposal = self._read(repair, second, proposal.asked)
         if proposal.action is None or proposal.action != turn.vain or self._vain_temperature <= self._temperature:
             return proposal
@@ -146,7 +163,7 @@ class ModelPolicy:
         """The first of some answers that is another action than *vain*; else that one."""
         asked = tuple(replace(one, error=one.error or VAIN) for one in vain.asked)
         for time in range(VAIN_TRIES):
-            reply = await self._ask(messages, turn, 3 + time, self._vain_temperature)
+            reply = await self._ask(messages, turn, 3 + time, self._vain_temperature, asked)
             other = self._read(messages, reply, asked)
             if other.action not in (None, vain.action):
                 return other
@@ -161,8 +178,16 @@ class ModelPolicy:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
-    async def _ask(self, messages: tuple[Message, ...], turn: Turn, time: int, temperature: float) -> ChatReply:
-        """An answer that never ends is the policy's own failing: it counts as one without an action, not as broken."""
+    async def _ask(
+        self,
+        messages: tuple[Message, ...],
+        turn: Turn,
+        time: int,
+        temperature: float,
+        before: tuple[Asked, ...] = (),
+    ) -> ChatReply:
+        """An answer that never ends, or says nothing, is the policy's own failing: it counts as one without an action,
+        not as broken. What was asked *before* in this turn is charged to an error."""
         request = ChatRequest(
             messages=messages,
             max_tokens=MAX_ANSWER_TOKENS,
@@ -172,11 +197,12 @@ class ModelPolicy:
             deadline_s=self._deadline_s,
         )
         try:
-            return await self._model.complete(request)
-        except ModelTruncated as error:
-            if error.usage is None:  # nothing came: the connection broke, which says nothing of the policy
-                raise
-            return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
+            return await complete(self._model, request)
+        except ModelError as error:
+            if isinstance(error, ModelTruncated | ModelInvalidAnswer) and error.usage is not None:
+                return ChatReply("", error.usage, self.spec, error.seconds, error.attempts)
+            charge(error, [one.reply for one in before])  # nothing came, which says nothing of the policy
+            raise
 
     def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> Proposal:
         raw = storable(reply.text)

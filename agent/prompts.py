@@ -4,8 +4,12 @@
 server's prefix cache hits), then goal, plan, history and the fenced page. `compact` is for small local models:
 a few short lines, nothing explained, the page last so that no page text can imitate a line of ours.
 
-Page text is data in both: it is fenced (`full`) or comes after everything else (`compact`), and whatever is put on
-one line (goal, milestone, history, problem, address) has its line breaks folded first.
+Page text is data in both, also that of dialogs: it is fenced (`full`) or comes after everything else (`compact`), and
+whatever is put on one line (goal, milestone, history, problem, address) has its line breaks folded first.
+
+What an action brought besides the page (a dialog's text, a download) is told at the next turn in both styles. What its
+result remarks though it was carried out, such as that nothing moved, only `full` tells: the small models that are
+trained on `compact` prompts have never read it.
 
 A page that is too long for a small model is shown in part, chosen by what the goal and the next milestone speak of
 (:mod:`envs.page_focus`). Only then does the prompt say where the page is, and tell more of the history: what is left
@@ -18,7 +22,7 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from envs.actions import Action, ActionResult, Drag, Press, Select, Type, Upload
+from envs.actions import Action, ActionResult, DialogReport, Drag, Press, Select, Type, Upload
 from envs.observation import ElementKey, Observation
 from envs.page_focus import Interest, focused_lines, interest
 from envs.page_text import short_head, within_site
@@ -39,6 +43,10 @@ FOCUS_HISTORY = 6
 """The same where the page is shown in part."""
 LINE_CHARS = 600
 """Longest goal, milestone, history or problem line; a cut is marked with `…`."""
+SAID_CHARS = 300
+"""Longest text of a dialog that was answered."""
+NEWS = 5
+"""Dialogs, and downloads, told of one action; the first ones."""
 
 _ROLE = (
     "You operate a web browser to reach the user's goal. At every turn you see the goal, the plan with the milestones "
@@ -79,6 +87,8 @@ class PolicyView:
     """Lines of :func:`history_line`, oldest first."""
     problems: tuple[str, ...] = ()
     """What went wrong since the last action, e.g. an answer that did not parse, a loop that was noticed."""
+    last: ActionResult | None = None
+    """What came of the last action; None before the first, and where that is not known."""
 
 
 def render_policy_prompt(style: Style, view: PolicyView) -> tuple[Message, ...]:
@@ -133,19 +143,32 @@ def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_c
     if next_text := _next_text(view):
         lines.append(f"Next: {one_line(next_text)}")
     lines += [f"Done: {one_line(line, 160)}" for line in view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]]
+    lines += [f"Done: {one_line(line, 160)}" for line in _downloaded(view)]
     lines += [f"Problem: {one_line(problem, 240)}" for problem in view.problems[-1:]]
     if not whole:
         lines.append(f"At: {within_site(view.observation.url)}")
     page = (
         view.observation.text.split("\n") if whole else focused_lines(view.observation.text, _sought(view), focus_chars)
     )
-    return "\n".join([*lines, "Page:", *short_head(view.observation), *page])
+    said = [f'Dialog: {one.type} "{one_line(one.message, 240)}" ({one.answer})' for one in _answered(view)]
+    return "\n".join([*lines, "Page:", *said, *short_head(view.observation), *page])
 
 
 def _next_text(view: PolicyView) -> str:
     """The milestone to work on; empty where there is none."""
     index = view.next_milestone
     return view.milestones[index].text if index is not None and index < len(view.milestones) else ""
+
+
+def _answered(view: PolicyView) -> list[DialogReport]:
+    """Dialogs of the last action that are gone; an open one is part of the page."""
+    shown = view.last.dialogs if view.last is not None else ()
+    return [one for one in shown if one.answer != "open"][:NEWS]
+
+
+def _downloaded(view: PolicyView) -> list[str]:
+    kept = view.last.downloads if view.last is not None else ()
+    return [f'downloaded "{one.name}" ({one.bytes} bytes)' for one in kept[:NEWS]]
 
 
 def _sought(view: PolicyView) -> Interest:
@@ -168,9 +191,21 @@ def _full_user(view: PolicyView) -> str:
         parts.append("Your last actions, oldest first\n" + "\n".join(f"- {one_line(line)}" for line in view.history))
     if view.problems:
         parts.append("Problems\n" + "\n".join(f"- {one_line(problem)}" for problem in view.problems))
+    if news := _news(view):
+        parts.append("What came of your last action\n" + "\n".join(news))
     parts.append(_full_page(view.observation))
     parts.append("What is your next action?")
     return "\n\n".join(parts)
+
+
+def _news(view: PolicyView) -> list[str]:
+    """What the last action brought; the message of one that failed is in the history."""
+    news = [view.last.message] if view.last is not None and view.last.ok and view.last.message else []
+    lines = [f"- {one_line(line)}" for line in (*news, *_downloaded(view))]
+    for one in _answered(view):
+        said = one_line(one.message, SAID_CHARS)
+        lines += [f"- a dialog ({one.type}) opened and was {one.answer}; it said:", fence("dialog", said)]
+    return lines
 
 
 def _milestone_lines(view: PolicyView) -> list[str]:

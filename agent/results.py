@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import Field
+
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
@@ -31,6 +33,15 @@ class EpisodeResult(Record):
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
+    folder: Path | None = Field(default=None, exclude=True)
+    """The run's folder, of what a run gives back; stored nowhere, because folders are moved."""
+
+    @property
+    def trace_path(self) -> Path:
+        """The trace, to be opened. Raises ValueError where the run's folder is not known."""
+        if self.folder is None:
+            raise ValueError(f"the folder of run {self.run_id} is not known here")
+        return self.folder / self.trace
 
     @classmethod
     def of(cls, header: Header, footer: Footer) -> EpisodeResult:

@@ -101,8 +101,11 @@ async def run_task(
 ) -> EpisodeResult:
     """Does one task and returns what came of it; *settings* are further keys of :class:`agent.config.RunConfig`.
 
+    Raises BadInput and :class:`models.base.ModelUnavailable` before anything is played, and asyncio.CancelledError
+    where the run was interrupted: :func:`resume` goes on with it.
+
     result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
-    print(result.outcome, result.answer)
+    print(result.outcome, result.answer, result.trace_path)
     """
     named = policy if isinstance(policy, str) else "scripted"
     config = parse_config({"policy": named, "planner": planner, "judge": judge, **settings}, "run_task")
@@ -142,12 +145,17 @@ def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
         finished = folder.finished(jobs)
         episodes = tuple(finished[job] for job in jobs)
         folder.write_results(episodes)
-    seconds = round(time.monotonic() - began, 3)
-    result = RunResult(manifest.run_id, folder.path, episodes, len(jobs), seconds)
+    result = _result(manifest, folder, episodes, began)
     for event in (RunStarted(manifest.run_id, folder.path, len(jobs), len(jobs)), RunEnded(result)):
         for listener in given.listeners:
             listener(event)
     return result
+
+
+def _result(manifest: Manifest, folder: RunFolder, episodes: Sequence[EpisodeResult], began: float) -> RunResult:
+    seconds = round(time.monotonic() - began, 3)
+    placed = tuple(episode.model_copy(update={"folder": folder.path}) for episode in episodes)
+    return RunResult(manifest.run_id, folder.path, placed, len(manifest.jobs()), seconds)
 
 
 def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -> Manifest:
@@ -183,6 +191,8 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
+    if task is not None and vault.mask(told := f"{task.instruction}\n{task.url}") != told:
+        raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     async with AsyncExitStack() as stack:
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
         if manifest.branch is not None:
@@ -215,13 +225,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
                 folder.discard_if_unplayed()
             raise
         folder.write_results(sitting.ordered_results())
-        result = RunResult(
-            manifest.run_id,
-            folder.path,
-            sitting.ordered_results(),
-            len(manifest.jobs()),
-            round(time.monotonic() - began, 3),
-        )
+        result = _result(manifest, folder, sitting.ordered_results(), began)
         sitting.tell(RunEnded(result))
         return result
 

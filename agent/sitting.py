@@ -19,8 +19,8 @@ from agent.episode import Episode, Identity, Interrupted, Team
 from agent.graph import Graph
 from agent.play import Entry, broken_start, play, thread_id
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
+from agent.recovery import Recovered, read_unfinished, rebuilt_state
 from agent.results import EpisodeResult
-from agent.resume import Recovered, read_unfinished, rebuilt_state
 from agent.run_store import Job, Manifest, RunFolder
 from envs.errors import BadInput, EnvError, ResetFailed, TraceError
 from envs.playwright_trace import TracedEnvironment

@@ -37,7 +37,8 @@ class State:
     declines: int = 0
     """Actions that the person said no to, in this episode."""
     approval: str = ""
-    """Of the action at hand: `ask` a person first, `yes`, `no`; empty where nobody need be asked."""
+    """Of the action at hand: `ask` a person first, `yes`, `no`, `nobody` was there to ask; empty where nobody need be
+    asked."""
     history: list[str] = field(default_factory=list[str])
     """The last actions with their results, one line each, oldest first."""
     problems: list[str] = field(default_factory=list[str])

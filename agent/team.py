@@ -17,13 +17,14 @@ from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from envs.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
-from judges.fuzzy import ModelFuzzyJudge
+from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.make import make_judge, make_rater
 from judges.model_rater import RaterSettings
 from judges.outcome import JudgeSettings
 from models.base import ChatModel
+from models.prices import PRICES_VARIABLE
 from models.prompt_style import style_of_spec
-from models.specs import make_model
+from models.specs import make_model, price_known
 from planners.base import Planner
 from planners.causes import Watch
 from planners.make import make_planner
@@ -64,6 +65,13 @@ class _Models:
 
     def get(self, spec: str) -> ChatModel:
         if spec not in self._made:
+            limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
+            if limited and not price_known(spec, base_url=base_url):
+                raise BadInput(
+                    f"max_cost_usd cannot be kept: the price of {spec} is not known"
+                    + (" at that server" if base_url else "")
+                    + f"; name a price table of your own in {PRICES_VARIABLE}, or set no limit of cost"
+                )
             self._made[spec] = make_model(spec, base_url=self._config.base_url)
             self._stack.push_async_callback(_close, self._made[spec])
         return self._made[spec]
@@ -140,7 +148,9 @@ def _rater(config: RunConfig, models: _Models) -> AutoRater:
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     """The judge's model also compares answers by meaning, for the checkers that ask for it."""
     spec = _judge_spec(config)
-    return ModelFuzzyJudge(models.get(spec)) if _can_judge(config, spec) else None
+    if not _can_judge(config, spec):
+        return None
+    return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:

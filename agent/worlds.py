@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.approval import asks_about_downloads
 from agent.config import RunConfig
 from agent.run_store import Manifest
+from envs.browsergym import names as browsergym
 from envs.chromium import Chromium
 from envs.errors import BadInput
 from envs.open_world import OpenWorld
@@ -62,8 +66,6 @@ def _webarena(name: SuiteName) -> Callable[[], KnownSuite]:
     return known
 
 
-BROWSERGYM = "browsergym:"
-"""Begins the name of a suite that is any BrowserGym environment."""
 SUITES: Mapping[str, Callable[[], KnownSuite]] = {
     "miniwob": _miniwob,
     "sites": _sites,
@@ -83,16 +85,18 @@ def _browsergym(name: str) -> KnownSuite:
 
 def known_suite(name: str) -> KnownSuite:
     """Raises BadInput for a name that is not known here."""
-    if name.startswith(BROWSERGYM):
+    if name.startswith(browsergym.PREFIX):
         return _browsergym(name)
     if name not in SUITES:
-        raise BadInput(f"unknown suite {name!r}: known are {', '.join(SUITES)}, {BROWSERGYM}ENV")
+        raise BadInput(f"unknown suite {name!r}: known are {', '.join(SUITES)}, {browsergym.PREFIX}ENV")
     return SUITES[name]()
 
 
 @asynccontextmanager
 async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
+    check_display(config)
+    check_upload_folder(config.session)
     async with Chromium.launch(headed=config.headed) as chromium:
         suite = make(chromium, folder, session_settings(config))
         try:
@@ -101,9 +105,26 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
             await suite.close()
 
 
+def check_display(config: RunConfig) -> None:
+    """Raises BadInput where a window is asked for and there is nothing to show it on."""
+    if not config.headed or not sys.platform.startswith("linux"):
+        return
+    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+        raise BadInput("--headed needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; try xvfb-run")
+
+
+def check_upload_folder(session: SessionSettings) -> None:
+    """Raises BadInput where files are to be taken from a folder that is none."""
+    if session.upload_folder is not None and not session.upload_folder.is_dir():
+        raise BadInput(f"--upload-folder {str(session.upload_folder)!r} is no folder: nothing could be uploaded")
+
+
 def session_settings(config: RunConfig) -> SessionSettings:
-    """The configured ones; marks need the boxes of the elements."""
+    """The configured ones; marks need the boxes of the elements, and where a person approves downloads no other one is
+    kept, whatever begins it."""
     session = config.session.model_copy(update={"playwright_trace": config.trace_zip})
+    if asks_about_downloads(config.approve):
+        session = session.model_copy(update={"downloads": "approved"})
     if config.screenshots != "marks":
         return session
     return session.model_copy(update={"observe": session.observe.model_copy(update={"boxes": True})})

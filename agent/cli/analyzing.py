@@ -82,7 +82,7 @@ async def _explained(
 def _print_json(found: Survey, analyses: Sequence[Analysis], problems: Sequence[Problem]) -> None:
     print_json(
         {
-            "episodes": {outcome or "unfinished": count for outcome, count in found.outcomes.items()},
+            "episodes": dict(_counts(found)),
             "analyses": [one.model_dump(mode="json") for one in analyses],
             "totals": [total.model_dump(mode="json") for total in totals(analyses)],
             "problems": [problem.model_dump(mode="json") for problem in problems],
@@ -90,9 +90,15 @@ def _print_json(found: Survey, analyses: Sequence[Analysis], problems: Sequence[
     )
 
 
+def _counts(found: Survey) -> list[tuple[str, int]]:
+    """Episodes by outcome, as `mira show` names them."""
+    counts = [(outcome or "unfinished", count) for outcome, count in found.outcomes.most_common()]
+    return [*counts, ("damaged", found.damaged)] if found.damaged else counts
+
+
 def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
-    told = ", ".join(f"{count} {outcome or 'unfinished'}" for outcome, count in found.outcomes.most_common())
-    stdout.print(f"{found.readable} episodes: {told or 'none'}", highlight=False)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in _counts(found))
+    stdout.print(f"{found.readable + found.damaged} episodes: {told or 'none'}", highlight=False)
     if not analyses:
         return
     stdout.print(_episodes(analyses))

@@ -160,7 +160,7 @@ def _show_trace(trace: Trace) -> int:
     show_action = language("program").show
     for intent, commit in trace.steps:
         spent = commit.timings if commit else None
-        seconds = spent.observe + spent.reflect + spent.act + spent.execute if spent else 0.0
+        seconds = spent.total if spent else 0.0
         result = f"{commit.result.status.value} {commit.result.message}".strip() if commit else "uncertain"
         dots = "".join("●" if done else "○" for done in intent.rating.z)
         table.add_row(

@@ -13,6 +13,7 @@ from agent.cli import options
 from agent.cli.output import counting, print_json, stdout
 from agent.gathering import gather
 from agent.quality import RunsQuality, runs_quality
+from envs.errors import BadInput
 from judges.quality import PAPER, Calibration, Quality
 from judges.statistics import Estimate
 
@@ -30,10 +31,12 @@ def quality(
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
     as_json: options.Json = False,
 ) -> int:
-    """Measures subgoal quality: do milestones done tell success (SPEC §1.3), beside the MiRA paper's numbers?"""
+    """Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?"""
     files = gather(runs)
     with counting("traces", len(files), quiet=as_json) as tell:
         found = runs_quality(files, without_last=without_last, resamples=resamples, seed=seed, tell=tell)
+    if len(found.damaged) == found.read:
+        raise BadInput(f"no trace could be read, so there is nothing to measure: {found.damaged[0]}")
     if as_json:
         print_json(found.model_dump(mode="json") | {"paper": PAPER._asdict()})
     else:

@@ -26,7 +26,7 @@ Split = Annotated[str | None, typer.Option(help="Only templates of this split: t
 Workers = Annotated[int | None, typer.Option(min=1, max=64, help="Episodes at the same time.")]
 Attempts = Annotated[int | None, typer.Option(min=1, help="Episodes per task instance.")]
 MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps per episode.")]
-MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds per episode.")]
+MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds per episode; 0: no limit.")]
 MaxTokens = Annotated[int | None, typer.Option(min=0, help="Tokens per episode, all roles.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="US dollars per episode, where prices are known.")]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-"""One open task was run and it failed or broke."""
+"""One open task was run and it failed or broke, or nobody judged it and it was not the policy that ended it."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """Stopped by the user; `mira resume` goes on."""

@@ -58,7 +58,13 @@ async def prove_all(what: Proving) -> tuple[Proof, ...]:
                 finally:
                     await environment.close()
 
-            await asyncio.gather(*(work() for _ in range(min(what.workers, len(waiting)))))
+            workers = [asyncio.ensure_future(work()) for _ in range(min(what.workers, len(waiting)))]
+            try:
+                await asyncio.gather(*workers)
+            finally:  # the suite is theirs until all of them have ended
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
     return tuple(done[task.name, task.seed] for task in what.tasks)
 
 
@@ -83,12 +89,19 @@ def _cells(proofs: Sequence[Proof]) -> list[str]:
 
 
 def _read(path: Path | None) -> dict[tuple[str, int], Proof]:
+    """What is proven; a last line that was cut off while it was written goes, so that the next one stands alone."""
     if path is None or not path.exists():
         return {}
     try:
-        proofs = [Proof.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        text = path.read_text(encoding="utf-8")
+        whole = text[: text.rfind("\n") + 1]
+        proofs = [Proof.model_validate_json(line) for line in whole.splitlines()]
     except (ValidationError, UnicodeDecodeError) as error:
         raise BadInput(f"--out {path} is no file of proofs: name another") from error
+    if not text.startswith("{") and text:
+        raise BadInput(f"--out {path} is no file of proofs: name another")
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
     return {(proof.template, proof.seed): proof for proof in proofs if proof.proven}
 
 

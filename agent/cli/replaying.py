@@ -114,7 +114,14 @@ def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_
 
     with RunDisplay(stderr if as_json else stdout) as display:
         run = asyncio.run(
-            branch_trace(trace, policy, at, listeners=(display,), approver=running.approver(as_json), **given)
+            branch_trace(
+                trace,
+                policy,
+                at,
+                listeners=running.listeners(display, as_json),
+                approver=running.approver(display, as_json),
+                **given,
+            )
         )
     code = running.finish(run, as_json)
     lost = any(episode.outcome != "success" for episode in run.episodes)

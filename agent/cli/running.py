@@ -13,15 +13,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.prompt import Confirm
 from rich.text import Text
 
 from agent.approval import ApprovalRequest, Approver
 from agent.cli import options
-from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, printable, stderr, stdout
+from agent.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    print_json,
+    print_problem,
+    printable,
+    stderr,
+    stdout,
+)
 from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
+from agent.progress import Event, Listener, RunStarted
 from agent.results import RunResult
+from agent.run_store import RunFolder
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
 
@@ -73,7 +85,11 @@ def run(
     out: options.Out = Path("runs"),
     as_json: options.Json = False,
 ) -> int:
-    """Does one open task at a URL, or plays tasks of a suite."""
+    """Does one open task at a URL, or plays tasks of a suite.
+
+    Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it itself; the suite was played,
+    whatever came of its tasks. 1 the open task failed, broke, or ran into a limit. 2 wrong input. 130 interrupted.
+    """
     values = {
         "policy": policy,
         "planner": planner,
@@ -119,10 +135,12 @@ def resume(
 ) -> int:
     """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
     from agent import runner
+    from envs.open_world import SUITE
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.resume(folder, (display,), approver=approver(as_json)))
-    return finish(result, as_json)
+        result = asyncio.run(runner.resume(folder, listeners(display, as_json), approver=approver(display, as_json)))
+    is_open = any(episode.task.suite == SUITE for episode in result.episodes)
+    return _finish_open(result, as_json) if is_open else finish(result, as_json)
 
 
 def demo(
@@ -142,22 +160,34 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
     from agent import runner
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.run_open(config, instruction, url, out, (display,), approver=approver(as_json)))
-    code = finish(result, as_json)
-    if code != EXIT_OK or not result.episodes:
-        return code
-    episode = result.episodes[0]
-    if episode.answer is not None and not as_json:
-        stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
-    return EXIT_OK if episode.outcome in ("success", "unjudged") else EXIT_FAILED
+        result = asyncio.run(
+            runner.run_open(
+                config, instruction, url, out, listeners(display, as_json), approver=approver(display, as_json)
+            )
+        )
+    return _finish_open(result, as_json)
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
     from agent import runner
 
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(runner.run_suite(config, selection, out, (display,), approver=approver(as_json)))
+        result = asyncio.run(
+            runner.run_suite(config, selection, out, listeners(display, as_json), approver=approver(display, as_json))
+        )
     return finish(result, as_json)
+
+
+def _finish_open(result: RunResult, as_json: bool) -> int:
+    """`finish`, and the answer. Where nobody judged, only the policy's own Stop says that something was done."""
+    code = finish(result, as_json)
+    if code != EXIT_OK or not result.episodes:
+        return code
+    episode = result.episodes[0]
+    if episode.answer is not None and not as_json:
+        stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
+    done = episode.outcome == "success" or (episode.outcome == "unjudged" and episode.ended_by == "stop")
+    return EXIT_OK if done else EXIT_FAILED
 
 
 def finish(result: RunResult, as_json: bool) -> int:
@@ -190,22 +220,42 @@ def finish(result: RunResult, as_json: bool) -> int:
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 
-def approver(as_json: bool) -> Approver | None:
-    """Asks on the terminal; None (which declines) where there is nobody to ask."""
-    if as_json or not sys.stdin.isatty():
+def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
+    """The display, and what says at the start of a run that approvals are asked for and nobody is there to ask."""
+
+    def warn(event: Event) -> None:
+        if not isinstance(event, RunStarted) or event.finished == event.planned:
+            return
+        if wanted := RunFolder(event.folder).read_manifest().config.approve:
+            why = "--json was given" if as_json else "stdin is no terminal"
+            with display.paused():
+                print_problem(f"approve {','.join(wanted)}: nobody is there to ask ({why}), such actions are declined")
+
+    return (display,) if _can_ask(as_json) else (display, warn)
+
+
+def _can_ask(as_json: bool) -> bool:
+    return not as_json and sys.stdin.isatty()
+
+
+def approver(display: RunDisplay, as_json: bool) -> Approver | None:
+    """Asks on the terminal, where *display* makes room; None (which declines) where there is nobody to ask."""
+    if not _can_ask(as_json):
         return None
 
     one_at_a_time = asyncio.Lock()
 
     async def ask(request: ApprovalRequest) -> bool:
         async with one_at_a_time:  # workers that ask together would take each other's answers
-            stdout.print(f"\nstep {request.step} wants to: {request.action!r}  at {request.url}", markup=False)
-            return await _asked(f"allow ({', '.join(request.classes)})?")
+            with display.paused() as console:
+                asked = f"step {request.step} wants to: {request.action}  at {request.url}"
+                console.print(Text(f"\n{printable(asked)}"), soft_wrap=True)
+                return await _asked(console, f"allow ({', '.join(request.classes)})?")
 
     return ask
 
 
-async def _asked(question: str) -> bool:
+async def _asked(console: Console, question: str) -> bool:
     """A person's answer; no where the terminal was closed. The thread that waits for it does not keep the process from
     ending, as one of asyncio's own would until somebody pressed Enter."""
     loop = asyncio.get_running_loop()
@@ -218,7 +268,7 @@ async def _asked(question: str) -> bool:
     def wait() -> None:
         said = False
         with suppress(EOFError, OSError):
-            said = Confirm.ask(question, default=False)
+            said = Confirm.ask(question, console=console, default=False)
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(tell, said)
 

@@ -22,13 +22,15 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
     """A turn without a readable action is an event and a problem for the next turn, at most a configured number."""
     episode = runtime.context
     begun = time.perf_counter()
-    proposal = _checked(await episode.team.policy.propose(await _turn(state, episode)), episode.team.answers)
+    turn = await _turn(state, episode)
+    with episode.paying("policy", episode.team.policy.spec):
+        proposal = _checked(await episode.team.policy.propose(turn), episode.team.answers)
     episode.account(episode.policy_calls(proposal.asked))
     episode.spend(act=time.perf_counter() - begun)
     if proposal.action is None:
         return _no_action(state, episode, proposal)
     episode.proposal = proposal
-    asks = needs_approval(proposal.action, await episode.look(), episode.config.approve)
+    asks = needs_approval(proposal.action, await episode.look(), episode.config.approve, episode.past)
     return Update(parse_errors=0, problems=[], approval="ask" if asks else "")
 
 
@@ -44,6 +46,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         next_milestone=state.next_milestone if shown else None,
         history=tuple(state.history),
         problems=tuple(state.problems),
+        last=episode.past[-1].result if episode.past else None,
     )
     identity = episode.identity
     past, vain = tuple(episode.past), _vain(episode, view.observation)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
-from agent.approval import ApprovalRequest, needs_approval
+from agent.approval import NOBODY, ApprovalRequest, needs_approval
 from agent.episode import Episode
 from agent.nodes.execute import told
+from agent.policy import target_of
+from agent.prompts import history_line
 from agent.state import State, Update
+from envs.actions import Action
+from envs.observation import Observation
+
+Answer = Literal["yes", "no", "nobody"]
+"""A person's, or that there was none to ask."""
 
 
 async def approve(state: State, runtime: Runtime[Episode]) -> Update:
@@ -23,11 +32,19 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
     request = ApprovalRequest(
         episode_id=episode.identity.episode_id,
         step=state.step + 1,
-        action=told(episode, action),
-        classes=needs_approval(action, look, episode.config.approve),
+        action=_named(episode, action, look),
+        classes=needs_approval(action, look, episode.config.approve, episode.past),
         url=look.url,
         instruction=episode.start.instruction,
     )
-    approved = interrupt(request.model_dump(mode="json")) is True
-    episode.note(state.step + 1, "approved" if approved else "declined", request.action)
-    return Update(approval="yes" if approved else "no", declines=state.declines + (not approved))
+    said: Answer = interrupt(request.model_dump(mode="json"))
+    approved = said == "yes"
+    told_of = f"{request.action} ({NOBODY})" if said == "nobody" else request.action
+    episode.note(state.step + 1, "approved" if approved else "declined", told_of)
+    return Update(approval=said, declines=state.declines + (not approved))
+
+
+def _named(episode: Episode, action: Action, look: Observation) -> str:
+    """The action in the run's language, after what it is in words where it names an element by its number."""
+    target = target_of(action, look)
+    return told(episode, action) if target is None else f"{history_line(action, target, None)}: {told(episode, action)}"

@@ -6,14 +6,15 @@ import time
 
 from langgraph.runtime import Runtime
 
-from agent.approval import MAX_DECLINES
+from agent.approval import MAX_DECLINES, NOBODY, asks_about_downloads
 from agent.episode import Episode, key_row
-from agent.policy import PastAction
+from agent.policy import PastAction, target_of
 from agent.progress import StepDone
 from agent.prompts import history_line
 from agent.state import State, Update, with_line
-from envs.actions import Action, ActionResult, Status, Stop
-from envs.observation import Box, ElementKey, Observation
+from envs.actions import Action, ActionResult, Expand, Find, Status, Stop, Wait
+from envs.observation import Box, Observation
+from envs.session import BrowserSession
 from envs.trace import Commit, Intent, KeyRow
 from envs.trace_store import now
 from planners.causes import Tick
@@ -26,8 +27,9 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     assert proposal is not None and proposal.action is not None
     action, target = proposal.action, target_of(proposal.action, look)
     intent = _write_intent(episode, state.step + 1, action, look)
+    _permit_downloads(state, episode, action)
     begun = time.perf_counter()
-    result = _declined() if state.approval == "no" else await episode.environment.execute(action)
+    result = _declined(state) or await episode.environment.execute(action)
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
@@ -73,8 +75,24 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
     return intent
 
 
-def _declined() -> ActionResult:
-    return ActionResult(status=Status.BLOCKED, message="a person declined this action; do not try it again")
+def _permit_downloads(state: State, episode: Episode, action: Action) -> None:
+    """Where they need approval, to steps that were approved; what comes late may come while the page is only waited
+    for or read."""
+    session = getattr(episode.environment, "session", None)
+    waits = isinstance(action, Wait | Find | Expand)
+    if asks_about_downloads(episode.config.approve) and isinstance(session, BrowserSession) and not waits:
+        session.downloads.permitted = state.approval == "yes"
+
+
+def _declined(state: State) -> ActionResult | None:
+    """In place of what was declined; None where it may go ahead."""
+    match state.approval:
+        case "no":
+            return ActionResult(status=Status.BLOCKED, message="a person declined this action; do not try it again")
+        case "nobody":
+            return ActionResult(status=Status.BLOCKED, message=f"{NOBODY}; do not try it again")
+        case _:
+            return None
 
 
 def _tell(state: State, episode: Episode, text: str, commit: Commit) -> None:
@@ -87,16 +105,9 @@ def _tell(state: State, episode: Episode, text: str, commit: Commit) -> None:
             status=commit.result.status,
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
-            seconds=spent.observe + spent.reflect + spent.act + spent.execute,
+            seconds=spent.total,
         )
     )
-
-
-def target_of(action: Action, look: Observation) -> ElementKey | None:
-    """The key of the element that the action names, None if it names none that was shown."""
-    ref = getattr(action, "ref", None)
-    element = look.element(ref) if isinstance(ref, int) else None
-    return None if element is None else element.key
 
 
 def _target_row(action: Action, look: Observation) -> KeyRow | None:

@@ -11,34 +11,50 @@ from envs.record import storable
 from envs.trace import Rating
 from judges.base import Ending as SeenEnding
 from judges.base import Verdict
-from models.base import ModelError
+from judges.fuzzy import comparisons
+from models.base import ModelError, ModelOutOfTime
 
 
 async def judge(state: State, runtime: Runtime[Episode]) -> Update:
     """Where a checker exists, it decides; judge and rater are recorded beside it. A judge's error is never a verdict.
 
+    Where time ran out before a judge had answered, the episode ends by that, unjudged.
+
     Raises WorldLost where the world itself is what failed, and may be replaced.
     """
     episode = runtime.context
     ending = episode.ending = Ending()
+    episode.begin_judging()
     rating, unrated = await _last_rating(state, episode)
     episode.rating = rating
     ending.checks = await episode.environment.check_milestones()
-    ending.score = await episode.environment.score(state.answer)
+    with comparisons() as replies:
+        try:
+            ending.score = await episode.environment.score(state.answer)
+        finally:
+            episode.account(call_record("judge", reply) for reply in replies)
     if ending.score is not None and ending.score.status == "broken" and episode.may_retry:
         raise WorldLost(ending.score.evidence)
     if unrated is not None:
-        if ending.score is None:
+        if ending.score is None and not isinstance(unrated, ModelOutOfTime):
             raise unrated
         episode.note(state.step, "rater_error", f"{type(unrated).__name__}: {unrated}")
-    verdict = await _verdict(state, episode)
+    late = False
+    try:
+        verdict = await _verdict(state, episode)
+    except ModelOutOfTime as error:
+        episode.note(state.step, "judge_error", f"{type(error).__name__}: {error}")
+        verdict, late = None, True
     if verdict is not None:
         ending.verdict = storable(f"{'YES' if verdict.success else 'NO'}: {verdict.reason}")
     if ending.score is not None:
         ending.outcome, ending.judged_by = ending.score.status, "checker"
     elif verdict is not None:
         ending.outcome, ending.judged_by = "success" if verdict.success else "failure", "judge"
-    return Update(z=list(rating.z), next_milestone=rating.next_milestone)
+    update = Update(z=list(rating.z), next_milestone=rating.next_milestone)
+    if late:
+        update.update(ended_by="max_seconds")
+    return update
 
 
 async def _last_rating(state: State, episode: Episode) -> tuple[Rating, ModelError | None]:
@@ -60,7 +76,8 @@ async def _verdict(state: State, episode: Episode) -> Verdict | None:
         answer=state.answer,
     )
     try:
-        verdict = await episode.team.judge.judge(seen)
+        with episode.paying("judge", episode.team.judge.spec):
+            verdict = await episode.team.judge.judge(seen)
     except ModelError as error:
         if episode.ending.score is None:
             raise

@@ -31,19 +31,19 @@ async def replan(state: State, runtime: Runtime[Episode]) -> Update:
 async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Update:
     before = milestones(state)
     episode.drop_reflection()
-    made = await episode.team.planner.plan(
-        Situation(
-            instruction=episode.start.instruction,
-            category=episode.start.category,
-            observation=await episode.look(),
-            reference=episode.start.milestones,
-            history=tuple(state.history),
-            anchors=anchors(before, state.z),
-            open=still_open(before, state.z),
-            cause=cause,
-            detail=detail,
-        )
+    situation = Situation(
+        instruction=episode.start.instruction,
+        category=episode.start.category,
+        observation=await episode.look(),
+        reference=episode.start.milestones,
+        history=tuple(state.history),
+        anchors=anchors(before, state.z),
+        open=still_open(before, state.z),
+        cause=cause,
+        detail=detail,
     )
+    with episode.paying("planner", episode.team.planner.spec):
+        made = await episode.team.planner.plan(situation)
     _record(state, episode, cause, made)
     z = carry_over(before, state.z, made.milestones)
     return Update(

@@ -75,7 +75,8 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
 
 
 async def _rated(progress: Progress, episode: Episode) -> Reflection:
-    rated = await episode.team.rater.rate(progress)
+    with episode.paying("rater", episode.team.rater.spec):
+        rated = await episode.team.rater.rate(progress)
     episode.account(call_record("rater", reply) for reply in rated.replies)
     texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))

@@ -10,12 +10,12 @@ from agent.approval import Approver
 from agent.config import RunConfig, merged, parse_config
 from agent.policy import Policy
 from agent.progress import Listener
-from agent.replay.playback import live_address, read_recording
+from agent.replay.playback import live_address, live_site, read_recording
 from agent.replay.recorded import Recording
-from agent.replay.world import check_display, config_of, declared_secrets, manifest_of
+from agent.replay.world import config_of, declared_secrets, manifest_of
 from agent.results import RunResult
 from agent.run_store import Branch, new_run_id
-from agent.worlds import SuiteMaker
+from agent.worlds import SuiteMaker, check_display
 from envs.errors import BadInput
 from envs.trace import Parent
 
@@ -46,7 +46,7 @@ async def branch_trace(
     recording = read_recording(Path(path))
     where = live_address(recording)
     if where is not None and not may_act:
-        raise BadInput(f"the trace acted on a live site ({where}), and a branch would again: say --yes if it may")
+        raise live_site(where)
     first = _first_step(recording, at)
     config = _config(recording, policy if isinstance(policy, str) else "scripted", settings)
     check_display(config)

@@ -63,7 +63,7 @@ class Page:
     @classmethod
     def recorded(cls, text: str, rows: Iterable[KeyRow]) -> Page:
         """From the blobs of a trace."""
-        return cls.of(text, ((r.ref, ElementKey(r.frame, r.role, r.name, r.ordinal, r.digest)) for r in rows))
+        return cls.of(text, ((row.ref, row.key) for row in rows))
 
     @classmethod
     def live(cls, look: Observation) -> Page:

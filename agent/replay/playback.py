@@ -16,6 +16,7 @@ from agent.replay.steps import ReplayOptions, Walk, Walker
 from agent.replay.world import config_of, replay_world
 from agent.run_store import RunFolder
 from agent.worlds import SuiteMaker
+from envs.browsergym import names as browsergym
 from envs.errors import BadInput
 from envs.open_world import SUITE as OPEN
 from envs.playwright_trace import TracedEnvironment
@@ -58,7 +59,7 @@ async def replay_trace(
     check_steps(recording, options)
     where = live_address(recording)
     if where is not None and not may_act:
-        raise BadInput(f"the trace acted on a live site ({where}) and would again: say --yes if it may")
+        raise live_site(where)
     config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
@@ -116,7 +117,15 @@ def check_steps(recording: Recording, options: ReplayOptions) -> None:
 def live_address(recording: Recording) -> str | None:
     """Where a replay would act on a server that keeps what is done to it; None where the world is rebuilt."""
     task = recording.header.task
-    return (recording.header.start_url or task.suite) if task.suite in LIVE_SUITES else None
+    gym = task.suite.startswith(browsergym.PREFIX) and not browsergym.is_rebuilt(
+        browsergym.module_of(task.suite), task.name
+    )
+    return (recording.header.start_url or task.suite) if gym or task.suite in LIVE_SUITES else None
+
+
+def live_site(where: str) -> BadInput:
+    """Why nothing is done again on a live site unless it may be."""
+    return BadInput(f"the trace acted on a live site ({where}) and would again: say --yes (from Python may_act=True)")
 
 
 def _told(recording: Recording, options: ReplayOptions, walk: Walk, score: Score | None, seconds: float) -> Replay:

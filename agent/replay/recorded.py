@@ -9,11 +9,10 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from agent.gathering import EpisodeFile
+from agent.recovery import Sent, recover
 from agent.replay.page import Page, Standing
-from agent.resume import Sent, recover
 from envs.actions import Action, Drag, Status
 from envs.errors import TraceError
-from envs.observation import ElementKey
 from envs.trace import Footer, Header, Intent, KeyRow, Line
 from envs.trace_store import BlobStore, iter_lines
 
@@ -48,8 +47,7 @@ class RecordedStep:
     @property
     def was_declined(self) -> bool:
         """A person said no to it: it was never sent."""
-        commit = self.sent.commit
-        return commit is not None and commit.result.status is Status.BLOCKED and "declined" in commit.result.message
+        return self.sent.declined
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ def wanted(step: RecordedStep, page: Page) -> dict[str, Standing]:
     action, target = step.action, step.sent.intent.target
     found: dict[str, Standing] = {}
     if target is not None:
-        key = ElementKey(target.frame, target.role, target.name, target.ordinal, target.digest)
+        key = target.key
         found["ref"] = page.by_ref.get(target.ref) or Standing(target.ref, key, None)
     if isinstance(action, Drag):
         to = page.by_ref.get(action.to_ref)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from typing import Final
 from agent.config import RunConfig, parse_config
 from agent.replay.recorded import Recording
 from agent.run_store import Manifest, OpenTask, RunFolder, versions
-from agent.worlds import SuiteMaker, open_world, suite_maker
+from agent.worlds import SuiteMaker, check_display, open_world, suite_maker
 from envs.actions import Type
 from envs.errors import BadInput
 from envs.open_world import SUITE as OPEN
@@ -79,14 +77,6 @@ def check_task(recording: Recording, suite: Suite) -> None:
     task = recording.header.task
     if task.name not in {info.name for info in suite.tasks()}:
         raise BadInput(f"{recording.file.path}: the suite {task.suite!r} has no task {task.name!r} here")
-
-
-def check_display(config: RunConfig) -> None:
-    """Raises BadInput where a window is asked for and there is nothing to show it on."""
-    if not config.headed or not sys.platform.startswith("linux"):
-        return
-    if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
-        raise BadInput("--headed needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; try xvfb-run")
 
 
 def declared_secrets(recording: Recording, config: RunConfig) -> SecretVault:

@@ -75,8 +75,8 @@ def write_report(
     from *references*. *tell* hears how many episodes are written.
 
     The default *out* is `report.html` in the run's folder, or here for several. A trace or a blob that cannot be read
-    is listed in the report and the rest is written. Raises BadInput for places without traces or an *out* that cannot
-    be written; the file is replaced as a whole or not at all.
+    is listed in the report and the rest is written. Raises BadInput for places without traces or with none that can
+    be read, and for an *out* that cannot be written; the file is replaced as a whole or not at all.
     """
     catalog = _catalog(gather(runs), gather(references) if references else ())
     target = out or _default_target(runs)
@@ -85,6 +85,8 @@ def write_report(
     try:
         with part.open("wb") as file:
             writing.write(file)
+        if not writing.overview.rows:
+            raise BadInput(f"no trace could be read, so there is nothing to report: {writing.problems[0]}")
         part.replace(target)
     except OSError as error:
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None

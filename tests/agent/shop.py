@@ -15,7 +15,8 @@ FORM = """<!doctype html><title>Shop</title><h1>Shop</h1>
 
 
 class Shop:
-    """`/` is an order form, `/buy` takes orders, `/about` is a page. `orders` is what the server received."""
+    """`/` is an order form, `/buy` takes orders, `/about` is a page, `/file` is let down. `orders` is what the server
+    received."""
 
     def __init__(self) -> None:
         self.orders: list[str] = []
@@ -42,6 +43,8 @@ class Shop:
                     self.send_response(200)
                     self.send_header("Content-Type", "text/html; charset=utf-8")
                     self.send_header("Content-Length", str(len(body)))
+                    if self.path == "/file":
+                        self.send_header("Content-Disposition", "attachment; filename=prices.csv")
                     self.end_headers()
                     self.wfile.write(body)
                 except OSError:

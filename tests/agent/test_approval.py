@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +17,11 @@ from pathlib import Path
 import pytest
 
 from agent.approval import ActionClass, classes_of, needs_approval
+from agent.policy import PastAction
 from envs.actions import (
+    UNAPPROVED,
     Action,
+    ActionResult,
     AnswerDialog,
     Back,
     Click,
@@ -25,6 +31,7 @@ from envs.actions import (
     Hover,
     Press,
     Scroll,
+    Status,
     Stop,
     Type,
     Upload,
@@ -39,6 +46,7 @@ def page(role: str = "button", name: str = "Send", tag: str = "button") -> Obser
     return Observation("http://a.example/", "", "", (element,), (), "0" * 16, (800, 600), (0, 0), 1)
 
 
+FILE_LINK = {"navigation", "submit", "download"}
 CASES = [
     pytest.param(Click(ref=1), page(), {"submit"}, id="button"),
     pytest.param(Click(ref=1), page(name="Cancel"), set(), id="cancel-button"),
@@ -61,6 +69,10 @@ CASES = [
     pytest.param(AnswerDialog(accept=True), page(), {"submit"}, id="accept-dialog"),
     pytest.param(AnswerDialog(accept=False), page(), set(), id="dismiss-dialog"),
     pytest.param(Goto(url="http://a.example/"), page(), {"navigation"}, id="goto"),
+    pytest.param(Goto(url="http://a.example/report.csv?x=1"), page(), {"navigation", "download"}, id="goto-file"),
+    pytest.param(Goto(url="http://a.example/v1.2/index.php"), page(), {"navigation"}, id="goto-page"),
+    pytest.param(Goto(url="http://[/report.csv"), page(), {"navigation"}, id="goto-nowhere"),
+    pytest.param(Click(ref=1), page("link", "Report 2024.pdf", "a"), FILE_LINK, id="link-named-as-a-file"),
     pytest.param(Back(), page(), {"navigation"}, id="back"),
     pytest.param(Upload(ref=1, path="a"), page(), {"upload"}, id="upload"),
     pytest.param(Scroll(direction="down"), page(), set(), id="scroll"),
@@ -88,11 +100,27 @@ def test_all_asks_about_everything_else() -> None:
     assert needs_approval(Hover(ref=1), page(), ("all",)) == ("all",)
 
 
+def past(action: Action, name: str, message: str = "") -> PastAction:
+    return PastAction(action, ElementKey("", "link", name, 0, "0" * 8), ActionResult(status=Status.OK, message=message))
+
+
+def test_what_let_a_file_down_before_is_asked_about() -> None:
+    look = page("link", "Report", "a")
+    refused = f"download 'r' {UNAPPROVED}"
+    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report")]) == ()
+    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Other", refused)]) == ()
+    assert needs_approval(Click(ref=1), look, ("download",), [past(Click(ref=4), "Report", refused)]) == ("download",)
+    told_late = [past(Click(ref=4), "Report"), PastAction(Wait(), None, past(Wait(), "", refused).result)]
+    assert needs_approval(Click(ref=1), look, ("download",), told_late) == ("download",)
+
+
 ASKS = """
 import asyncio, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
 from agent.approval import ApprovalRequest
+from agent.cli.output import stdout
 from agent.cli.running import approver
+from agent.display import RunDisplay
 
 def request(number):
     return ApprovalRequest(
@@ -100,11 +128,17 @@ def request(number):
     )
 
 async def main():
-    ask = approver(as_json=False)
-    print("SAID", await asyncio.gather(ask(request(1)), ask(request(2))), flush=True)
+    with RunDisplay(stdout) as display:
+        ask = approver(display, as_json=False)
+        said = await asyncio.gather(ask(request(1)), ask(request(2)))
+    print("SAID", said, flush=True)
 
 asyncio.run(main())
 """
+
+
+ERASES = re.compile(r"\x1b\[(\d*A|2K|\d*J)")
+"""What moves the cursor up, or clears a line or the screen."""
 
 
 class Terminal:
@@ -123,6 +157,12 @@ class Terminal:
             while self.shown.count(text) < times:
                 self.shown += os.read(self._ours, 1_000).decode()
         assert self.shown.count(text) >= times, self.shown
+
+    def read_for(self, seconds: float) -> None:
+        """Whatever comes within *seconds*."""
+        end = time.monotonic() + seconds
+        while select.select([self._ours], [], [], max(0.0, end - time.monotonic()))[0]:
+            self.shown += os.read(self._ours, 1_000).decode()
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
@@ -156,3 +196,19 @@ def test_an_interrupt_does_not_wait_for_an_answer(terminal: Terminal) -> None:
     terminal.read_until("allow (submit)?")
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.process.wait(timeout=20) != 0
+
+
+@pytest.mark.timeout(60)
+def test_the_question_stands_until_it_is_answered(terminal: Terminal) -> None:
+    """The table that is drawn eight times a second erased it, and the run seemed to hang."""
+    terminal.read_until("allow (submit)?")
+    terminal.read_for(1.0)
+    asked = terminal.shown.rindex("act 1")
+    assert "episodes" in terminal.shown[:asked], "the table was drawn"
+    assert not ERASES.search(terminal.shown[asked:]) and "episodes" not in terminal.shown[asked:]
+    terminal.type("y\n")
+    terminal.read_until("allow (submit)?", times=2)
+    answered = terminal.shown.index("allow (submit)?")
+    drawn = terminal.shown.index("episodes", answered)
+    assert drawn < terminal.shown.index("act 2"), "drawn again between the questions"
+    assert not ERASES.search(terminal.shown[answered:drawn]), "nothing of the first question is erased"

@@ -72,7 +72,18 @@ WRONG = [
     pytest.param([*MINIWOB, "--config", "nowhere.toml"], "nowhere.toml", id="missing config"),
     pytest.param([*OPEN, "--secret", "PASSWORD=hunter22"], "env:", id="secret in the open"),
     pytest.param([*OPEN, "--secret", "PASSWORD=env:NOT_SET_HERE"], "NOT_SET_HERE", id="secret not set"),
+    pytest.param(
+        ["run", f"Find {sys.executable}", "--url", "http://127.0.0.1:9", "--secret", "PW=env:HELD"],
+        "the task holds the value of a secret",
+        id="secret in the task",
+    ),
+    pytest.param(
+        [*OPEN, "--policy", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"],
+        "the price of openai:m is not known at that server",
+        id="a limit of unknown cost",
+    ),
     pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
+    pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
     pytest.param(["run", "Find it", "--url", "file:///etc/passwd"], "file:///etc/passwd", id="a file"),
     pytest.param(["resume", "nowhere"], "nowhere", id="resume nothing"),
     pytest.param(["show", "nowhere"], "nowhere", id="show nothing"),
@@ -84,6 +95,7 @@ WRONG = [
 def test_wrong_input_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
 ) -> None:
+    monkeypatch.setenv("HELD", sys.executable)
     assert mira(monkeypatch, *words) == 2
     said = capsys.readouterr()
     assert said.out == ""

@@ -160,6 +160,29 @@ async def test_an_order_cut_off_in_flight_is_never_sent_again_blindly(shop: Shop
     assert result.episodes[0].answer == "checked"
 
 
+async def test_what_the_last_action_brought_is_told_after_a_cut_too(shop: Shop, tmp_path: Path) -> None:
+    shop.front = "<button onclick=\"alert('Out of stock')\">Buy</button>"
+    told: list[Turn] = []
+
+    def cut_off(turn: Turn) -> Action:
+        if turn.step == 2:
+            told.append(turn)
+            running.cancel()
+        return Click(ref=1)
+
+    def stop(turn: Turn) -> Action:
+        told.append(turn)
+        return Stop()
+
+    running = asyncio.ensure_future(run_open(config(), "Buy", shop.url, tmp_path, run_id="r", policy=scripted(cut_off)))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await resume(tmp_path / "r", policy=scripted(stop))
+    before, after = (turn.view.last for turn in told)
+    assert before is not None and [dialog.message for dialog in before.dialogs] == ["Out of stock"]
+    assert after == before
+
+
 async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path: Path) -> None:
     """The page died with the browser: the step is free, and the trace still reads."""
 

@@ -31,6 +31,7 @@ TROUBLE: list[tuple[str, list[Act], str | None]] = [
     ("no JSON, then well", [Body("<html>gateway</html>"), STOP], None),
     ("no action, then well", [Reply("I think I should click."), STOP], None),
     ("too long, then well", [Reply("do(", finish="length"), STOP], None),
+    ("says nothing, then well", [Reply(""), STOP], None),
     ("busy for too long", [Status(429, retry_after="3600")], "ModelBusy"),
     ("hangs", [Hang()] * 9, "ModelTimeout"),
     ("drips", [Drip()] * 9, "ModelTimeout"),
@@ -70,6 +71,18 @@ async def test_a_run_ends_well_or_with_a_typed_error(  # noqa: PLR0917  # a case
         assert result.error is not None and error in result.error
         assert result.outcome == ("unjudged" if error == "max_parse_errors" else "broken")
     assert shop.orders == []
+
+
+async def test_answers_that_were_no_use_are_paid_for(shop: Shop, tmp_path: Path) -> None:
+    """A planner's; the episode breaks, and its trace says what that cost."""
+    async with misbehaving_server([Reply("no plan")] * 9) as server:
+        result = await run_task(
+            "Order for bob", shop.url, policy="openai:m", planner="same", out=tmp_path, base_url=server.openai_url
+        )
+    footer = read_trace(tmp_path / result.run_id / result.trace).footer
+    assert footer is not None and result.error is not None and "ModelInvalidAnswer" in result.error
+    assert [call.role for call in footer.calls] == ["planner"] and footer.calls[0].attempts == len(server.requests)
+    assert footer.totals.tokens_in == footer.calls[0].tokens_in > 0
 
 
 def act_in_every_role(received: Received) -> Act:

@@ -14,7 +14,7 @@ from agent.policy import VAIN, ModelPolicy, Policy, Turn
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult
 from agent.runner import run_open, run_suite, run_task
-from envs.actions import Action, Click, Scroll, Status, Stop, Type, Wait
+from envs.actions import UNAPPROVED, Action, Click, Scroll, Status, Stop, Type, Wait
 from envs.errors import BadInput
 from envs.languages import PROGRAM
 from envs.proxy import Boundary
@@ -46,7 +46,7 @@ async def test_open_task_from_start_to_answer(shop: Shop, tmp_path: Path) -> Non
     result = await run_task("Order for bob", shop.url, policy=scripted(ORDER), out=tmp_path, listeners=[events.append])
     assert shop.orders == ["who=bob"]
     assert (result.outcome, result.ended_by, result.answer) == ("unjudged", "stop", "ordered")
-    trace = trace_of(tmp_path, result)
+    trace = read_trace(result.trace_path)
     assert [step.intent.action for step in trace.steps] == list(ORDER)
     assert all(step.commit is not None and step.commit.result.ok for step in trace.steps)
     assert trace.header.instruction == "Order for bob"
@@ -55,6 +55,7 @@ async def test_open_task_from_start_to_answer(shop: Shop, tmp_path: Path) -> Non
     assert kinds == [RunStarted, EpisodeStarted, PlanMade, StepDone, StepDone, StepDone, EpisodeEnded, RunEnded]
     rows = (tmp_path / result.run_id / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(row)["episode_id"] for row in rows] == [result.episode_id]
+    assert "folder" not in json.loads(rows[0]), "a run that was moved would tell a wrong one"
 
 
 @pytest.mark.parametrize("told", [EpisodeStarted, StepDone], ids=["before it acts", "after a step"])
@@ -218,11 +219,65 @@ async def test_a_person_decides_about_submitting(shop: Shop, tmp_path: Path, all
     settings = config(approve=("submit",))
     run = await run_open(settings, "Order", shop.url, tmp_path, policy=scripted(ORDER), approver=person)
     assert len(asked) == 1 and asked[0].step == 2 and asked[0].classes == ("submit",)
+    assert asked[0].action == 'click button "Buy": do(action="Click", element="2")'
     assert len(shop.orders) == int(allowed)
     trace = read_trace(run.folder / run.episodes[0].trace)
-    assert [event.name for event in trace.events] == ["approved" if allowed else "declined"]
+    told = ("approved" if allowed else "declined", asked[0].action)
+    assert [(event.name, event.detail) for event in trace.events] == [told]
     commit = trace.steps[1].commit
     assert commit is not None and commit.result.status is (Status.OK if allowed else Status.BLOCKED)
+
+
+async def hangs(request: ChatRequest) -> str:
+    await asyncio.sleep(60)
+    return "YES"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("role", ["policy", "planner", "rater", "judge"])
+async def test_no_model_call_outlasts_the_episodes_seconds(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    """A limit is a result, wherever it is met; what came until then is judged."""
+    answers = {"slow": hangs, "plan": ['{"m1": "Look"}'], "policy": ["exit()"] * 9}
+
+    def make_model(spec: str, **_: object) -> ScriptedModel:
+        return ScriptedModel(answers[spec], spec=spec)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr("agent.team.make_model", make_model)
+    settings = config(
+        policy="slow" if role == "policy" else "policy",
+        planner={"planner": "slow", "rater": "plan"}.get(role, "none"),
+        judge="slow" if role in ("judge", "rater") else "none",
+        k=1,
+        limits={"max_seconds": 3},
+    )
+    run = await run_open(settings, "Look", shop.url, tmp_path)
+    (episode,) = run.episodes
+    assert (episode.outcome, episode.ended_by, episode.error) == ("unjudged", "max_seconds", None)
+    assert 3 <= episode.totals.seconds < 20
+
+
+async def test_no_download_slips_through_unasked(shop: Shop, tmp_path: Path) -> None:
+    """Neither role nor name say that this link lets a file down: the session refuses it, then the person is asked."""
+    asked: list[ApprovalRequest] = []
+
+    async def person(request: ApprovalRequest) -> bool:
+        asked.append(request)
+        return True
+
+    shop.front = "<title>Shop</title><a href=/file>Prices</a>"
+    script = [Click(ref=1), Wait(), Click(ref=1), Wait(), Stop()]
+    settings = config(approve=("download",))
+    run = await run_open(settings, "Get the prices", shop.url, tmp_path, policy=scripted(script), approver=person)
+    assert [(request.step, request.classes) for request in asked] == [(3, ("download",))]
+    steps = read_trace(run.folder / run.episodes[0].trace).steps
+    results = [step.commit.result for step in steps if step.commit is not None]
+    refused = next(result for result in results[:2] if result.message)
+    assert refused.message == f"download 'prices.csv' {UNAPPROVED}"
+    assert refused.status is Status.BLOCKED and not results[0].downloads and not results[1].downloads
+    assert [file.name for result in results[2:4] for file in result.downloads] == ["prices.csv"]
+    assert names_in(run.folder / "downloads") == ["prices.csv"]
 
 
 async def test_with_nobody_to_ask_it_is_declined_until_the_episode_ends(shop: Shop, tmp_path: Path) -> None:

@@ -79,6 +79,43 @@ def test_show_lists_several_runs_and_names_a_damaged_trace(
     assert rows[-1]["outcome"] == "damaged" and "login-user-0-a1.jsonl:1" in rows[-1]["problem"]
 
 
+@pytest.mark.parametrize("command", ["report", "quality"])
+def test_where_nothing_can_be_read_it_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    folder = write_run(tmp_path / "r", [Play(seed=0)])
+    folder.trace("login-user-0-a1").write_text("no trace\n")
+    before = sorted(folder.path.iterdir())
+    assert mira(monkeypatch, command, folder.path) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and "login-user-0-a1.jsonl" in said.err
+    assert sorted(folder.path.iterdir()) == before, "no report of nothing"
+
+
+def test_analyze_calls_damaged_what_show_calls_damaged(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = write_run(tmp_path / "r", [Play(seed=0), Play(seed=1), Play(seed=2, outcome=None)])
+    with folder.trace("login-user-1-a1").open("a") as file:
+        file.write('{"kind":"x"}\n')
+    assert [row["outcome"] for row in as_json_of(monkeypatch, capsys, "show", folder.path)] == [
+        "success",
+        "damaged",
+        "unfinished",
+    ]
+    found = as_json_of(monkeypatch, capsys, "analyze", folder.path)
+    assert found["episodes"] == {"success": 1, "unfinished": 1, "damaged": 1}
+    assert "login-user-1-a1.jsonl" in found["problems"][0]["problem"]
+    assert mira(monkeypatch, "analyze", folder.path) == 0
+    assert "3 episodes: 1 success, 1 unfinished, 1 damaged" in capsys.readouterr().out
+
+
+def as_json_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, folder: Path) -> Any:
+    """Of a command that may also say on stderr what it passed over."""
+    assert mira(monkeypatch, command, folder, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
 def test_a_long_list_cannot_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ WRONG = [
     pytest.param({}, ["--branch", "oracle:x", "--at", "2"], "'oracle:x'", id="unknown policy"),
     pytest.param({}, ["--headed"], "DISPLAY", id="no display"),
     pytest.param({"suite": "open"}, [], "say --yes", id="live site"),
+    pytest.param({"suite": "browsergym:webarena.310"}, [], "say --yes", id="live gym"),
     pytest.param({"suite": "open"}, ["--branch", "embedded", "--at", "2"], "say --yes", id="live branch"),
     pytest.param({"suite": "open"}, ["--yes"], "give --secret PIN=env:", id="secret not declared"),
     pytest.param({"suite": "open", **SECRET}, ["--yes"], "NOT_SET_HERE is not set", id="secret without value"),

@@ -88,7 +88,7 @@ async def test_steps_before_from_are_done_without_being_listed_and_until_ends_it
 
 async def test_a_live_site_is_not_acted_on_again_unasked(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
-    with pytest.raises(BadInput, match="--yes"):
+    with pytest.raises(BadInput, match=r"--yes \(from Python may_act=True\)"):
         await replay_trace(trace)
     assert orders.shipped == []
 

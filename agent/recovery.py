@@ -49,11 +49,13 @@ class Sent:
     intent: Intent
     commit: Commit | None
     """None: uncertain, the process died before it knew what came of it."""
+    declined: bool = False
+    """A person said no to it, so it never reached the world."""
 
     @property
     def target(self) -> ElementKey | None:
         row = self.intent.target
-        return None if row is None else ElementKey(row.frame, row.role, row.name, row.ordinal, row.digest)
+        return None if row is None else row.key
 
     @property
     def status(self) -> Status | None:
@@ -80,6 +82,8 @@ class Recovered:
     replans: int = 0
     planned_at: int = 0
     declines: int = 0
+    refused: int = 0
+    """The last step that a person declined; 0 if none was."""
     parse_errors: int = 0
     """In a row, after the last intent."""
     ledger: Ledger = field(default_factory=Ledger)
@@ -135,15 +139,16 @@ def _fold(found: Recovered, line: Line) -> None:
             found.ledger.add(line.calls)
         case Commit():
             if found.open is not None and found.open.step == line.step:
-                found.sent.append(Sent(found.open, line))
+                found.sent.append(Sent(found.open, line, declined=line.step == found.refused))
             found.open = None
-            t = line.timings
-            found.ledger.seconds_before += t.observe + t.reflect + t.act + t.execute
+            found.ledger.seconds_before += line.timings.total
         case Event(name="uncertain"):
             found.decide(happened=True)
         case Event():
             if line.name == "void":
                 found.decide(happened=False)
+            if line.name in ("declined", "approved"):  # asked again after a kill, a person may say otherwise
+                found.refused = line.step if line.name == "declined" else 0
             found.declines += line.name == "declined"
             found.parse_errors += line.name == "parse_error"
             found.ledger.add(line.calls)
@@ -151,7 +156,9 @@ def _fold(found: Recovered, line: Line) -> None:
             found.z = carry_over(found.plan, found.z, line.milestones)
             found.plan, found.planned, found.planned_at = line.milestones, True, line.step - 1
             found.replans += line.cause != "initial"
-            found.ledger.add(() if line.call is None else (line.call,))
+            if line.call is not None:
+                found.ledger.add((line.call,))
+                found.ledger.seconds_before += line.call.seconds
         case Header() | Footer():
             pass
 
@@ -160,7 +167,7 @@ def rebuilt_state(found: Recovered) -> State:
     """The graph's state after the last step that counts. An open intent must have been decided before."""
     last = found.sent[-1] if found.sent else None
     stopped = last is not None and isinstance(last.intent.action, Stop) and last.status is Status.STOPPED
-    declined = last is not None and last.status is Status.BLOCKED and found.declines >= MAX_DECLINES
+    declined = last is not None and last.declined and found.declines >= MAX_DECLINES
     return State(
         step=found.step,
         plan=[[m.id, m.text] for m in found.plan],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.resume import Recovered, rebuilt_state, recover
+from agent.recovery import Recovered, rebuilt_state, recover
 from envs.actions import Action, ActionResult, Click, Find, Status, Stop, Type
 from envs.languages import PROGRAM
 from envs.tasks import Milestone, TaskRef
@@ -136,6 +136,17 @@ def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> Non
     unread = (event(2, "parse_error"), event(2, "parse_error"))
     assert rebuilt_state(recover((HEADER, plan(1), *ONE, *unread))).parse_errors == 2
     assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE))).parse_errors == 0
+
+
+def test_only_the_event_says_that_a_person_declined() -> None:
+    refused = (
+        intent(1, CLICK),
+        Commit(step=1, result=ActionResult(status=Status.BLOCKED, message="x-declined"), timings=Timings(), at=""),
+    )
+    assert [sent.declined for sent in recover((HEADER, plan(1), *refused)).sent] == [False]
+    assert [sent.declined for sent in recover((HEADER, plan(1), event(1, "declined"), *refused)).sent] == [True]
+    asked_again = (event(1, "declined"), event(1, "approved"), *refused)
+    assert [sent.declined for sent in recover((HEADER, plan(1), *asked_again)).sent] == [False]
 
 
 def test_what_find_answered_last_is_told_again() -> None:
