@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from envs.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
 from training.evaluation.arms import ArmsTable, Cluster, Trial, compare_arms, trials_of
 from training.evaluation.drawing import Phase, check_target, write_phases
-from training.evaluation.phases import Group, arm_of, phases_of
+from training.evaluation.phases import Group, arms_of, phases_of
 from training.evaluation.reading import Reading, read_played
 from training.evaluation.summary import Evaluation
 from training.evaluation.summary import evaluate as evaluated
@@ -37,7 +36,8 @@ Arms = Annotated[
     list[str] | None,
     typer.Option(
         "--arm",
-        help="NAME=RUN, or NAME=a folder of `mira train`: compare on the same tasks; a NAME again is another seed.",
+        help="NAME=RUN, or NAME=a folder of `mira train` (its last phase) or FOLDER/phase-2 in it: compare on the same "
+        "tasks; a NAME again is another seed.",
     ),
 ]
 Baseline = Annotated[str | None, typer.Option(help="The arm that the others are compared with; default the first.")]
@@ -118,7 +118,7 @@ def evaluate(
     if out is not None:
         check_target(out)
     files = gather(runs) if runs else ()
-    phase_groups, arm_groups = phases_of(phases or ()), [arm_of(word) for word in arm or ()]
+    phase_groups, arm_groups = phases_of(phases or ()), arms_of(arm or ())
     drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
     table = _compared(arm_groups, baseline, asked) if arm_groups else None
     complete = True
@@ -162,14 +162,18 @@ def _play(
 
 
 def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> ArmsTable:
-    seeds: Counter[str] = Counter()
     trials: list[Trial] = []
     for group in groups:
-        trials += trials_of(group.name, seeds[group.name], asked.read(group.files).played)
-        seeds[group.name] += 1
+        assert group.seed is not None, "arms_of gives each run one"
+        trials += trials_of(group.name, group.seed, asked.read(group.files).played)
     try:
         return compare_arms(
-            trials, baseline=baseline, cluster=asked.cluster, resamples=asked.resamples, seed=asked.seed
+            trials,
+            baseline=baseline,
+            cluster=asked.cluster,
+            resamples=asked.resamples,
+            seed=asked.seed,
+            phases={group.name: group.phase for group in groups},
         )
     except ValueError as error:
         raise BadInput(f"--arm: {error}") from None

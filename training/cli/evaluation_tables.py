@@ -57,7 +57,8 @@ def arms(table: ArmsTable) -> Iterator[Part]:
     yield told
     for arm in table.arms:
         by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
-        yield Text(f"{arm.arm}: {arm.episodes} episodes, by seed {by_seed}", "dim")
+        after = "" if arm.phase is None else f" after phase {arm.phase}"
+        yield Text(f"{arm.arm}{after}: {arm.episodes} episodes, by seed {by_seed}", "dim")
         if arm.unknown:
             yield Text(f"{arm.arm}: {arm.unknown} broken or not judged, in no rate", "yellow")
         if arm.change is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from envs.browsergym import names as browsergym
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from envs.webarena.files import SUITE_NAMES
@@ -12,10 +13,6 @@ from training.curriculum.trainable import POOLED, check_trainable
 
 if TYPE_CHECKING:
     from envs.sites.suite import Drawer
-
-
-BROWSERGYM = "browsergym:"
-"""Begins the names of its suites, see :mod:`envs.browsergym.suite`."""
 
 
 class Episode(Protocol):
@@ -65,7 +62,7 @@ def _refused(task: TaskRef, distinct: int | None = None) -> str | None:
 def _is_benchmark(task: TaskRef) -> bool:
     """WebArena by any of its names, BrowserGym's included, where a task is `webarena.7` or `visualwebarena.7`."""
     return task.suite in SUITE_NAMES or (
-        task.suite.startswith(BROWSERGYM) and "webarena" in f"{task.suite} {task.name}".casefold()
+        task.suite.startswith(browsergym.PREFIX) and "webarena" in f"{task.suite} {task.name}".casefold()
     )
 
 

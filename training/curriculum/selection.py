@@ -111,19 +111,21 @@ def _nearest(
     with `overlap` the failure's turn is over, without it the failure goes on to its next one.
     """
     lines = [iter(line) for line in _ranked(failures, fresh, similarity, settings)]
-    found: dict[TaskRef, Similar] = {}
+    first: dict[int, tuple[Failed, float, int]] = {}
+    named_by: Counter[int] = Counter()
     for rank in range(1, settings.top_k + 1):
         for failure, line in zip(failures, lines, strict=True):
             for place, score in line:
-                ref = fresh[place].ref
-                if ref not in found:
-                    found[ref] = Similar(failure=failure.task, score=score, rank=rank, named_by=1)
+                named_by[place] += 1
+                new = place not in first
+                if new:
+                    first[place] = (failure, score, rank)
+                if new or settings.overlap:
                     break
-                found[ref] = found[ref].model_copy(update={"named_by": found[ref].named_by + 1})
-                if settings.overlap:
-                    break
-    offered = {one.ref: one for one in fresh}
-    return [_listed(offered[ref], reason) for ref, reason in found.items()]
+    return [
+        _listed(fresh[place], Similar(failure=failure.task, score=score, rank=rank, named_by=named_by[place]))
+        for place, (failure, score, rank) in first.items()
+    ]
 
 
 def _ranked(

@@ -29,6 +29,8 @@ class CurriculumSettings(Record):
 
     similarity: Literal["tfidf", "embedding", "model"] = "tfidf"
     """What compares tasks; the paper has a large model do it. See :func:`training.curriculum.similarity_by`."""
+    judge: str = ""
+    """The spec of the chat model that a loop asks, where `similarity` is `model`."""
     top_k: int = Field(default=5, ge=1)
     """Pool tasks that each failure names. The paper says "top-K" and not what K is."""
     overlap: bool = True

@@ -51,14 +51,19 @@ class Encoded:
 
 
 class RowEncoder:
-    """Encodes for one model. *max_tokens* bounds prompt and action together: whatever does not fit is counted."""
+    """Encodes for one model. *max_tokens* bounds prompt and action together: whatever does not fit is counted.
 
-    def __init__(self, tokenizer: Any, max_tokens: int) -> None:
+    *room*: tokens that a prompt has where the model plays (:func:`models.prompt_tokens.prompt_room`); prompts that are
+    known as text alone are cut as they would be there.
+    """
+
+    def __init__(self, tokenizer: Any, max_tokens: int, room: int | None = None) -> None:
         """Raises ValueError where the tokenizer has no end token: a policy could never stop."""
         if tokenizer.eos_token_id is None:
             raise ValueError("the tokenizer has no end-of-sequence token")
         self._end: int = tokenizer.eos_token_id
         self._max_tokens = max_tokens
+        self._room = max_tokens if room is None else room
         self._tokenizer = tokenizer
 
     def encode(self, trajectories: Iterable[Trajectory]) -> Encoded:
@@ -101,7 +106,8 @@ class RowEncoder:
 
     def _row(self, decision: Decision, index: int, time: int, prompts: PromptTokens) -> Row:
         action = (*prompts.plain(prompts.defused(decision.said)), self._end)
-        prompt = prompts.encode(prompt_of(decision), max(1, self._max_tokens - len(action)))
+        room = min(self._room, max(1, self._max_tokens - len(action)))
+        prompt = prompts.encode(prompt_of(decision), room)
         return Row(prompt, action, index, time)
 
 

@@ -11,6 +11,8 @@ from envs.record import Record
 from training.data.rows import Encoded
 from training.data.trajectories import Selection, Trajectory
 
+UNREADABLE = "answers without an action"
+
 
 class Group(Record):
     """Trajectories of one site or suite."""
@@ -33,6 +35,8 @@ class DataSummary(Record):
     """Trajectories of which a recorded row is longer than the limit."""
     cut: int
     """Prompts whose middle was left out to fit."""
+    unreadable: int = 0
+    """Answers that held no action, in episodes that were kept: no row is made of them."""
     rows: int
     prompt_tokens: tuple[int, int, int]
     """Median, 90th percentile, longest."""
@@ -48,12 +52,16 @@ class DataSummary(Record):
         for one in self.groups:
             counts = (one.trajectories, one.successes, one.decisions, one.with_milestones)
             table.add_row(one.name, *map(str, counts))
-        reasons = {**self.left_out, "row longer than the limit": self.too_long, "prompt cut": self.cut}
+        reasons = {
+            **self.left_out,
+            "row longer than the limit": self.too_long,
+            "prompt cut": self.cut,
+            UNREADABLE: self.unreadable,
+        }
         for reason, count in reasons.items():
             if count:
-                table.add_row(
-                    f"[dim]left out: {reason}[/dim]" if reason != "prompt cut" else "[dim]prompts cut[/dim]", str(count)
-                )
+                counted = {"prompt cut": "prompts cut", UNREADABLE: UNREADABLE}
+                table.add_row(f"[dim]{counted.get(reason, f'left out: {reason}')}[/dim]", str(count))
         return table
 
 
@@ -67,6 +75,7 @@ def summarize(selection: Selection, encoded: Encoded) -> DataSummary:
         left_out={reason.value: count for reason, count in sorted(Counter(selection.left_out).items())},
         too_long=len(encoded.too_long),
         cut=encoded.cut,
+        unreadable=sum(one.unreadable for one in selection.kept),
         rows=len(encoded.rows),
         prompt_tokens=_spread([len(row.prompt) for row in encoded.rows]),
         action_tokens=_spread([len(row.action) for row in encoded.rows]),

@@ -80,6 +80,8 @@ class Trajectory(Record):
     done: tuple[int, ...]
     """Milestones done at times 0 … T, one more than decisions: before the first action … after the last."""
     decisions: tuple[Decision, ...]
+    unreadable: int = 0
+    """Answers that held no action: nothing is learned from them."""
 
     @property
     def identity(self) -> str:
@@ -131,7 +133,7 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
     if any(decision is None for decision in decisions):
         return LeftOut.NO_PROMPT
     intents = [step.intent for step in steps]
-    done = _done(intents, footer)
+    done = _done(trace, intents, footer)
     header = trace.header
     return Trajectory(
         run_id=header.run_id,
@@ -145,7 +147,15 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
         milestones=len(intents[0].rating.z) if done else 0,
         done=done or (0,) * (len(steps) + 1),
         decisions=tuple(decision for decision in decisions if decision is not None),
+        unreadable=_unreadable(trace),
     )
+
+
+def _unreadable(trace: Trace) -> int:
+    """Those that were repaired or drawn again, beside the action that came of it, and those that no action came of."""
+    calls = [call for step in trace.steps for call in step.intent.calls]
+    calls += [call for event in trace.events for call in event.calls]
+    return sum(call.role == "policy" and call.error is not None for call in calls)
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
@@ -168,20 +178,23 @@ def _messages(call: Call, blobs: BlobStore) -> tuple[tuple[str, str], ...]:
     return tuple((str(row["role"]), str(row["text"])) for row in rows)
 
 
-def _done(intents: Sequence[Intent], footer: Footer) -> tuple[int, ...]:
-    """Milestones done at each state; empty without a plan, or where its length changed on the way."""
+def _done(trace: Trace, intents: Sequence[Intent], footer: Footer) -> tuple[int, ...]:
+    """Milestones done at each state; empty without a plan, or where it changed on the way."""
+    plans = {tuple(milestone.text for milestone in plan.milestones) for plan in trace.plans}
     vectors = [intent.rating.z for intent in intents]
-    final = _final(footer, len(vectors[0]))
+    final = _final(trace, footer, len(vectors[0]))
     vectors.append(final if final is not None else vectors[-1])
-    if not vectors[0] or len({len(z) for z in vectors}) > 1:
+    if not vectors[0] or len(plans) > 1 or len({len(z) for z in vectors}) > 1:
         return ()
     return tuple(sum(z) for z in vectors)
 
 
-def _final(footer: Footer, total: int) -> tuple[bool, ...] | None:
-    """After the last action: the checkers' word where they speak of this plan, else the rater's."""
+def _final(trace: Trace, footer: Footer, total: int) -> tuple[bool, ...] | None:
+    """After the last action: the checkers' word where they speak of this plan, else the rater's. They speak of the
+    task's own milestones, which a model's plan may be as many as."""
     checks = footer.milestone_checks
-    if checks is not None and len(checks) == total:
+    own = not trace.plans or trace.plans[-1].milestones == trace.header.reference_milestones
+    if checks is not None and own and len(checks) == total:
         return tuple(check.achieved for check in checks)
     return footer.rating.z if footer.rating is not None and len(footer.rating.z) == total else None
 

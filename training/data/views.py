@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.prompts import PolicyView, history_line
+from envs.actions import ActionResult
 from envs.languages import PROGRAM
-from envs.observation import ElementKey, Observation
+from envs.observation import Observation
 from envs.trace import Intent, Seen
 from envs.trace_store import BlobStore, Trace
 
@@ -16,6 +17,7 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
     in the view."""
     history: list[str] = []
     problems: tuple[str, ...] = ()
+    last: ActionResult | None = None
     for intent, commit in trace.steps:
         plan = next((p for p in reversed(trace.plans) if p.step <= intent.step), None)
         yield (
@@ -29,11 +31,13 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
                 next_milestone=intent.rating.next_milestone,
                 history=tuple(history),
                 problems=problems,
+                last=last,
             ),
         )
+        last = None if commit is None else commit.result
         if commit is not None:
             target = intent.target
-            key = None if target is None else ElementKey(**target.model_dump(exclude={"ref"}))
+            key = None if target is None else target.key
             history.append(history_line(intent.action, key, commit.result))
             problems = (commit.result.output,) if commit.result.output else ()
 

@@ -77,6 +77,7 @@ def rows_of(demonstration: Demonstration) -> list[Recorded]:
             milestones=demonstration.start.milestones,
             next_milestone=open_ones[0] if open_ones else None,
             history=tuple(history),
+            last=step.results[-1] if step.results else None,
         )
         task = demonstration.task
         rows.append(Recorded(task.name, task.seed, number, compact_text(view), PROGRAM.show(step.action)))

@@ -66,6 +66,8 @@ class ArmResult(Record):
     """One arm."""
 
     arm: str
+    phase: int | None = None
+    """Of training, after which it was measured; None where nobody said."""
     seeds: tuple[SeedResult, ...]
     episodes: int
     unknown: int
@@ -113,8 +115,10 @@ def compare_arms(
     cluster: Cluster = "task",
     resamples: int = 10_000,
     seed: int = 0,
+    phases: Mapping[str, int | None] | None = None,
 ) -> ArmsTable:
     """Every arm, and its difference to *baseline* (default: the first arm); the same seed gives the same numbers.
+    *phases*: after which phase of training each arm was measured.
 
     Raises ValueError where there is no trial, no such baseline, one attempt twice, or no task that is common to all.
     """
@@ -137,6 +141,7 @@ def compare_arms(
         arms=tuple(
             ArmResult(
                 arm=name,
+                phase=(phases or {}).get(name),
                 seeds=tuple(SeedResult(seed=s, success=float(m)) for s, m in zip(arm.seeds, arm.means, strict=True)),
                 episodes=sum(row.arm == name for row in rows),
                 unknown=sum(row.arm == name and row.success is None for row in rows),

@@ -108,7 +108,7 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
         outcome=footer.outcome,
         failure=(footer.failure.category if footer.failure else NOT_ANALYZED) if failed else "",
         steps=totals.steps,
-        tokens=totals.tokens_in + totals.tokens_out,
+        tokens=totals.tokens,
         seconds=totals.seconds,
         observed=seen if isinstance(seen, Observed) else None,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from envs.lease import LOCK_NAME, RunLease
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace_store import read_summary
+from models.base import ChatModel
 from models.embedded import embedded_dir
+from models.prompt_style import declared_style
+from models.specs import make_model
 from training.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
 from training.curriculum.listing import Selection
 from training.curriculum.trainable import check_name
@@ -26,16 +29,25 @@ from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, Played, played_in
 from training.loop.parts import once, place_of, read_record, write_json, write_record
-from training.loop.phase import Given, Teller, evaluate, run_phase
+from training.loop.phase import Given, Teller, evaluate, finished, run_phase
 from training.loop.playing import check_policy
 from training.loop.reach import start_values
 from training.loop.settings import LoopSettings, checked
 from training.loop.tracking import check_trackers, phase_tracker
+from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
 from training.stages.critics import CriticKind
 
 CONFIG = "config.json"
-_LEFT_BY_A_START = {LOCK_NAME, f"{CONFIG}.part"}
+START = "start.json"
+_LEFT_BY_A_START = {LOCK_NAME, f"{CONFIG}.part", START, f"{START}.part"}
 """What a run leaves that was killed before its settings were written."""
+
+
+class Start(Record):
+    """What all phases began from: `start.json`."""
+
+    weights: str
+    """:func:`training.stages.checkpoints.weights_digest`."""
 
 
 class Progress(Record):
@@ -67,6 +79,8 @@ class Loop:
         """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
         demonstrations are of held-out instances; nothing is played then."""
         await _check_demonstrations(self.settings.demonstrations)
+        async with _judge_of(self.settings):
+            pass  # a missing key is found before anything is played
         with self.owned(), phase_tracker(self.out, self.settings.report_to) as track:
             refs = evaluation_refs(self.settings.evaluation)
             phases = [await self._start(refs)]
@@ -87,6 +101,9 @@ class Loop:
         self.out.mkdir(parents=True, exist_ok=True)
         with RunLease(self.out):
             _check_folder(self.out, self.settings)
+            start = Start(weights=weights_digest(self.policy(0)))
+            if once(self.out / START, Start, lambda: start) != start:
+                raise BadInput(f"{str(self.out)!r} was begun from other weights than {str(self.policy(0))!r} holds now")
             write_json(self.out / CONFIG, _told(self.settings))
             yield
 
@@ -97,7 +114,7 @@ class Loop:
         """The checkpoint that phase *number* ended with; of phase 0 the start."""
         if number:
             return self.folder(number) / "actor" / "model"
-        return embedded_dir() if self.settings.start == "embedded" else Path(self.settings.start)
+        return _start_of(self.settings)
 
     def critic(self, number: int, kind: CriticKind) -> Path:
         return self.folder(number) / kind / "model"
@@ -116,21 +133,25 @@ class Loop:
         return await pool_of(asked.suite, names=asked.names or None, seeds=seeds, size=asked.size)
 
     async def _phase(self, number: int, pool: Sequence[Candidate], refs: Sequence[TaskRef]) -> PhaseMetrics:
+        metrics = finished(self.folder(number)) or await self._new_phase(number, pool)
+        if number % self.settings.evaluation.every and number != self.settings.phases:
+            return metrics
+        return metrics.model_copy(update={"evaluation": await self._evaluated(number, refs)})
+
+    async def _new_phase(self, number: int, pool: Sequence[Candidate]) -> PhaseMetrics:
         tasks = await self._tasks(number, pool)
+        demonstrations = self._demonstrations()
         given = Given(
             number=number,
             folder=self.folder(number),
             policy=self.policy(number - 1),
             critics=self._critics(number - 1),
-            past=self._past(number),
-            demonstrations=self._demonstrations() if number == 1 else (),
+            past=(*demonstrations, *self._past(number)),
+            demonstrations=demonstrations if number == 1 else (),
             listeners=self.listeners,
             tell=self.tell,
         )
-        metrics = await run_phase(given, tasks, self.settings)
-        if number % self.settings.evaluation.every and number != self.settings.phases:
-            return metrics
-        return metrics.model_copy(update={"evaluation": await self._evaluated(number, refs)})
+        return await run_phase(given, tasks, self.settings)
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> Played:
         self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
@@ -148,17 +169,19 @@ class Loop:
             return tuple(one.task for one in read_record(path, Selection).tasks)
         files = (one.path for before in range(1, number) for one in gather([self._run(before)]))
         told = played(read_summary(path) for path in files)
-        found = await next_phase(
-            told.failed,
-            told.seen,
-            worded(pool, told.instructions),
-            self.settings.curriculum,
-            size=self.settings.rollouts.tasks,
-            seed=self.settings.seed * 1_000 + number,
-            succeeded=told.succeeded,
-            checkpoint=self.policy(number - 1),
-            value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
-        )
+        async with _judge_of(self.settings) as judge:
+            found = await next_phase(
+                told.failed,
+                told.seen,
+                worded(pool, told.instructions),
+                self.settings.curriculum,
+                size=self.settings.rollouts.tasks,
+                seed=self.settings.seed * 1_000 + number,
+                succeeded=told.succeeded,
+                checkpoint=self.policy(number - 1),
+                model=judge,
+                value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
+            )
         if not found.tasks:
             raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
         if found.counts.missing:
@@ -176,14 +199,22 @@ class Loop:
         return {kind: self.critic(number, kind) for kind in kinds if self.critic(number, kind).exists()}
 
     def _past(self, number: int) -> tuple[Trajectory, ...]:
-        found = list(self._demonstrations())
-        for before in range(1, number):
-            found += read_trajectories(self.folder(before) / "data" / "new.parquet")
-        return tuple(found)
+        tables = (self.folder(before) / "data" / "new.parquet" for before in range(1, number))
+        return tuple(one for table in tables for one in read_trajectories(table))
 
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
         return tuple(one for one in read_runs(places).kept if one.success) if places else ()
+
+
+@asynccontextmanager
+async def _judge_of(settings: LoopSettings) -> AsyncGenerator[ChatModel | None]:
+    """The chat model that compares tasks, where the curriculum asks one."""
+    if not settings.curriculum.judge:
+        yield None
+        return
+    async with aclosing(make_model(settings.curriculum.judge)) as model:
+        yield model
 
 
 def _told(settings: LoopSettings) -> dict[str, Any]:
@@ -212,6 +243,21 @@ def _known(config: Path) -> dict[str, Any]:
     return _told(checked(LoopSettings, values, str(config)))
 
 
+def _start_of(settings: LoopSettings) -> Path:
+    return embedded_dir() if settings.start == "embedded" else Path(settings.start)
+
+
+def _check_start(start: Path, settings: LoopSettings) -> None:
+    """Raises BadInput where phases would not go on from *start* as it is."""
+    declared = declared_style(start, base_of(start))
+    if declared not in (None, settings.rollouts.prompt_style):
+        raise BadInput(
+            f"start {str(start)!r} was trained on {declared} prompts: set rollouts.prompt_style to {declared!r}"
+        )
+    if settings.compute.lean and is_adapter(start):
+        check_adapter(start, settings.compute.needed_lora)
+
+
 def _check(settings: LoopSettings) -> None:
     evaluation_refs(settings.evaluation)
     training_seeds(settings.pool.suite)
@@ -219,13 +265,22 @@ def _check(settings: LoopSettings) -> None:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
         raise BadInput("pool.split: a pool is of training tasks alone; choose among them with pool.names")
+    start = _start_of(settings)
     if settings.start != "embedded":
-        check_policy(Path(settings.start))
+        check_policy(start)
+    _check_start(start, settings)
     check_trackers(settings.report_to)
-    if settings.curriculum.similarity == "model":
-        raise BadInput("curriculum.similarity 'model' is for `mira train tasks` alone: a loop has no model to ask")
+    if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
+        raise BadInput("curriculum.similarity 'model', and no other, needs curriculum.judge: the spec of a chat model")
     if settings.curriculum.value_band is not None and not settings.needs_value:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
+    if settings.potential.folds != 1:
+        raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
+    if settings.actor.keep == "digirl" and not settings.needs_value:
+        raise BadInput(f"actor.keep 'digirl' asks a value critic, and arm {settings.arm!r} has none")
+    objective = settings.actor.objective
+    if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
+        raise BadInput(f"actor.objective.anchor and .negative_weight are of a regression, not of {objective.kind!r}")
     if settings.demonstrations:
         gather(settings.demonstrations)
 

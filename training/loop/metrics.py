@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import Field
 
-from agent.run_store import RunFolder
 from envs.record import Record
 from judges.statistics import Interval, wilson
 from training.loop.data import ReplayCounts
+from training.rollouts.pool import runs_below
 
 
 class Played(Record):
@@ -88,9 +88,8 @@ class PhaseMetrics(Record):
 
 
 def played_in(run: Path) -> Played:
-    """Counts of a finished run."""
-    folder = RunFolder(run)
-    rows = list(folder.finished(folder.read_manifest().jobs()).values())
+    """Counts of a finished run, or of the runs of a cluster."""
+    rows = [row for one in runs_below(run) for row in one.finished(one.read_manifest().jobs()).values()]
     judged = [row for row in rows if row.outcome in ("success", "failure")]
     failures: dict[str, int] = {}
     for row in judged:

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.policy import MAX_ANSWER_TOKENS
 from agent.progress import Listener
 from agent.stopping import interruptible
+from envs.errors import BadInput
 from envs.tasks import TaskRef
+from models.local_loading import declared_context
 from models.prompt_style import declare_style
+from models.prompt_tokens import prompt_room
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Row, RowEncoder
 from training.data.table import DataSummary, summarize
@@ -63,16 +67,27 @@ class Given:
         self.seconds[name] = round(time.monotonic() - begun, 2)
 
 
+def finished(folder: Path) -> PhaseMetrics | None:
+    """What :func:`run_phase` told of the phase in *folder*; None where it is not done."""
+    path = folder / "metrics.json"
+    return read_record(path, PhaseMetrics) if path.exists() else None
+
+
 async def run_phase(given: Given, tasks: Sequence[TaskRef], settings: LoopSettings) -> PhaseMetrics:
     """Plays and learns; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
     folder = given.folder
-    if (folder / "metrics.json").exists():
-        return read_record(folder / "metrics.json", PhaseMetrics)
     with given.part("rollouts", f"playing {len(tasks)} tasks"):
         config = rollout_config(given.policy, settings.rollouts, settings.seed * 1_000 + given.number)
         mark = folder / "rollouts.json"
         run = await played(
-            mark, config, given.policy, tasks, shared=settings.shared, listeners=given.listeners, tell=given.tell
+            mark,
+            config,
+            given.policy,
+            tasks,
+            shared=settings.shared,
+            listeners=given.listeners,
+            tell=given.tell,
+            ray=settings.rollouts.ray,
         )
     with interruptible():
         metrics = learn(given, run, settings)
@@ -152,6 +167,12 @@ def _data(given: Given, run: Path, settings: LoopSettings) -> PhaseData:
         model = model.to(use_machine(settings.compute)).eval()
         encoder = RowEncoder(tokenizer, settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
+        if not encoded.rows:
+            why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
+            raise BadInput(
+                f"phase {given.number} has nothing to learn from ({why}): see {str(run)!r} with `mira show`, and remove"
+                " it to play it again"
+            )
         data = phase_data(
             encoded,
             selection.kept,
@@ -331,8 +352,9 @@ def _demonstrated(given: Given, data: PhaseData, settings: LoopSettings) -> tupl
     """Of the demonstrations that are not among the replayed already."""
     replayed = {one.identity for one in data.trajectories[data.new :]}
     shown = [one for one in given.demonstrations if one.identity not in replayed]
-    _, tokenizer = load_policy(given.policy)
-    rows = RowEncoder(tokenizer, settings.compute.max_tokens).encode(shown).rows
+    model, tokenizer = load_policy(given.policy)
+    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    rows = RowEncoder(tokenizer, settings.compute.max_tokens, room).encode(shown).rows
     labels = row_progress(shown, rows)
     return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
 

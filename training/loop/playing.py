@@ -17,10 +17,12 @@ from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
 from training.loop.parts import Place, once, place_of
-from training.loop.settings import EvaluationSettings, RolloutSettings
+from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
+SHARD = "shard"
+"""Begins the names of a cluster's runs."""
 WAIT = 1.0
 """Seconds between two looks at whether a shared run is free."""
 
@@ -77,17 +79,21 @@ async def played(
     shared: Path | None,
     listeners: Sequence[Listener],
     tell: Callable[[str], None],
+    ray: RaySettings | None = None,
 ) -> Path:
-    """The folder of a finished run of *refs*; it is played, or played to its end, where it is not.
+    """The folder of a finished run of *refs*; it is played, or played to its end, where it is not. On a cluster (*ray*)
+    it holds a run for each shard.
 
     *mark* is a file that then says where the run lies: beside it, or below *shared*, where runs of the same weights,
     settings and tasks are found again. While another process plays the same shared run this one waits for it. Raises
     Interrupted.
     """
-    home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs)).resolve()
+    home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs, ray)).resolve()
     once(mark, Place, lambda: Place(run=home / RUN))
     folder = RunFolder(place_of(mark))
     async with _alone(folder.path.parent, tell):
+        if ray is not None:
+            return await _on_cluster(folder.path, config, policy, refs, ray, tell)
         if folder.manifest.exists():
             result = await resume(folder.path, listeners)
         else:
@@ -96,6 +102,39 @@ async def played(
     if not result.complete:
         raise Interrupted(f"interrupted after {len(result.episodes)} of {result.planned} episodes")
     return folder.path
+
+
+async def _on_cluster(  # noqa: PLR0917 - as `played`, whose part it is
+    place: Path,
+    config: RunConfig,
+    policy: Path,
+    refs: Sequence[TaskRef],
+    ray: RaySettings,
+    tell: Callable[[str], None],
+) -> Path:
+    from training.rollouts.ray_pool import RayPool
+
+    selection = TaskSelection(refs[0].suite, picked=tuple(refs))
+    async with RayPool(
+        ray.workers,
+        address=ray.address or None,
+        shard_size=ray.shard_size,
+        shard_deadline_s=ray.shard_deadline_s,
+    ) as pool:
+        played = await pool.play(_found_anywhere(config, policy), selection, place, run_id=SHARD)
+    if played.workers_lost:
+        tell(f"{played.workers_lost} workers died and were replaced")
+    if not played.complete:
+        raise BadInput(
+            f"workers died before {played.planned - len(played.episodes)} of {played.planned} episodes had begun: see"
+            " Ray's log; the same command goes on"
+        )
+    return place
+
+
+def _found_anywhere(config: RunConfig, policy: Path) -> RunConfig:
+    """Workers have a working directory of their own."""
+    return config.model_copy(update={"policy": policy_spec(policy.absolute())})
 
 
 @asynccontextmanager
@@ -123,8 +162,10 @@ def _lease(home: Path) -> RunLease:
     return RunLease(home)
 
 
-def shared_key(config: RunConfig, policy: Path, refs: Sequence[TaskRef]) -> str:
+def shared_key(config: RunConfig, policy: Path, refs: Sequence[TaskRef], ray: RaySettings | None = None) -> str:
     """Equal for runs that must come out alike."""
     told = config.resolved() | {"policy": weights_digest(policy), "tasks": [ref.id for ref in refs]}
     told.pop("workers")
+    if ray is not None:  # its folder holds shards
+        told["shard_size"] = ray.shard_size
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -38,6 +38,18 @@ class PoolSettings(TaskSettings):
     size: int = Field(default=1_500, ge=1)
 
 
+class RaySettings(Record):
+    """Rollouts by workers of a Ray cluster, see :class:`training.rollouts.ray_pool.RayPool`."""
+
+    workers: int = Field(ge=1)
+    address: str = ""
+    """Of a running cluster, or `auto`; empty starts one on this machine."""
+    shard_size: int = Field(default=8, ge=1)
+    """Instances that a worker takes at once."""
+    shard_deadline_s: float = Field(default=3_600.0, gt=0)
+    """A worker that takes longer with its shard is replaced."""
+
+
 class RolloutSettings(Record):
     """How the policy plays to learn."""
 
@@ -49,6 +61,9 @@ class RolloutSettings(Record):
     workers: int = Field(default=2, ge=1)
     limits: Limits = Limits(max_steps=15, max_seconds=120, max_parse_errors=2)
     prompt_style: Literal["compact", "full"] = "compact"
+    ray: RaySettings | None = None
+    """Play on a cluster whose machines see the training folder and the start under these paths; None: in this process.
+    Evaluations stay here."""
     show_plan: bool = False
     """Tell the policy its milestones; off, they only shape the reward."""
 

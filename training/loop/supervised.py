@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agent.config import merged
+from agent.policy import MAX_ANSWER_TOKENS
 from envs.errors import BadInput, ResetFailed
 from envs.record import Record
 from models.embedded import embedded_dir
+from models.local_loading import declared_context
 from models.prompt_style import PromptStyle, declare_style
+from models.prompt_tokens import prompt_room
 from training.curriculum import held_out, refusal
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
@@ -86,7 +89,9 @@ def fine_tune(
     if settings.compute.lean:
         raise BadInput("compute.lean is for the critics and the actor of a phase; fine-tuning takes compute.lora")
     policy = embedded_dir() if start == "embedded" else Path(start)
-    _, tokenizer = load_policy(policy)
+    model, tokenizer = load_policy(policy)
+    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    del model
     selection = read_runs(runs, texts=True)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
     failed = len(selection.kept) - len(kept)
@@ -94,7 +99,7 @@ def fine_tune(
     held = len(kept) - len(trainable)
     left_out = selection.left_out + Counter({LeftOut.FAILED: failed, LeftOut.HELD_OUT: held})
     kept = trainable
-    encoded = RowEncoder(tokenizer, settings.compute.max_tokens).encode(kept)
+    encoded = RowEncoder(tokenizer, settings.compute.max_tokens, room).encode(kept)
     if not encoded.rows:
         reasons = ", ".join(f"{count} {reason.value}" for reason, count in left_out.items())
         hint = "; `mira run --policy oracle --planner reference` leaves demonstrations" * (
@@ -111,11 +116,11 @@ def fine_tune(
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
     tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")
-    model = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
-    declare_style(model, _style(kept))
+    made = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
+    declare_style(made, _style(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
-    return FineTuned(model=model, data=summary, first_loss=first, last_loss=last)
+    return FineTuned(model=made, data=summary, first_loss=first, last_loss=last)
 
 
 def _style(kept: Sequence[Trajectory]) -> PromptStyle | None:

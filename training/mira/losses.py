@@ -72,15 +72,13 @@ def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
 def webrl_code_loss(
     logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, tokens: Tensor | None = None
 ) -> Tensor:
-    """What WebRL's published code minimises: `mean SmoothL1(β·log-ratio, 1)/β` over actions with a positive advantage,
-    whose target is +1; negative ones have no loss at all, unlike in the paper.
+    """What WebRL's published code minimises: `mean SmoothL1(β·log-ratio, 1)/β`, target +1. Actions without a positive
+    advantage have no loss at all, unlike in the paper; the mean is over all rows still.
 
     *tokens* (B,): length of each action; the log-ratio is divided by it, as the code does for a batch of one.
     """
     ratio = logprob - reference
     if tokens is not None:
         ratio = ratio / tokens.clamp(min=1)
-    positive = advantage > 0
     distance = functional.smooth_l1_loss(beta * ratio, torch.ones_like(ratio), reduction="none") / beta
-    kept = torch.where(positive, distance, torch.zeros_like(distance))
-    return kept.sum() / positive.sum().clamp(min=1)
+    return torch.where(advantage > 0, distance, torch.zeros_like(distance)).mean()

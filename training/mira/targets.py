@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from envs.actions import Action
+from envs.languages import LANGUAGES, ParseError
 from envs.record import Record
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
@@ -88,11 +90,21 @@ def row_progress(trajectories: Sequence[Trajectory], rows: Sequence[Row]) -> dic
     found: dict[int, float] = {}
     for index, places in _places(trajectories, rows).items():
         trajectory = trajectories[index]
-        said = [decision.said for decision in trajectory.decisions]
-        if trajectory.success and trajectory.milestones and fit_for_critic(said):
+        actions = [_action(decision.said) for decision in trajectory.decisions]
+        if trajectory.success and trajectory.milestones and fit_for_critic(actions):
             labels = progress_labels(trajectory.done, trajectory.milestones)
             found |= dict(zip(places, labels, strict=False))
     return found
+
+
+def _action(said: str) -> Action | str:
+    """What *said* does, in either language, whatever is noted beside it; the words themselves where they do nothing."""
+    for spoken in LANGUAGES.values():
+        try:
+            return spoken.parse(said).action
+        except ParseError:
+            continue
+    return said
 
 
 def _places(trajectories: Sequence[Trajectory], rows: Sequence[Row]) -> Mapping[int, Sequence[int]]:

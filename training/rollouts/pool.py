@@ -1,23 +1,19 @@
-"""What plays the episodes of a phase: a pool takes instances and gives back run folders, as `mira run` writes them."""
+"""A selection cut into shards, each a run folder as `mira run` writes it, and what came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from agent.config import RunConfig
-from agent.progress import Listener
 from agent.results import EpisodeResult
-from agent.runner import run_suite
+from agent.run_store import RunFolder
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
 
 
 @dataclass(frozen=True, slots=True)
 class Rollouts:
-    """The episodes of one call of :meth:`RolloutPool.play`."""
+    """The episodes of one call of :meth:`training.rollouts.ray_pool.RayPool.play`."""
 
     runs: tuple[Path, ...]
     """Run folders that hold the traces, in the order of the selection."""
@@ -34,34 +30,12 @@ class Rollouts:
         return len(self.episodes) == self.planned
 
 
-class RolloutPool(Protocol):
-    """Plays selections, one call at a time."""
-
-    async def play(self, config: RunConfig, selection: TaskSelection, out: Path) -> Rollouts:
-        """Plays every instance × attempt and leaves run folders below *out*.
-
-        Raises BadInput or ModelUnavailable in one line where the run cannot start; what goes wrong later is an outcome
-        of its episode.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Gives back what the pool holds; a second call does nothing."""
-        ...
-
-
-class LocalPool:
-    """A :class:`RolloutPool` that is this process: `RunConfig.workers` environments in one Chromium."""
-
-    def __init__(self, listeners: Sequence[Listener] = ()) -> None:
-        self._listeners = tuple(listeners)
-
-    async def play(self, config: RunConfig, selection: TaskSelection, out: Path) -> Rollouts:
-        result = await run_suite(config, selection, out, self._listeners)
-        return Rollouts((result.folder,), result.episodes, result.planned)
-
-    async def aclose(self) -> None:
-        """Nothing outlives a call."""
+def runs_below(place: Path) -> tuple[RunFolder, ...]:
+    """The run at *place*, or the runs of a pool below it, in the order of the selection."""
+    folder = RunFolder(place)
+    if folder.manifest.exists() or not place.is_dir():
+        return (folder,)
+    return tuple(one for one in map(RunFolder, sorted(place.iterdir())) if one.manifest.exists())
 
 
 def shards(selection: TaskSelection, size: int) -> tuple[TaskSelection, ...]:

@@ -97,7 +97,7 @@ class _Round:
 
 
 class RayPool:
-    """A :class:`training.rollouts.pool.RolloutPool` over a Ray cluster. Use as an async context manager."""
+    """Plays selections on a Ray cluster, one call at a time. Use as an async context manager."""
 
     def __init__(
         self, workers: int, *, address: str | None = None, shard_size: int = 8, shard_deadline_s: float = 3600.0
@@ -133,8 +133,15 @@ class RayPool:
             self._started = False
             await asyncio.to_thread(ray.shutdown)
 
-    async def play(self, config: RunConfig, selection: TaskSelection, out: Path) -> Rollouts:
-        run_id, parts = new_run_id(), shards(selection, self._size)
+    async def play(
+        self, config: RunConfig, selection: TaskSelection, out: Path, *, run_id: str | None = None
+    ) -> Rollouts:
+        """Plays every instance × attempt and leaves a run folder for each shard below *out*.
+
+        With the *run_id* of a call that was cut off, and the same selection, it goes on with that one's shards. Raises
+        BadInput in one line where a shard cannot start; what goes wrong later is an outcome of its episode.
+        """
+        run_id, parts = run_id or new_run_id(), shards(selection, self._size)
         todo = [Shard(config, part, _absolute(out), f"{run_id}-{i:03d}") for i, part in enumerate(parts)]
         this = _Round(list(todo))
         try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 
 from envs.errors import BadInput
 from models.base import ModelUnavailable
@@ -73,6 +74,7 @@ def save_policy(model: Any, tokenizer: Any, out: Path) -> None:
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     unfinished = out.with_name(out.name + ".part")
     unfinished.mkdir(parents=True, exist_ok=True)
+    neutral_sampling(merged)
     merged.save_pretrained(unfinished)
     tokenizer.save_pretrained(unfinished)
     unfinished.rename(out)
@@ -105,6 +107,23 @@ def adapter_weights(folder: Path) -> dict[str, torch.Tensor]:
         raise BadInput(f"the adapter in {str(folder)!r} cannot be read: {' '.join(str(error).split())}") from error
 
 
+def check_adapter(folder: Path, lora: Lora) -> None:
+    """Raises BadInput where the adapter in *folder* is of another shape than *lora*, or adds what it has learned by
+    another factor, which its tensors do not show: it would be another policy."""
+    try:
+        told: dict[str, Any] = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        has = {"rank": told["r"], "alpha": told["lora_alpha"], "targets": sorted(told["target_modules"])}
+        rank_stabilised = told.get("use_rslora", False)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"the adapter in {str(folder)!r} cannot be read: {' '.join(str(error).split())}") from error
+    asked = {"rank": lora.rank, "alpha": lora.alpha, "targets": sorted(lora.targets)}
+    odd = next((name for name in has if has[name] != asked[name]), None)
+    if odd is not None:
+        raise BadInput(f"the adapter in {str(folder)!r} has {odd} {has[odd]}: set compute.lora.{odd} to it")
+    if rank_stabilised:
+        raise BadInput(f"the adapter in {str(folder)!r} is rank-stabilised (use_rslora), and compute.lora is not")
+
+
 def policy_spec(folder: Path) -> str:
     """How `mira run --policy` is told of the checkpoint in *folder*."""
     return f"local:{base_of(folder)}+{folder}" if is_adapter(folder) else f"local:{folder}"
@@ -127,4 +146,15 @@ def use_machine(compute: Compute) -> torch.device:
     if compute.cpu or not torch.cuda.is_available():
         torch.set_num_threads(compute.threads)
         return torch.device("cpu")
-    return torch.device("cuda")
+    own: Any = PartialState().device
+    return own  # of a launched process its own, where "cuda" would be the first one's
+
+
+def neutral_sampling(model: Any) -> None:
+    """Drops the sampling defaults that a base brought (temperature, top_k, top_p): a server would apply them to whoever
+    does not say otherwise, and what is played, and learned from, is the policy itself."""
+    config = getattr(model, "generation_config", None)
+    if config is not None:
+        for name in ("temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"):
+            setattr(config, name, None)
+        config.do_sample = False

@@ -9,12 +9,14 @@
     └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
 `python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` or `torchrun -m …` on many
-processes, each with the whole model (DDP, ZeRO 1 and 2). Weights that are spread over processes (FSDP, ZeRO 3) are
-refused: the result is written from one process's.
+processes, each with the whole model (DDP). FSDP, which spreads the weights over processes, is refused: the result is
+written from one process's. So is DeepSpeed: its engine takes a step of the optimizer at every backward, and here a
+step's rows come in several packs.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import shlex
@@ -84,6 +86,9 @@ def launch(folder: Path, launcher: Sequence[str] = (), models: LeanModels | None
 
 def _launched(launcher: Sequence[str], folder: Path) -> None:
     command = [*launcher, "training.stages", str(folder)]
+    if torch.cuda.is_available():  # what scored the rows is gone, but for what PyTorch keeps for the next
+        gc.collect()
+        torch.cuda.empty_cache()
     (folder / DIVERGED).unlink(missing_ok=True)
     try:
         ended = subprocess.run(command, check=False, stdout=sys.stderr).returncode
@@ -121,11 +126,11 @@ def run_job(folder: Path, models: LeanModels | None = None) -> None:
 
 
 def _check_whole(trainer: RowsTrainer) -> None:
-    """Raises BadInput where no process would hold all weights."""
+    """Raises BadInput where no process would hold all weights, or a step would be several."""
     accelerator: Any = trainer.accelerator
-    plugin = accelerator.state.deepspeed_plugin
-    if accelerator.distributed_type == DistributedType.FSDP or (plugin is not None and plugin.zero_stage == 3):
-        raise BadInput("a stage needs whole weights in each process: use DDP, or DeepSpeed's ZeRO 1 or 2")
+    kind = accelerator.distributed_type
+    if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED) or accelerator.state.deepspeed_plugin is not None:
+        raise BadInput(f"a stage trains with DDP, not with {kind.value}: launch it with --multi_gpu, without a plugin")
 
 
 def _keep_curves(folder: Path) -> None:

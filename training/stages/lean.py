@@ -21,7 +21,15 @@ from torch import nn
 
 from envs.errors import BadInput
 from training.mira.critic import HEAD, Critic
-from training.stages.checkpoints import ADAPTER_WEIGHTS, adapter_weights, base_of, is_adapter, load_policy, lora_config
+from training.stages.checkpoints import (
+    ADAPTER_WEIGHTS,
+    adapter_weights,
+    base_of,
+    check_adapter,
+    is_adapter,
+    load_policy,
+    lora_config,
+)
 from training.stages.settings import Lora
 
 Part = Literal["actor", "potential", "value"]
@@ -57,8 +65,9 @@ class LeanModels:
 
         self.base = base_of(base)
         model, self.tokenizer = load_policy(self.base)
-        self._lora = lora_config(lora)
-        self._peft: Any = get_peft_model(model.to(device), self._lora, adapter_name="actor")
+        self._asked = lora
+        config = lora_config(lora)
+        self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
         causal: Any = self._peft.get_base_model()
         width = int(causal.config.hidden_size)
         self._actor = LeanActor(causal)
@@ -72,7 +81,7 @@ class LeanModels:
         for kind, critic in self._critics.items():
             critic.register_forward_pre_hook(self._only_in((kind,)))
             _keep_what_is_learned(critic)
-            self._peft.add_adapter(kind, self._lora)
+            self._peft.add_adapter(kind, config)
         self._freeze()
 
     def use(self, part: Part, start: Path) -> nn.Module:
@@ -145,6 +154,7 @@ class LeanModels:
     def _load(self, part: Part, folder: Path) -> None:
         from peft import set_peft_model_state_dict
 
+        check_adapter(folder, self._asked)
         weights, own = adapter_weights(folder), self._adapter(part)
         odd = sorted(name for name in own.keys() | weights.keys() if _shape(own, name) != _shape(weights, name))
         if odd:

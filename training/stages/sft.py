@@ -17,7 +17,7 @@ from typing import Any, cast
 from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import SaveByTheClock, whole_checkpoint
+from training.stages.trainer import SaveByTheClock, one_device, warmup_steps, whole_checkpoint
 
 IGNORED = -100
 """A label that counts for nothing."""
@@ -73,14 +73,14 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
 
     micro = max(size for size in range(1, MICRO_BATCH + 1) if how.batch_rows % size == 0)
     steps = max(1, how.epochs * math.ceil(rows / how.batch_rows))
-    return SFTConfig(
+    arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=how.batch_rows // micro,
         num_train_epochs=how.epochs,
         learning_rate=how.learning_rate,
         lr_scheduler_type="constant_with_warmup" if how.schedule == "constant" else how.schedule,
-        warmup_steps=math.ceil(how.warmup * steps),
+        warmup_steps=warmup_steps(how, steps),
         max_grad_norm=how.clip,
         weight_decay=how.weight_decay,
         max_length=compute.max_tokens,
@@ -103,3 +103,5 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
         disable_tqdm=True,
         push_to_hub=False,
     )
+    one_device(arguments)
+    return arguments

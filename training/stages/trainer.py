@@ -14,8 +14,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, distributed, nn
@@ -52,8 +51,8 @@ class RowsTrainer(Trainer, ABC):
         self.remove_callback(PrinterCallback)
         self.plan = plan
         self.columns = columns
-        self.seen: dict[str, list[float]] = defaultdict(list)
-        """Numbers of the steps since the last report, by name."""
+        self.seen: dict[str, Tensor] = defaultdict(lambda: torch.zeros(2, dtype=torch.float64))
+        """By name, (sum over rows, rows) of the numbers of this process's packs since the last report."""
 
     @abstractmethod
     def pack_loss(
@@ -70,7 +69,7 @@ class RowsTrainer(Trainer, ABC):
             loss = self._weighted(model, indices or self.plan[0].packs[0], len(indices) / share.batch_rows)
             self.accelerator.backward(loss * self.args.world_size)
             total += loss.detach()
-        return total
+        return total * self.args.world_size  # the library's log takes the mean over processes
 
     def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
         packed = self.plan.packed(indices).to(self.args.device)
@@ -83,18 +82,30 @@ class RowsTrainer(Trainer, ABC):
             )
         if weight:
             for name, value in numbers.items():
-                self.seen[name].append(value)
+                self.seen[name] += torch.tensor([value * len(indices), len(indices)], dtype=torch.float64)
         return loss * weight
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the means of what :meth:`pack_loss` reported since the last time."""
-        means = {name: fmean(values) for name, values in self.seen.items() if values}
+        """Adds the means over rows, of all processes, of what :meth:`pack_loss` reported since the last time."""
+        seen = {name: values.tolist() for name, values in self.seen.items()}
         self.seen.clear()
+        means = {name: total / rows for name, (total, rows) in _summed(seen).items()}
         super().log({**logs, **means}, start_time)
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Not estimated: the library's formula reads one padded batch."""
         return 0
+
+
+def _summed(seen: dict[str, list[float]]) -> dict[str, tuple[float, float]]:
+    """(sum, rows) by name over all processes, of which some may have had no row."""
+    parts = [seen]
+    if distributed.is_available() and distributed.is_initialized():
+        parts = cast("list[dict[str, list[float]]]", [None] * distributed.get_world_size())
+        distributed.all_gather_object(parts, seen)
+    names = sorted({name for part in parts for name in part})
+    given = {name: [part[name] for part in parts if name in part] for name in names}
+    return {name: (sum(total for total, _ in rows), sum(count for _, count in rows)) for name, rows in given.items()}
 
 
 class SaveByTheClock(TrainerCallback):
@@ -144,14 +155,14 @@ def training_arguments(
     out: Path, optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
 ) -> TrainingArguments:
     """Every setting that the library would otherwise choose by itself; *steps* is how long the plan is."""
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,
         gradient_accumulation_steps=1,
         num_train_epochs=1,
         learning_rate=optimization.learning_rate,
         lr_scheduler_type="constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
-        warmup_steps=math.ceil(optimization.warmup * steps),
+        warmup_steps=warmup_steps(optimization, steps),
         max_grad_norm=optimization.clip,
         weight_decay=optimization.weight_decay,
         optim="adamw_torch",
@@ -174,9 +185,26 @@ def training_arguments(
         disable_tqdm=True,
         push_to_hub=False,
     )
+    one_device(arguments)
+    return arguments
+
+
+def warmup_steps(optimization: Optimization, steps: int) -> int:
+    """Steps in which the rate rises from 0, of *steps*. Rounded down: the first of them learns nothing, and one in a
+    stage of few steps would be much of it, in a stage of one step all."""
+    return math.floor(optimization.warmup * steps)
+
+
+def one_device(arguments: TrainingArguments) -> None:
+    """A process trains on one device, however many it sees: several take a launcher. transformers would wrap the model
+    in `nn.DataParallel` and ask for a batch of as many items."""
+    if arguments.n_gpu > 1:  # asking sets it up
+        arguments._n_gpu = 1  # pyright: ignore[reportPrivateUsage]
 
 
 def _only(items: list[Any]) -> dict[str, Any]:
+    if len(items) != 1:
+        raise ValueError(f"one item is one step, and {len(items)} were asked for")
     return {"share": items[0]}
 
 

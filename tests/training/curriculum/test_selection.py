@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from training.curriculum import Candidate, CurriculumSettings, Failed, Selection, TfIdf, Variant, next_tasks
+from training.curriculum.listing import Similar
 from training.curriculum.pool import text_of
 from training.curriculum.similarity import Scores
 
@@ -84,6 +85,24 @@ def test_a_small_budget_is_spread_over_the_failures() -> None:
     found = next_tasks([A, B], [], POOL, BY_HAND, settings, size=2, seed=0)
     assert {one.reason.model_dump()["failure"]["name"] for one in found.tasks} == {"click-button", "enter-text"}
     assert len(found.tasks) == 2
+
+
+def test_going_on_past_what_others_named_makes_no_record_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three failures and nine tasks, all worded alike: each failure passes over what the two before it took. A phase of
+    some hundred failures passes over millions."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a record for a task that was passed over")
+
+    monkeypatch.setattr(Similar, "model_copy", refused)
+    pool = [offered("click-link", n, "press it") for n in range(9)]
+    settings = PLAIN.model_copy(update={"overlap": False, "top_k": 3})
+    failures = [fail("click-link", n, "press it") for n in (9, 10, 11)]
+    found = next_tasks(failures, [], pool, TfIdf(), settings, size=9, seed=0)
+    told = [one.reason for one in found.tasks if isinstance(one.reason, Similar)]
+    assert [one.task.seed - FIRST for one in found.tasks] == list(range(9))
+    assert [one.rank for one in told] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [one.named_by for one in told] == [3, 3, 3, 3, 3, 3, 3, 2, 1]
 
 
 def test_what_is_not_alike_or_was_not_compared_is_never_called_similar() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from envs.actions import ActionResult, Click, Status
-from envs.tasks import MilestoneCheck, Score, TaskRef
-from envs.trace import Call, Commit, Footer, Header, Intent, Rating, Seen, Timings, Totals
+from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
+from envs.trace import Call, Commit, Footer, Header, Intent, PlanRecord, Rating, Seen, Timings, Totals
 from envs.trace_store import BlobStore, Trace, TraceWriter, read_trace
 from training.data.trajectories import LeftOut, Tokens, prompt_of, select, trajectory
 
@@ -28,6 +28,11 @@ def call(**fields: Any) -> Call:
 SAMPLED = call(prompt_token_ids=(1, 2, 3), completion_token_ids=(7, 8), logprobs=(-0.1, -0.2))
 
 
+def planned(letters: str, number: int) -> tuple[Milestone, ...]:
+    """Every plan has ids of its own."""
+    return tuple(Milestone(id=f"m{number}-{letter}", text=letter) for letter in letters)
+
+
 def record(
     path: Path,
     blobs: BlobStore,
@@ -35,9 +40,11 @@ def record(
     *,
     calls: tuple[Call, ...] = (SAMPLED,),
     status: Status = Status.OK,
+    plans: tuple[str, ...] = (),
     **foot: Any,
 ) -> Trace:
-    """A trace with a step for each of *z* but the last, which is the footer's."""
+    """A trace with a step for each of *z* but the last, which is the footer's, and before the first steps a plan each
+    of *plans*, a letter a milestone."""
     header = Header(
         run_id="r",
         episode_id="e",
@@ -52,6 +59,9 @@ def record(
     writer.append(header)
     seen = Seen(url="http://x/", title="", digest="d", text_blob="", keys_blob="", controls_total=0)
     for number, word in enumerate(z[:-1], 1):
+        for letters in plans[number - 1 : number]:
+            cause = "initial" if number == 1 else "stall"
+            writer.append(PlanRecord(step=number, cause=cause, milestones=planned(letters, number), planner="p"))
         rating = Rating(z=tuple(c == "1" for c in word))
         writer.append(Intent(step=number, seen=seen, rating=rating, action=Click(ref=1), raw="", calls=calls, at=AT))
         writer.append(Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=AT))
@@ -85,6 +95,7 @@ def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: Blob
     found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
     assert not isinstance(found, LeftOut)
     assert found.decisions[0].tokens is not None and found.decisions[0].tokens.action == (7, 8)
+    assert found.unreadable == 1, "counted, and learned from by nobody"
 
 
 def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:
@@ -103,9 +114,26 @@ def test_the_checkers_word_at_the_end_goes_before_the_raters(tmp_path: Path, blo
     assert not isinstance(found, LeftOut) and found.done == (0, 1, 2)
 
 
+def test_the_checkers_speak_of_the_tasks_own_milestones_alone(tmp_path: Path, blobs: BlobStore) -> None:
+    """The plan is a model's, and as long as the task's list, of which both are done."""
+    checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
+    trace = record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], plans=("ab",), milestone_checks=checks)
+    found = trajectory(trace, blobs)
+    assert not isinstance(found, LeftOut) and found.done == (0, 1, 1)
+
+
 def test_a_plan_that_changed_on_the_way_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
     found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "100", "111"]), blobs)
     assert not isinstance(found, LeftOut) and (found.milestones, found.done) == (0, (0, 0, 0))
+
+
+@pytest.mark.parametrize(("plans", "found_done"), [(("ab", "ac"), (0, 0, 0)), (("ab", "ab"), (0, 1, 2))])
+def test_a_plan_of_the_same_length_is_another_plan(
+    tmp_path: Path, blobs: BlobStore, plans: tuple[str, ...], found_done: tuple[int, ...]
+) -> None:
+    """A planner keeps K when it plans again: one of two in the first plan is not the one of two in the second."""
+    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"], plans=plans), blobs)
+    assert not isinstance(found, LeftOut) and found.done == found_done and found.milestones == max(found_done)
 
 
 LEFT_OUT: dict[str, tuple[dict[str, Any], LeftOut]] = {

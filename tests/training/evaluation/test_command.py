@@ -88,6 +88,35 @@ def test_arms_with_a_name_again_are_seeds(
     assert told["arms"][1]["change"]["value"] == 0.25 and told["arms"][1]["change"]["seeds"]["why_not"]
 
 
+def test_the_phase_of_arms_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words: list[str] = []
+    for name in ("awr", "mira"):
+        for phase in (0, 2):
+            write_run(tmp_path / name / f"phase-{phase}" / "evaluation", [Play(seed=0), Play(seed=1)])
+        words += ["--arm", f"{name}={tmp_path / name}"]
+    assert [arm["phase"] for arm in as_json(monkeypatch, capsys, *words)["arms"]["arms"]] == [2, 2]
+    assert mira_eval(monkeypatch, *words) == 0
+    assert "mira after phase 2: 2 episodes" in capsys.readouterr().out
+
+
+def test_arms_are_paired_by_the_seeds_of_their_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, whatever the order."""
+    words: list[str] = []
+    for arm, seed, won in (("base", 0, 1), ("base", 5, 3), ("mira", 5, 4), ("mira", 0, 2)):
+        folder = tmp_path / f"{arm}-{seed}"
+        plays = [Play(seed=task, outcome="success" if task < won else "failure") for task in range(4)]
+        write_run(folder / "phase-1" / "evaluation", plays)
+        (folder / "config.json").write_text(f'{{"seed": {seed}}}')
+        words += ["--arm", f"{arm}={folder}"]
+    _, mira = as_json(monkeypatch, capsys, *words)["arms"]["arms"]
+    assert mira["seeds"] == [{"seed": 0, "success": 0.5}, {"seed": 5, "success": 1.0}]
+    assert mira["change"]["seeds"]["why_not"] == "all seeds are the same"
+
+
 def test_phases_are_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:

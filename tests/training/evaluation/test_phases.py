@@ -12,7 +12,7 @@ from envs.errors import BadInput
 from judges.quality import HeatMap
 from tests.agent.episodes import Play, write_run
 from training.evaluation.drawing import Phase, over_steps, sheet, write_phases
-from training.evaluation.phases import arm_of, phases_of
+from training.evaluation.phases import arm_of, arms_of, phases_of
 from training.evaluation.reading import read_played
 from training.evaluation.summary import evaluate
 from training.loop.parts import Place, write_record
@@ -42,7 +42,9 @@ def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) 
     groups = phases_of([str(tmp_path)])
     assert [(group.name, len(group.files)) for group in groups] == [("phase-2", 1), ("phase-10", 1)]
     arm = arm_of(f"mira={tmp_path}")
-    assert arm.name == "mira" and [file.folder for file in arm.files] == [tmp_path / "phase-10" / "evaluation"]
+    assert (arm.name, arm.phase) == ("mira", 10) and [file.folder for file in arm.files] == [
+        tmp_path / "phase-10" / "evaluation"
+    ]
 
 
 def test_an_evaluation_that_arms_share_is_found_where_the_phase_says(tmp_path: Path) -> None:
@@ -64,6 +66,67 @@ def test_phases_and_arms_are_named(tmp_path: Path) -> None:
     write_run(tmp_path / "sft", [Play()])
     word = f"sft={tmp_path / 'sft'}"
     assert [group.name for group in phases_of([word])] == ["sft"] and phases_of([word]) == (arm_of(word),)
+
+
+def trained(folder: Path, *phases: int, unfinished: int | None = None) -> None:
+    """A folder of `mira train` with evaluations after *phases*; that of *unfinished* was not played to its end."""
+    for number in phases:
+        write_run(folder / f"phase-{number}" / "rollouts", [Play(seed=9)])
+        write_run(
+            folder / f"phase-{number}" / "evaluation", [Play(outcome=None if number == unfinished else "success")]
+        )
+
+
+def test_arms_stand_at_the_same_phase_or_are_refused(tmp_path: Path) -> None:
+    trained(tmp_path / "one", 0, 1)
+    trained(tmp_path / "two", 0, 1, 2)
+    trained(tmp_path / "again", 0, 1, 2, unfinished=2)
+    one, two, again = (f"{name}={tmp_path / name}" for name in ("one", "two", "again"))
+    assert [group.phase for group in arms_of([one, again])] == [1, 1]
+    assert [group.phase for group in arms_of([one, f"{two}/phase-1"])] == [1, 1]
+    with pytest.raises(BadInput, match=r"one' was measured after phase 1 and 'two=.*two' after phase 2.*two/phase-1$"):
+        arms_of([two, one])
+    start = f"start={tmp_path / 'two' / 'phase-0'}"
+    groups = arms_of([start, two])
+    assert [(group.phase, group.files[0].folder.parent.name) for group in groups] == [(0, "phase-0"), (2, "phase-2")]
+
+
+def test_the_start_is_not_taken_for_what_was_learned(tmp_path: Path) -> None:
+    trained(tmp_path / "begun", 0, 1, unfinished=1)
+    with pytest.raises(BadInput, match=r"nothing but its start.*begun/phase-0"):
+        arms_of([f"mira={tmp_path / 'begun'}/"])
+    with pytest.raises(BadInput, match="no evaluation of it was played to its end"):
+        arms_of([f"mira={tmp_path / 'begun'}/phase-1"])
+    trained(tmp_path / "new", 0, unfinished=0)
+    with pytest.raises(BadInput, match="no evaluation of it was played to its end"):
+        arms_of([f"mira={tmp_path / 'new'}"])
+
+
+def test_one_arm_is_of_one_phase(tmp_path: Path) -> None:
+    trained(tmp_path / "one", 0, 1)
+    write_run(tmp_path / "run", [Play()])
+    with pytest.raises(BadInput, match="'a' is of phase 0 and phase 1"):
+        arms_of([f"a={tmp_path / 'one' / 'phase-0'}", f"a={tmp_path / 'one'}"])
+    with pytest.raises(BadInput, match="'a' is of an unknown phase and phase 1"):
+        arms_of([f"a={tmp_path / 'run'}", f"a={tmp_path / 'one'}"])
+    assert [group.phase for group in arms_of([f"b={tmp_path / 'run'}", f"a={tmp_path / 'one'}"])] == [None, 1]
+
+
+def test_arms_are_paired_by_their_seeds_and_not_by_their_order(tmp_path: Path) -> None:
+    for name, seed in (("a3", 3), ("a7", 7), ("b7", 7), ("b3", 3)):
+        trained(tmp_path / name, 0, 1)
+        (tmp_path / name / "config.json").write_text(f'{{"seed": {seed}}}')
+    write_run(tmp_path / "run", [Play()])
+    words = [f"{name[0]}={tmp_path / name}" for name in ("a3", "a7", "b7", "b3")]
+    plain = [f"{name}={tmp_path / 'run'}" for name in ("c", "d", "d")]
+    assert [group.seed for group in arms_of([*words, *plain])] == [3, 7, 7, 3, 8, 8, 9]
+    assert [group.seed for group in arms_of(plain)] == [0, 0, 1]
+    assert [group.seed for group in arms_of([f"{words[1]}/phase-0"])] == [7]
+    with pytest.raises(BadInput, match="two runs of 'a' have the seed 3"):
+        arms_of([words[0], words[0]])
+    (tmp_path / "a3" / "config.json").write_text("{")
+    with pytest.raises(BadInput, match="cannot be read"):
+        arms_of(words)
 
 
 @pytest.mark.parametrize(

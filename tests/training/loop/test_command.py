@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from agent.cli import main
 from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
 from envs.sites.golden import PACKAGES
+from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
 from training.loop.loop import Loop
 from training.loop.parts import write_record
+from training.loop.phase import Given, learn
 from training.loop.settings import LoopSettings
 from training.loop.supervised import BEGUN, Begun, SupervisedSettings
+from training.stages.checkpoints import load_policy, save_policy
 
 MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]
@@ -78,7 +82,13 @@ WRONG = [
     pytest.param(["train", "mira", "-o", "bad.toml"], "'bad.toml' is no folder", id="a file as folder"),
     pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
     pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
-    pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "for `mira train tasks` alone", id="no model"),
+    pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "needs curriculum.judge", id="no model named"),
+    pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and no other, needs", id="a model for nothing"),
+    pytest.param(
+        [*MIRA, "--set", 'curriculum.similarity="model"', "--set", 'curriculum.judge="openai:x"'],
+        "OPENAI_API_KEY",
+        id="no key",
+    ),
     pytest.param(
         [*MIRA, "--set", "arm=filtered_bc", "--set", "curriculum.value_band={}"], "needs a value critic", id="no value"
     ),
@@ -87,6 +97,18 @@ WRONG = [
         "name the tasks, or take those of a split",
         id="names and a split",
     ),
+    pytest.param([*MIRA, "--set", "potential.folds=2"], "potential.folds: only the value critic", id="folds"),
+    pytest.param(
+        [*MIRA, "--set", "arm=mira_anchored", "--set", "actor.objective.kind=weighted"],
+        "are of a regression, not of 'weighted'",
+        id="an anchor of nothing",
+    ),
+    pytest.param(
+        [*MIRA, "--set", "arm=filtered_bc", "--set", "actor.keep=digirl"],
+        "asks a value critic",
+        id="filters by no value",
+    ),
+    pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
 ]
 
@@ -112,6 +134,29 @@ def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
             pass
     assert mira(monkeypatch, *MIRA, "--set", "phases=3", "--set", "targets.mix=1.0") == 2
     assert "holds a run with other settings of targets" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    shutil.copytree(embedded_dir(), start)
+    with Loop.open(tmp_path / "out", LoopSettings(start=str(start))).owned():
+        pass
+    model, tokenizer = load_policy(start)
+    model.model.norm.weight.data += 1
+    shutil.rmtree(start)
+    save_policy(model, tokenizer, start)
+    again = Loop.open(tmp_path / "out", LoopSettings(start=str(start)))
+    with pytest.raises(BadInput, match="was begun from other weights"), again.owned():
+        pass
+
+
+def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
+    """What broke them, a browser or a server, would break the next phase's, too."""
+    run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
+    given = Given(number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=())
+    with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
+        learn(given, run.path, LoopSettings())
+    assert not (tmp_path / "phase-1" / "data").exists()
 
 
 def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:

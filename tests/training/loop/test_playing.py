@@ -17,8 +17,10 @@ from envs.tasks import TaskRef
 from models.embedded import embedded_dir
 from training.loop import playing
 from training.loop.evaluating import evaluation_refs
+from training.loop.metrics import played_in
 from training.loop.playing import check_policy, evaluation_config, played, rollout_config, shared_key
-from training.loop.settings import EvaluationSettings, RolloutSettings
+from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
+from training.rollouts.pool import runs_below
 
 TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
 
@@ -86,6 +88,36 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
     assert len(gather([runs[0]])) == len(TASKS)
     assert told["mira"] == []
     assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
+
+
+def test_a_cluster_leaves_other_folders(policy: Path) -> None:
+    config = rollout_config(policy, RolloutSettings(), 1)
+    keys = {shared_key(config, policy, TASKS, ray) for ray in (None, RaySettings(workers=1), RaySettings(workers=2))}
+    assert len(keys) == 2
+
+
+@pytest.mark.browser
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs the extra `ray`")
+    config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings
+    for _ in range(2):
+        run = await played(
+            mark,
+            config,
+            policy,
+            TASKS,
+            shared=None,
+            listeners=(),
+            tell=print,
+            ray=ray(workers=1, shard_size=1),
+        )
+        assert run == tmp_path / "rollouts" / "run"
+        assert [one.path.name for one in runs_below(run)] == ["shard-000", "shard-001"]
+        counts = played_in(run)
+        assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
+        assert len(gather([run])) == 2, "nothing was played twice"
 
 
 def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -97,21 +98,21 @@ def test_cloning_counts_only_what_is_kept() -> None:
 
 
 def test_webrl_as_published_ignores_negative_advantages() -> None:
-    """β=2, log-ratio .25: |.5 − 1| = .5 → ½·.25 = .125, over β: .0625. The second row has no gradient."""
+    """β=2, log-ratio .25: |.5 − 1| = .5 → ½·.25 = .125, over β: .0625. The second row has no loss and no gradient."""
     logprob = row(-1.0, -1.0).requires_grad_()
     loss = losses.webrl_code_loss(logprob, row(-1.25, -3), row(1, -1), 2.0)
-    assert loss.item() == pytest.approx(0.0625)
+    assert loss.item() == pytest.approx(0.0625 / 2)
     loss.backward()
     assert logprob.grad is not None and logprob.grad[1].item() == 0.0 and logprob.grad[0].item() < 0
     shorter = losses.webrl_code_loss(row(-1.0), row(-1.5), row(1), 2.0, tokens=torch.tensor([2]))
     assert shorter.item() == pytest.approx(0.0625)
 
 
-def test_losses_do_not_depend_on_how_a_batch_is_split() -> None:
-    torch.manual_seed(1)
-    logprob, reference, advantage = (torch.randn(6, dtype=torch.float64) for _ in range(3))
-    whole = losses.regression_loss(logprob, reference, advantage, 0.3)
-    parts = [
-        losses.regression_loss(logprob[i : i + 2], reference[i : i + 2], advantage[i : i + 2], 0.3) for i in (0, 2, 4)
-    ]
+@pytest.mark.parametrize("loss", [losses.regression_loss, losses.webrl_code_loss])
+def test_losses_do_not_depend_on_how_a_batch_is_split(loss: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
+    """Packs of two rows, in the last both advantages are negative: every pack counts by its share of the rows."""
+    logprob, reference = row(-1, -2, -3, -1, -2, -1), row(-2, -1, -3, -2, -1, -3)
+    advantage = row(1, 0.5, 1, -1, -1, -2)
+    whole = loss(logprob, reference, advantage, 0.3)
+    parts = [loss(logprob[i : i + 2], reference[i : i + 2], advantage[i : i + 2], 0.3) for i in (0, 2, 4)]
     assert torch.stack(parts).mean().item() == pytest.approx(whole.item())

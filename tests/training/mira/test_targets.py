@@ -54,6 +54,18 @@ def test_a_trace_that_repeats_itself_teaches_no_progress() -> None:
     assert row_progress([played(0, 0, 0, 0, 0, 0, 2, said="again")], rows) == {}
 
 
+CLICKS = tuple(f'# Element: the button, look {n}\ndo(action="Click", element="7")' for n in range(6))
+OTHERS = tuple(f'# Element: the button\ndo(action="Click", element="{n}")' for n in range(6))
+IDS = tuple(f"Look {n}. In summary, the next action I will perform is ```click [7]```" for n in range(6))
+
+
+@pytest.mark.parametrize(("said", "kept"), [(CLICKS, False), (IDS, False), (OTHERS, True)])
+def test_actions_are_the_same_whatever_is_noted_beside_them(said: tuple[str, ...], kept: bool) -> None:
+    rows = [Row((1,), (2,), 0, time) for time in range(6)]
+    one = trajectory(worded(*said), milestones=2, done=(0, 0, 0, 0, 0, 0, 2))
+    assert bool(row_progress([one], rows)) is kept
+
+
 def test_half_a_trajectory_is_refused() -> None:
     with pytest.raises(ValueError, match="trajectory 0 has 2 decisions"):
         row_values([WON], [Row((1,), (2,), 0, 1)], TargetSettings())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -202,5 +203,16 @@ def test_an_adapter_of_another_base_or_rank_is_refused(models: LeanModels, tmp_p
     with pytest.raises(BadInput, match="has the base"):
         models.use("actor", tmp_path)
     other = save_adapter(BASE, tmp_path / "a", r=2)
-    with pytest.raises(BadInput, match="does not fit"):
+    with pytest.raises(BadInput, match=r"has rank 2: set compute.lora.rank"):
         models.use("actor", other)
+
+
+def test_an_adapter_that_adds_by_another_factor_is_another_policy(models: LeanModels, tmp_path: Path) -> None:
+    """Its tensors are of the right shapes: nothing else would tell."""
+    adapter = tmp_path / "a"
+    models.save("actor", adapter)
+    config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+    config["lora_alpha"] *= 4
+    (adapter / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"has alpha .*: set compute.lora.alpha to it"):
+        models.use("actor", adapter)

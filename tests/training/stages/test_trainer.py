@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -22,12 +23,19 @@ from training.mira.annotate import action_token_logprobs, score_actions
 from training.mira.critic import Critic
 from training.mira.losses import regression_loss
 from training.stages.actor import ActorTrainer, Objective
-from training.stages.checkpoints import load_policy
+from training.stages.checkpoints import load_policy, save_policy
 from training.stages.critics import CriticTrainer
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import TrainingDiverged, train, training_arguments, whole_checkpoint
+from training.stages.trainer import (
+    TrainingDiverged,
+    one_device,
+    train,
+    training_arguments,
+    warmup_steps,
+    whole_checkpoint,
+)
 
 torch.set_num_threads(1)
 RATE = 1e-4
@@ -243,10 +251,44 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatc
             not torch.allclose(one[name], before[name].float(), atol=1e-4) for name in before.keys() & one.keys()
         )
     assert max((one[name] - other[name]).abs().max().item() for name in one) < 2e-4, "but for the order of sums"
+    alone, together = (
+        [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "loss" in row]
+        for name in ("one", "two")
+    )
+    assert len(alone) == len(together) == 3
+    for row, same in zip(alone, together, strict=True):
+        assert {name: same[name] for name in row if name not in ("epoch", "step")} == pytest.approx(
+            {name: row[name] for name in row if name not in ("epoch", "step")}, rel=1e-2, abs=1e-3
+        ), "what is told is of the rows of both"
 
 
 def weights_of(folder: Path) -> dict[str, Tensor]:
     return {name: tensor for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
+
+
+def test_one_step_is_no_warm_up(tmp_path: Path) -> None:
+    """The library's first rate with a warm-up is 0: a stage of one step would learn nothing."""
+    how = Optimization(learning_rate=RATE, warmup=0.1)
+    assert [warmup_steps(how, steps) for steps in (1, 9, 10, 40)] == [0, 0, 1, 4]
+    assert training_arguments(tmp_path, how, COMPUTE, seed=3, steps=1).warmup_steps == 0
+
+
+def test_a_process_that_sees_several_devices_trains_on_one(tmp_path: Path) -> None:
+    """A contract: transformers reads `n_gpu` for the size of a batch and for `nn.DataParallel`."""
+    arguments = training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=3, steps=1)
+    arguments._n_gpu = 2
+    assert arguments.n_gpu == arguments.train_batch_size == 2
+    one_device(arguments)
+    assert arguments.n_gpu == arguments.train_batch_size == 1
+
+
+def test_what_a_base_would_have_a_server_sample_with_does_not_stay(tmp_path: Path) -> None:
+    model, tokenizer = load_policy(embedded_dir())
+    model.generation_config.update(do_sample=True, temperature=0.3, top_k=5, top_p=0.5)
+    save_policy(model, tokenizer, tmp_path / "model")
+    left = json.loads((tmp_path / "model" / "generation_config.json").read_text(encoding="utf-8"))
+    assert not {"temperature", "top_k", "top_p"} & left.keys() and not left.get("do_sample")
+    assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "where an answer ends is the policy's own"
 
 
 def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""A loop that goes on: what it reads again of phases that are done. Nothing is played or trained here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.episodes import Play, write_run
+from tests.training.trajectories import trajectory, worded
+from training.curriculum import Selection as Tasks
+from training.curriculum.listing import Counts
+from training.data.trajectories import Selection, Trajectory
+from training.loop import loop as loops
+from training.loop.loop import Loop
+from training.loop.metrics import PhaseMetrics
+from training.loop.parts import write_record
+from training.loop.phase import Given
+from training.loop.settings import load_settings
+
+SHOWN, PAST = trajectory(worded("shown")), trajectory(worded("past"))
+NO_TASKS = Tasks(tasks=(), counts=Counts(similar=0, rare=0, explore=0, retry=0, missing=0), failures=0)
+
+
+class World:
+    """What a loop would play, train and read; reading is noted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, measured: Path) -> None:
+        self.read: list[str] = []
+        self.given: list[Given] = []
+
+        async def evaluate(*_: Any, **__: Any) -> Path:
+            return measured
+
+        async def nothing(*_: Any, **__: Any) -> tuple[()]:
+            return ()
+
+        async def run_phase(given: Given, *_: Any) -> PhaseMetrics:
+            self.given.append(given)
+            return PhaseMetrics(phase=given.number)
+
+        def read_runs(_: Sequence[Path]) -> Selection:
+            self.read.append("demonstrations")
+            return Selection((SHOWN,), Counter())
+
+        def read_trajectories(path: Path) -> tuple[Trajectory, ...]:
+            self.read.append(path.parts[-3])
+            return (PAST,)
+
+        stubs = (evaluate, run_phase, read_runs, read_trajectories)
+        for name, stub in {"pool_of": nothing, "held_out": nothing, **{one.__name__: one for one in stubs}}.items():
+            monkeypatch.setattr(loops, name, stub)
+
+
+@pytest.mark.parametrize(
+    ("done", "read"),
+    [
+        (3, []),
+        (2, ["demonstrations", "phase-1", "phase-2"]),
+        (0, ["demonstrations", "demonstrations", "phase-1", "demonstrations", "phase-1", "phase-2"]),
+    ],
+)
+def test_the_past_is_read_for_phases_that_are_not_done_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, done: int, read: list[str]
+) -> None:
+    world = World(monkeypatch, write_run(tmp_path / "measured", [Play()]).path)
+    write_run(tmp_path / "shown", [Play()])
+    for number in (1, 2, 3):
+        write_record(tmp_path / "out" / f"phase-{number}" / "tasks.json", NO_TASKS)
+        if number <= done:
+            write_record(tmp_path / "out" / f"phase-{number}" / "metrics.json", PhaseMetrics(phase=number))
+    settings = load_settings(None, ["phases=3", f'demonstrations=["{tmp_path / "shown"}"]'])
+    (tmp_path / "out" / "config.json").write_text(settings.model_dump_json())
+    progress = asyncio.run(Loop(tmp_path / "out", settings, tell=lambda _: None).run())
+    assert [one.phase for one in progress.phases] == [0, 1, 2, 3]
+    assert world.read == read
+    assert [len(one.past) for one in world.given] == [number for number in (1, 2, 3) if number > done]
