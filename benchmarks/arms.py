@@ -5,7 +5,8 @@
 
 `play` can be killed at any point and started again. Arms of one seed share what they would all play alike: the
 evaluation of the start and the rollouts of the first phase. `table` reads what there is, writes FILE.json (every
-episode of every evaluation, so that the table can be made again without the traces) and FILE.md.
+episode of every evaluation, so that the table can be made again without the traces) and FILE.md. `--add FILE.json` adds
+what such a file holds of runs that are not under `--out`: a table can be played on several machines.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ def trials(out: Path) -> Iterator[tuple[int, Trial]]:
             yield phase, Trial(arm, seed, trace.header.task.id, trace.header.attempt, success)
 
 
-def table(out: Path, write: Path, last: int | None, rival: str) -> None:
+def table(out: Path, write: Path, last: int | None, rival: str, added: Sequence[Path] = ()) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
-    found = list(trials(out))
+    found, curves = list(trials(out)), list(_curves(out))
+    for file in added:
+        _add(file, found, curves)
     if not found:
         raise BadInput(f"{str(out)!r} holds no evaluation of any arm: `play` writes them")
     final = last if last is not None else max(phase for phase, _ in found)
@@ -81,7 +84,7 @@ def table(out: Path, write: Path, last: int | None, rival: str) -> None:
     rows += [one for phase, one in found if phase == final]
     made = compare_arms(rows, baseline=START)
     rivals = compare_arms(rows, baseline=rival)
-    curves = list(_curves(out))
+    curves.sort(key=lambda one: (one["arm"], one["seed"]))
     tasks = sorted({one.task for _, one in found})
     episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(found).items()}
     write.parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +108,25 @@ def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
         attempts = cells.setdefault(f"{one.arm} seed {one.seed} phase {phase}", {})
         attempts[one.task] = attempts.get(one.task, "") + {True: "1", False: "0", None: "?"}[one.success]
     return cells
+
+
+def _add(file: Path, found: list[tuple[int, Trial]], curves: list[dict[str, Any]]) -> None:
+    """The runs of a table written before that are not among *curves* yet. Raises BadInput where it is no such file."""
+    known = {(one["arm"], one["seed"]) for one in curves}
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+        new = [one for one in told["curves"] if (one["arm"], one["seed"]) not in known]
+        for name, cells in told["episodes"].items():
+            arm, _, seed, _, phase = name.rsplit(" ", 4)
+            if (arm, int(seed)) in known:
+                continue
+            for task, attempts in zip(told["tasks"], cells, strict=True):
+                for attempt, cell in enumerate(attempts):
+                    success = {"1": True, "0": False, "?": None}[cell]
+                    found.append((int(phase), Trial(arm, int(seed), task, attempt, success)))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"--add {str(file)!r} is no table that `table --write` made: {error}") from None
+    curves += new
 
 
 def _curves(out: Path) -> Iterator[dict[str, Any]]:
@@ -172,6 +194,7 @@ def main() -> int:
     telling = commands.add_parser("table")
     telling.add_argument("--write", type=Path, required=True)
     telling.add_argument("--phase", type=int, default=None)
+    telling.add_argument("--add", type=Path, action="append", default=[], help="FILE.json of a table made before")
     telling.add_argument("--rival", default="filtered_bc", help="an arm that all others are compared with, too")
     for one in (playing, telling):
         one.add_argument("--out", type=Path, required=True)
@@ -180,7 +203,7 @@ def main() -> int:
         if args.command == "play":
             play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
         else:
-            table(args.out, args.write, args.phase, args.rival)
+            table(args.out, args.write, args.phase, args.rival, args.add)
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,10 @@ def test_importing_a_room_is_light_and_silent(room: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_users_read_cites_what_they_can_get() -> None:
+    """The papers are published; the specification that the code's docstrings name is not in the repository."""
+    told = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    told += [path for room in ("agent", "training") for path in (ROOT / room / "cli").glob("*.py")]
+    assert [str(path) for path in told if re.search(r"\bSPEC\b", path.read_text(encoding="utf-8"))] == []
