@@ -415,12 +415,22 @@ class BrowserSession:
         return found
 
     async def _step_back(self, tab: OpenTab) -> bool:
+        """One entry back. The failure of the refused visit may come so late that it is reported as that of the way
+        back, which goes on: then what the tab shows tells."""
+
+        def shows(url: str) -> bool:
+            return self.allowed(url) and url != BLANK and not url.startswith(ERROR_PAGE)
+
+        page = tab.page
         try:
             async with asyncio.timeout(BACK_S):
-                await tab.page.go_back(wait_until="commit", timeout=BACK_S * 1000)
+                try:
+                    await page.go_back(wait_until="commit", timeout=BACK_S * 1000)
+                except PlaywrightError:
+                    await page.wait_for_url(shows, wait_until="commit", timeout=BACK_S * 1000)
         except (PlaywrightError, TimeoutError):
             return False
-        return self.allowed(tab.page.url) and tab.page.url != BLANK
+        return shows(page.url)
 
     def _tab_opened(self, tab: OpenTab) -> None:
         def crashed(page: Page) -> None:

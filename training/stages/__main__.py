@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from torch import distributed
+
 from envs.errors import BadInput
 from training.stages.jobs import DIVERGED, run_job
 from training.stages.trainer import TrainingDiverged
@@ -16,6 +18,8 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1:
             raise BadInput("one argument: the folder of a stage")
         run_job(Path(arguments[0]))
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.destroy_process_group()  # left to the interpreter's end, gloo's threads now and then abort it
     except BadInput as error:
         sys.stderr.write(f"{error}\n")
         return 2
