@@ -7,8 +7,10 @@ import socket
 import time
 from collections.abc import Iterator
 from threading import Thread
+from typing import Any
 
 import pytest
+from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import Click, CloseTab, Goto, NewTab, Status, Wait
 from envs.session import BrowserSession
@@ -229,6 +231,28 @@ async def test_ways_out_of_the_allowlist(web: Web, opener: Opener, attacker: Att
         assert result.status is Status.BLOCKED
         assert result.blocked_requests == (evil.rstrip("/"),)
         assert session.url == web.url(), "back where it was"
+
+
+async def test_the_way_back_bears_the_blame_of_the_refused_visit(
+    web: Web, opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chromium may tell that a visit failed only when the session goes back already, which goes on all the same."""
+    session = await opener()
+    go_back = session.page.go_back
+    ways: list[asyncio.Task[object]] = []
+
+    async def blamed(**options: Any) -> None:
+        ways.append(asyncio.create_task(go_back(**options)))
+        raise PlaywrightError("Page.go_back: net::ERR_TUNNEL_CONNECTION_FAILED")
+
+    monkeypatch.setattr(session.page, "go_back", blamed)
+    web["/"] = "<p>home</p><a href='https://evil.example/'>Go</a>"
+    await visit(session, web.url())
+    result = await click(session, "Go")
+    await asyncio.gather(*ways)
+    assert len(ways) == 1 and result.status is Status.BLOCKED
+    assert session.url == web.url()
+    assert "home" in (await session.observe()).text
 
 
 async def test_without_the_boundary_the_attacker_is_reached(web: Web, attacker: Attacker, opener: Opener) -> None:
