@@ -109,7 +109,7 @@ def evaluate(
     }
     if not (play or runs or phases or arm):
         raise BadInput("nothing to evaluate: give a run's folder, --phases, --arm, or --play with --suite")
-    if not play and (suite or tasks or split or config or options.without_none(played_by)):
+    if not play and (suite or tasks or seeds != "0" or split or config or options.without_none(played_by)):
         raise BadInput("tasks and policy are options of --play, which was not given")
     if out is not None and not phases:
         raise BadInput("--out is the file for the maps of --phases, which name no phase")

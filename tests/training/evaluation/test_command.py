@@ -145,6 +145,7 @@ def test_phases_are_drawn(
         (["{0}/r", "--baseline", "a"], "--baseline is one of"),
         (["{0}/r", "--suite", "miniwob"], "options of --play"),
         (["{0}/r", "--policy", "oracle"], "options of --play"),
+        (["{0}/r", "--seeds", "0-4"], "options of --play"),
         (["--play"], "--play needs --suite"),
         (["--play", "--suite", "nothing"], "nothing"),
         (["--play", "--suite", "miniwob", "--tasks", "click-buton"], "click-button"),
