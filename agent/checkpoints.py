@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import aiosqlite
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -55,9 +56,14 @@ def _set_damaged_aside(path: Path) -> None:
 
 
 def check_url(url: str | None) -> None:
-    """Raises BadInput for an address that is not Postgres's; it is not opened."""
-    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+    """Raises BadInput for an address that is not Postgres's or holds a password; it is not opened."""
+    if url is None:
+        return
+    if not url.startswith(("postgresql://", "postgres://")):
         raise BadInput(f"checkpoint_url must begin with postgresql://, got {url.partition(':')[0]!r}")
+    parts = urlsplit(url)
+    if parts.password or "password" in parse_qs(parts.query):
+        raise BadInput("checkpoint_url holds a password, which the run's folder would keep: leave it to PGPASSWORD")
 
 
 @asynccontextmanager
@@ -67,8 +73,14 @@ async def _postgres(url: str) -> AsyncGenerator[BaseCheckpointSaver[Any]]:
         from langgraph.checkpoint.postgres.aio import (  # pyright: ignore[reportMissingImports]
             AsyncPostgresSaver,
         )
+        from psycopg import OperationalError  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise BadInput("checkpoint_url needs the extra: pip install 'mira-web[postgres]'") from None
-    async with AsyncPostgresSaver.from_conn_string(url, serde=serializer()) as saver:
-        await saver.setup()
+    async with AsyncExitStack() as stack:
+        try:
+            saver = await stack.enter_async_context(AsyncPostgresSaver.from_conn_string(url, serde=serializer()))
+            await saver.setup()
+        except OperationalError as error:
+            why = " ".join(str(error).split())[:300]
+            raise BadInput(f"the database of checkpoint_url cannot be opened: {why}") from None
         yield saver

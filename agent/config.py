@@ -94,7 +94,8 @@ class RunConfig(Record):
     durability: Literal["sync", "async", "exit"] = "sync"
     """LangGraph's: only `sync` repeats no more than the interrupted node after a kill."""
     checkpoint_url: str | None = None
-    """`postgresql://…` (needs the extra `postgres`); None keeps SQLite inside the run's folder."""
+    """`postgresql://…` (needs the extra `postgres`), without a password, which PGPASSWORD or `~/.pgpass` tells; None
+    keeps SQLite inside the run's folder."""
     overlap_reflect: bool = False
     """Ask rater and policy about a page at the same time: faster with models, and flips count one step later."""
     fsync: bool = True

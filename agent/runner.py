@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Generator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -203,6 +203,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
         check_url(manifest.config.checkpoint_url)
         if fresh:
             folder.create(manifest)
+            stack.enter_context(_discarded_if_refused(folder))
         stack.enter_context(RunLease(folder.path))
         saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
         sitting = Sitting(
@@ -218,16 +219,21 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             results=folder.finished(manifest.jobs()),
         )
         sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
-        try:
-            await play_until_stopped(sitting)
-        except BadInput:
-            if fresh:
-                folder.discard_if_unplayed()
-            raise
+        await play_until_stopped(sitting)
         folder.write_results(sitting.ordered_results())
         result = _result(manifest, folder, sitting.ordered_results(), began)
         sitting.tell(RunEnded(result))
         return result
+
+
+@contextmanager
+def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
+    """Bad input that shows only when all is open leaves no folder of a run that never was."""
+    try:
+        yield
+    except BadInput:
+        folder.discard_if_unplayed()
+        raise
 
 
 def _check_names(manifest: Manifest, suite: Suite) -> None:

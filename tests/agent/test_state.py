@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from agent.checkpoints import open_checkpoints
+from agent.checkpoints import check_url, open_checkpoints
 from agent.state import HISTORY_TAIL, State, Update, serializer, with_line
+from envs.errors import BadInput
 from envs.record import storable
 
 FULL = State(
@@ -78,6 +79,21 @@ def load_forged(serde: JsonPlusSerializer) -> list[str]:
         with suppress(Exception):  # refusing loudly is as good
             serde.loads_typed(("msgpack", ormsgpack.packb(ormsgpack.Ext(code, payload))))
     return SPRUNG
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://host/db", "begin with postgresql://, got 'mysql'"),
+        ("postgresql://ann:s3cret@host/db", "leave it to PGPASSWORD"),
+        ("postgresql://ann@host/db?password=s3cret", "leave it to PGPASSWORD"),
+    ],
+)
+def test_addresses_that_are_no_postgres_or_hold_a_password(url: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        check_url(url)
+    assert "s3cret" not in str(caught.value)
+    check_url("postgresql://ann@host/db")
 
 
 @pytest.mark.slow  # the lock is waited for
