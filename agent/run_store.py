@@ -38,6 +38,7 @@ from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
 from envs.trace import Parent
 from envs.trace_store import has_header, read_summary
+from envs.whole_files import write_whole
 
 MANIFEST_VERSION = 1
 
@@ -161,7 +162,7 @@ class RunFolder:
         try:
             for folder in (self.path / "episodes", self.blobs, self.downloads):
                 folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.manifest, manifest.model_dump_json(indent=2) + "\n")
+            write_whole(self.manifest, manifest.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
 
@@ -189,20 +190,7 @@ class RunFolder:
             os.close(fd)
 
     def write_results(self, results: Iterable[EpisodeResult]) -> None:
-        write_atomically(self.results, "".join(result.model_dump_json() + "\n" for result in results))
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replaces *path* as a whole: after a crash it holds the old text or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results))
 
 
 def new_run_id() -> str:

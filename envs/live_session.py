@@ -8,7 +8,6 @@ storage entries that hold a declared secret, because a secret is never written t
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from envs.record import Record
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
+from envs.whole_files import write_whole
 
 STORAGE_FILE = "storage.json"
 TABS_FILE = "tabs.json"
@@ -158,7 +158,7 @@ class LiveSession:
     def _write(self, path: Path, text: str) -> None:
         """Not at all if the file holds this text already."""
         if self._saved.get(path) != text:
-            write_private(path, text)
+            write_whole(path, text, private=True, sync=False)
             self._saved[path] = text
 
 
@@ -167,15 +167,6 @@ def _why(result: ActionResult) -> str:
     said = result.message or result.status.value
     origins = [] if "--allow" in said else [origin_of(text) for text in result.blocked_requests]
     return "; ".join([said, *(f"no rule allows {one}, if that is meant: --allow {one.rule}" for one in origins if one)])
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replaces the file in one step, readable by its owner only."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-    part.replace(path)
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:

@@ -15,6 +15,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.errors import BadInput
 from envs.secrets import SecretVault
+from envs.whole_files import replacing
 
 SAVE_S: Final = 30.0
 """Bound on writing one trace."""
@@ -43,15 +44,12 @@ async def begin(context: BrowserContext, seconds: float) -> None:
 
 async def save(context: BrowserContext, path: Path) -> bool:
     """Writes the trace so far to *path*, whole or not at all, and begins a new part; False if that was not possible."""
-    part = path.with_suffix(".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        async with asyncio.timeout(SAVE_S):
-            await context.tracing.stop_chunk(path=part)
-            await context.tracing.start_chunk()
-        part.replace(path)
+        with replacing(path) as part:
+            async with asyncio.timeout(SAVE_S):
+                await context.tracing.stop_chunk(path=part)
+                await context.tracing.start_chunk()
     except (PlaywrightError, TimeoutError, FileNotFoundError):
         return False  # the browser is gone, or too busy: an episode is worth more than its film
-    finally:
-        part.unlink(missing_ok=True)
     return True

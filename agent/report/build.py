@@ -27,6 +27,7 @@ from agent.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.report.timeline import timeline
 from envs.errors import BadInput, TraceError
 from envs.trace_store import Trace, read_summary
+from envs.whole_files import replacing
 from judges.analysis import Analysis
 from judges.observed import Observed, observe
 
@@ -81,17 +82,14 @@ def write_report(
     catalog = _catalog(gather(runs), gather(references) if references else ())
     target = out or _default_target(runs)
     writing = _Writing(catalog, screenshots, analyses or {}, tell)
-    part = target.with_name(f".{target.name}.part")
     try:
-        with part.open("wb") as file:
-            writing.write(file)
-        if not writing.overview.rows:
-            raise BadInput(f"no trace could be read, so there is nothing to report: {writing.problems[0]}")
-        part.replace(target)
+        with replacing(target) as part:
+            with part.open("wb") as file:
+                writing.write(file)
+            if not writing.overview.rows:
+                raise BadInput(f"no trace could be read, so there is nothing to report: {writing.problems[0]}")
     except OSError as error:
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
     gallery = writing.gallery
     return Report(
         path=target,

@@ -28,6 +28,7 @@ from envs.sites.apps.base import DATABASE, FILES, SiteApp
 from envs.sites.clock import NOW
 from envs.sites.control import SERVER, Reply, ServerInfo
 from envs.sites.recorder import Recorder
+from envs.whole_files import write_whole
 
 THREADS = 4
 BUSY_S = 5.0
@@ -161,9 +162,7 @@ def main(arguments: list[str]) -> None:
     threading.Thread(target=control.serve_forever, daemon=True).start()
     port = cast(Any, server).effective_port
     info = ServerInfo(name=name, pid=os.getpid(), port=int(port), socket=str(socket))
-    part = copy / f"{SERVER}.part"
-    part.write_text(info.model_dump_json(), encoding="utf-8")
-    part.replace(copy / SERVER)
+    write_whole(copy / SERVER, info.model_dump_json(), sync=False)
     cast(Any, server).run()
 
 

@@ -19,9 +19,9 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 
 from envs.errors import BadInput, ResetFailed
-from envs.live_session import write_private
 from envs.webarena.sites import VARIABLES, Sites
 from envs.webarena.task import Site
+from envs.whole_files import write_whole
 
 LOGIN_S = 60.0
 """One login, from opening the form to the page behind it."""
@@ -105,7 +105,7 @@ class Accounts:
         states = [_read_state(self.states / f"{site}_state.json") for site in dict.fromkeys(sites) if site in FORMS]
         merged = {key: [entry for state in states for entry in state[key]] for key in ("cookies", "origins")}
         path = folder / "logged-in.json"
-        write_private(path, json.dumps(merged))
+        write_whole(path, json.dumps(merged), private=True, sync=False)
         return path
 
     async def log_in(self, page: Page, site: Site, sites: Sites) -> None:

@@ -19,9 +19,9 @@ from playwright.async_api import BrowserContext, Request, Response
 from playwright.async_api import Error as PlaywrightError
 from pydantic import Field, TypeAdapter
 
-from envs.live_session import write_private
 from envs.record import Record, storable
 from envs.webarena.task import Json
+from envs.whole_files import write_whole
 
 SENT_FILE = "requests.json"
 NO_ANSWER = -1
@@ -84,7 +84,8 @@ class Recorder:
         """Writes what is known so far, so that a killed episode can be scored like any other."""
         sent = (*self._earlier, *(row.sent for row in self._rows))
         if sent != self._saved:
-            write_private(folder / SENT_FILE, json.dumps([one.model_dump(mode="json") for one in sent]))
+            text = json.dumps([one.model_dump(mode="json") for one in sent])
+            write_whole(folder / SENT_FILE, text, private=True, sync=False)
             self._saved = sent
 
     def load(self, folder: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from envs.errors import BadInput
+from envs.whole_files import replacing
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 
@@ -88,9 +89,8 @@ def _write(path: Path, table: Any) -> None:
     from pyarrow import parquet
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    parquet.write_table(table, unfinished)
-    unfinished.replace(path)
+    with replacing(path) as part:
+        parquet.write_table(table, part)
 
 
 def _read(path: Path, columns: list[str] | None = None) -> dict[str, list[Any]]:

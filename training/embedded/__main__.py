@@ -23,6 +23,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from envs.whole_files import replacing
 from models.embedded import embedded_dir
 from training.curriculum import held_out
 from training.embedded.demos import as_lesson, load, record
@@ -49,12 +50,10 @@ RATE_GOING_ON = 1e-3
 def demonstrations(path: Path, episodes: int) -> list[Lesson]:
     """Steps of *episodes* seeds of every training task; plays them if *path* does not exist."""
     if not path.exists():
-        unfinished = path.with_suffix(".part")
-        unfinished.unlink(missing_ok=True)
-        counts = asyncio.run(record(TRAINING_TASKS, range(episodes), unfinished, recoveries=0.15))
+        with replacing(path) as part:
+            counts = asyncio.run(record(TRAINING_TASKS, range(episodes), part, recoveries=0.15))
         for name, (solved, played) in counts.items():
             print(f"{name}: {solved} of {played} demonstrations solved and kept")  # noqa: T201 - progress
-        unfinished.rename(path)
     return [as_lesson(row) for row in load(path)]
 
 

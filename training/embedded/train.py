@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from envs.whole_files import replacing
 from training.embedded.circuit import imprint
 from training.embedded.synthetic import Example
 from training.embedded.tokenizer import ANSWER, BEGIN, END, PAD
@@ -288,9 +289,8 @@ class Trainer:
             "step": self.step,
             "spent_s": self.spent_s,
         }
-        temporary = self._out / "state.tmp"
-        torch.save(state, temporary)
-        temporary.replace(self._out / "state.pt")
+        with replacing(self._out / "state.pt") as part:
+            torch.save(state, part)
 
     def _resume(self) -> None:
         state = torch.load(self._out / "state.pt", weights_only=True)

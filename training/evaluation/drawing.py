@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from agent.report import charts
 from agent.report.svg import element, text
-from agent.run_store import write_atomically
 from envs.errors import BadInput
+from envs.whole_files import write_whole
 from judges.quality import HeatMap
 from judges.statistics import Estimate
 from training.evaluation.summary import Evaluation
@@ -60,7 +60,7 @@ def write_phases(phases: Sequence[Phase], target: Path) -> None:
     style = (_HERE / "phases.css").read_text("utf-8")
     content = str(sheet(phases, style)) if target.suffix.lower() == ".svg" else page(phases, style)
     try:
-        write_atomically(target, content + "\n")
+        write_whole(target, content + "\n")
     except OSError as error:
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
 

@@ -39,8 +39,8 @@ from training.stages.critics import CriticKind
 
 CONFIG = "config.json"
 START = "start.json"
-_LEFT_BY_A_START = {LOCK_NAME, f"{CONFIG}.part", START, f"{START}.part"}
-"""What a run leaves that was killed before its settings were written."""
+_LEFT_BY_A_START = {LOCK_NAME, START}
+"""What a run leaves that was killed before its settings were written, beside `*.part`."""
 
 
 class Start(Record):
@@ -230,7 +230,7 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
             raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
     elif out.exists() and not out.is_dir():
         raise BadInput(f"{str(out)!r} is no folder")
-    elif out.exists() and {path.name for path in out.iterdir()} - _LEFT_BY_A_START:
+    elif out.exists() and any(path.name not in _LEFT_BY_A_START and path.suffix != ".part" for path in out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty and holds no training run")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from envs.errors import BadInput
 from envs.record import Record
+from envs.whole_files import write_whole
 
 R = TypeVar("R", bound=Record)
 
@@ -23,14 +23,7 @@ class Place(Record):
 
 def write_json(path: Path, values: Any) -> None:
     """The old file or the new one, never half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    with unfinished.open("w", encoding="utf-8") as file:
-        json.dump(values, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    unfinished.replace(path)
+    write_whole(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_record(path: Path, record: Record) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +71,23 @@ def lora_config(lora: Lora) -> Any:
     )
 
 
+@contextmanager
+def made_whole(out: Path) -> Generator[Path]:
+    """A folder for the body to fill; it gets the name *out* when the body has ended well. What a killed save left is
+    written over."""
+    part = out.with_name(f"{out.name}.part")
+    part.mkdir(parents=True, exist_ok=True)
+    yield part
+    part.rename(out)
+
+
 def save_policy(model: Any, tokenizer: Any, out: Path) -> None:
     """Writes *out*: weights with any adapter merged, tokenizer, generation settings. Replaces nothing half-written."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
-    unfinished = out.with_name(out.name + ".part")
-    unfinished.mkdir(parents=True, exist_ok=True)
     neutral_sampling(merged)
-    merged.save_pretrained(unfinished)
-    tokenizer.save_pretrained(unfinished)
-    unfinished.rename(out)
+    with made_whole(out) as part:
+        merged.save_pretrained(part)
+        tokenizer.save_pretrained(part)
 
 
 def is_adapter(folder: Path) -> bool:

@@ -37,7 +37,7 @@ from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.mira.critic import Critic, states_of
 from training.stages.actor import ActorTrainer, Objective
-from training.stages.checkpoints import load_policy, save_policy, use_machine, with_adapter
+from training.stages.checkpoints import load_policy, made_whole, save_policy, use_machine, with_adapter
 from training.stages.critics import CriticTrainer
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
@@ -177,9 +177,8 @@ def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) 
 
     def save() -> None:
         saved: Any = trainer.accelerator.unwrap_model(trainer.model)
-        unfinished = folder / "model.part"
-        saved.save(unfinished)
-        unfinished.rename(folder / "model")
+        with made_whole(folder / "model") as part:
+            saved.save(part)
 
     return trainer, save
 

@@ -29,6 +29,7 @@ from training.stages.checkpoints import (
     is_adapter,
     load_policy,
     lora_config,
+    made_whole,
 )
 from training.stages.settings import Lora
 
@@ -123,17 +124,15 @@ class LeanModels:
 
     def save(self, part: Part, folder: Path) -> None:
         """Writes *folder*: the part's adapter, a critic's head, an actor's tokenizer. Nothing is left half-written."""
-        unfinished = folder.with_name(folder.name + ".part")
-        unfinished.mkdir(parents=True, exist_ok=True)
-        save_file(_contiguous(self._adapter(part)), unfinished / ADAPTER_WEIGHTS)
-        config: Any = self._peft.peft_config[part]
-        config.base_model_name_or_path = str(self.base)
-        config.save_pretrained(str(unfinished))
-        if part == "actor":
-            self.tokenizer.save_pretrained(unfinished)
-        else:
-            save_file(_contiguous(self._critics[part].head.state_dict()), unfinished / HEAD)
-        unfinished.rename(folder)
+        with made_whole(folder) as unfinished:
+            save_file(_contiguous(self._adapter(part)), unfinished / ADAPTER_WEIGHTS)
+            config: Any = self._peft.peft_config[part]
+            config.base_model_name_or_path = str(self.base)
+            config.save_pretrained(str(unfinished))
+            if part == "actor":
+                self.tokenizer.save_pretrained(unfinished)
+            else:
+                save_file(_contiguous(self._critics[part].head.state_dict()), unfinished / HEAD)
 
     def _module(self, part: Part) -> nn.Module:
         return self._actor if part == "actor" else self._critics[part]

@@ -187,7 +187,7 @@ def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: 
     out = tmp_path / "out"
     out.mkdir()
     with RunLease(out):
-        (out / "config.json.part").write_text("{")
+        (out / "config.json.4711.part").write_text("{")
     with Loop.open(out, LoopSettings()).owned():
         assert (out / "config.json").exists()
 
