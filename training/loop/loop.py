@@ -27,9 +27,10 @@ from training.data.cache import read_trajectories
 from training.data.trajectories import Trajectory
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
+from training.loop.given import Given, Teller, phase_seed
 from training.loop.metrics import PhaseMetrics, Played, played_in
 from training.loop.parts import once, place_of, read_record, write_json, write_record
-from training.loop.phase import Given, Teller, evaluate, finished, run_phase
+from training.loop.phase import evaluate, finished, run_phase
 from training.loop.playing import check_policy
 from training.loop.reach import start_values
 from training.loop.settings import LoopSettings, checked
@@ -142,6 +143,7 @@ class Loop:
         tasks = await self._tasks(number, pool)
         demonstrations = self._demonstrations()
         given = Given(
+            settings=self.settings,
             number=number,
             folder=self.folder(number),
             policy=self.policy(number - 1),
@@ -151,7 +153,7 @@ class Loop:
             listeners=self.listeners,
             tell=self.tell,
         )
-        return await run_phase(given, tasks, self.settings)
+        return await run_phase(given, tasks)
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> Played:
         self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
@@ -176,7 +178,7 @@ class Loop:
                 worded(pool, told.instructions),
                 self.settings.curriculum,
                 size=self.settings.rollouts.tasks,
-                seed=self.settings.seed * 1_000 + number,
+                seed=phase_seed(self.settings, number),
                 succeeded=told.succeeded,
                 checkpoint=self.policy(number - 1),
                 model=judge,

@@ -16,9 +16,10 @@ from envs.lease import LeaseHeld, RunLease
 from envs.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
+from training.loop.given import Given
 from training.loop.loop import Loop
 from training.loop.parts import write_record
-from training.loop.phase import Given, learn
+from training.loop.phase import learn
 from training.loop.settings import LoopSettings
 from training.loop.supervised import BEGUN, Begun, SupervisedSettings
 from training.stages.checkpoints import load_policy, save_policy
@@ -153,9 +154,11 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
 def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
     """What broke them, a browser or a server, would break the next phase's, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
-    given = Given(number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=())
+    given = Given(
+        settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
+    )
     with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
-        learn(given, run.path, LoopSettings())
+        learn(given, run.path)
     assert not (tmp_path / "phase-1" / "data").exists()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.training.trajectories import acted
-from training.loop.phase import folds
+from training.loop.critics import folds
 
 
 def test_parts_are_even_and_all_episodes_of_a_task_lie_in_one() -> None:

@@ -16,10 +16,10 @@ from training.curriculum import Selection as Tasks
 from training.curriculum.listing import Counts
 from training.data.trajectories import Selection, Trajectory
 from training.loop import loop as loops
+from training.loop.given import Given
 from training.loop.loop import Loop
 from training.loop.metrics import PhaseMetrics
 from training.loop.parts import write_record
-from training.loop.phase import Given
 from training.loop.settings import load_settings
 
 SHOWN, PAST = trajectory(worded("shown")), trajectory(worded("past"))

@@ -1,0 +1,171 @@
+"""The critics of a phase: what they learn from, and how they do on what they have not seen."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.policy import MAX_ANSWER_TOKENS
+from models.local_loading import declared_context
+from models.prompt_tokens import prompt_room
+from training.data.rows import Row, RowEncoder
+from training.data.trajectories import Trajectory
+from training.loop.data import PhaseData
+from training.loop.given import Given
+from training.loop.metrics import CriticScores, critic_scores
+from training.mira.annotate import score_states
+from training.mira.critic import Critic
+from training.mira.targets import row_progress, row_values
+from training.stages.checkpoints import load_policy, use_machine
+from training.stages.critics import CriticKind
+from training.stages.jobs import StageJob, launch, write_job
+
+
+@dataclass(frozen=True, slots=True)
+class Critics:
+    """Those of a phase, when they have learned."""
+
+    folders: dict[CriticKind, Path]
+    scores: dict[CriticKind, CriticScores]
+    """How each did on what it had not seen, where there was any that could be asked."""
+    values: tuple[float, ...] | None
+    """V of every row, each by a critic that has not learned from its task; None where one critic tells them all."""
+
+
+def train_critics(given: Given, data: PhaseData) -> Critics:
+    """Those that the settings need. Passes over what is done."""
+    settings = given.settings
+    kinds: list[CriticKind] = []
+    if settings.needs_potential:
+        kinds.append("potential")
+    crossed = settings.needs_value and 1 < settings.value.folds <= len({str(one.task) for one in data.trajectories})
+    if settings.needs_value and (not crossed or settings.curriculum.value_band is not None):
+        kinds.append("value")
+    folders: dict[CriticKind, Path] = {}
+    scores: dict[CriticKind, CriticScores | None] = {}
+    for kind in kinds:
+        folders[kind], scores[kind] = (_potential if kind == "potential" else _value)(given, data)
+    values = _cross_fitted(given, data) if crossed else None
+    if values is not None:
+        scores["value"] = _scored_across(given, data, values)
+    return Critics(folders, {kind: score for kind, score in scores.items() if score is not None}, values)
+
+
+def opinions(given: Given, data: PhaseData, critics: Critics) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(potential, value) of every row; zeros where the settings need none."""
+    nothing = (0.0,) * len(data.rows)
+
+    def said(kind: CriticKind) -> tuple[float, ...]:
+        folder = critics.folders.get(kind)
+        return nothing if folder is None else _scores(folder, given, data.rows)
+
+    return said("potential"), said("value") if critics.values is None else critics.values
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """Rows and what a critic is to say of each."""
+
+    rows: Sequence[Row]
+    targets: Sequence[float]
+
+
+def _potential(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
+    """Trained on successes; scored before on those of this phase, which it has not seen."""
+    labels = row_progress(data.trajectories, data.rows)
+    new = [place for place in sorted(labels) if data.rows[place].trajectory < data.new]
+    rows, targets = [data.rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
+    unseen = _Learned([data.rows[place] for place in new], [labels[place] for place in new])
+    if given.demonstrations and "potential" not in given.critics:
+        more, labelled = _demonstrated(given, data)
+        rows, targets = [*rows, *more], [*targets, *labelled]
+    return _critic(given, "potential", _Learned(rows, targets), unseen)
+
+
+def _value(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
+    """Trained on every state of every trajectory. With folds only a curriculum that asks it about tasks needs it."""
+    targets = row_values(data.trajectories, data.rows, given.settings.targets)
+    new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
+    unseen = _Learned([data.rows[place] for place in new], [targets[place] for place in new])
+    return _critic(given, "value", _Learned(data.rows, targets), unseen)
+
+
+def _cross_fitted(given: Given, data: PhaseData) -> tuple[float, ...]:
+    """V of every row by a critic that has not learned from any episode of its task; such critics begin from the
+    policy's trunk, because that of the phase before may know the replayed ones."""
+    targets = row_values(data.trajectories, data.rows, given.settings.targets)
+    fold_of = folds(data.trajectories, given.settings.value.folds, given.seed)
+    said = [0.0] * len(data.rows)
+    for fold in range(given.settings.value.folds):
+        own = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] == fold]
+        others = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] != fold]
+        learned = _Learned([data.rows[place] for place in others], [targets[place] for place in others])
+        folder = given.folder / f"value-fold-{fold + 1}"
+        critic = _trained(given, "value", learned, folder=folder, start=given.policy)
+        scores = _scores(critic, given, [data.rows[place] for place in own])
+        for place, score in zip(own, scores, strict=True):
+            said[place] = score
+    return tuple(said)
+
+
+def _scored_across(given: Given, data: PhaseData, values: Sequence[float]) -> CriticScores | None:
+    """Those of :func:`_cross_fitted` on this phase's rows: each by a critic that has not seen its task."""
+    targets = row_values(data.trajectories, data.rows, given.settings.targets)
+    new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
+    return critic_scores([values[place] for place in new], [targets[place] for place in new])
+
+
+def folds(trajectories: Sequence[Trajectory], count: int, seed: int) -> tuple[int, ...]:
+    """The part of each trajectory, 0 to *count* - 1: as even as can be, and the same for all of one task instance."""
+    tasks = sorted({(one.task.suite, one.task.name, one.task.seed) for one in trajectories})
+    random.Random(f"folds {seed}").shuffle(tasks)
+    parts = {task: place % count for place, task in enumerate(tasks)}
+    return tuple(parts[one.task.suite, one.task.name, one.task.seed] for one in trajectories)
+
+
+def _critic(given: Given, kind: CriticKind, learned: _Learned, unseen: _Learned) -> tuple[Path, CriticScores | None]:
+    """The critic that has learned, and how the one before it did on what it had not seen."""
+    before, folder = given.critics.get(kind), given.folder / kind
+    how = given.settings.potential if kind == "potential" else given.settings.value
+    scores = None
+    if before is not None:
+        said = _scores(before, given, unseen.rows)
+        scores = critic_scores(said, unseen.targets)
+    start = before if how.keep and before is not None else given.policy
+    return _trained(given, kind, learned, folder=folder, start=start), scores
+
+
+def _trained(given: Given, kind: CriticKind, learned: _Learned, *, folder: Path, start: Path) -> Path:
+    """The stage in *folder*, passed over where it is done."""
+    how = given.settings.potential if kind == "potential" else given.settings.value
+    with given.part(folder.name, f"{folder.name} critic on {len(learned.rows)} rows"):
+        if not (folder / "model").exists():
+            job = StageJob(
+                kind=kind,
+                start=start.resolve(),
+                optimization=how.optimization,
+                compute=given.settings.compute,
+                seed=given.seed,
+                report_to=given.settings.report_to,
+            )
+            write_job(folder, job, learned.rows, {"target": learned.targets})
+        return launch(folder, given.settings.launcher)
+
+
+def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
+    """Of the demonstrations that are not among the replayed already."""
+    replayed = {one.identity for one in data.trajectories[data.new :]}
+    shown = [one for one in given.demonstrations if one.identity not in replayed]
+    model, tokenizer = load_policy(given.policy)
+    room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    rows = RowEncoder(tokenizer, given.settings.compute.max_tokens, room).encode(shown).rows
+    labels = row_progress(shown, rows)
+    return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
+
+
+def _scores(critic: Path, given: Given, rows: Sequence[Row]) -> tuple[float, ...]:
+    """What the critic at *critic* says of each row."""
+    model = Critic.load(critic).to(use_machine(given.settings.compute)).eval()
+    return score_states(model, rows, given.settings.compute.pack_tokens)

@@ -1,0 +1,55 @@
+"""What a phase starts from, and what it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.progress import Listener
+from training.data.trajectories import Trajectory
+from training.loop.settings import LoopSettings
+from training.stages.critics import CriticKind
+
+Teller = Callable[[str], None]
+
+
+def phase_seed(settings: LoopSettings, number: int) -> int:
+    """Another one for every phase of every seed."""
+    return settings.seed * 1_000 + number
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a phase starts from."""
+
+    settings: LoopSettings
+    number: int
+    folder: Path
+    policy: Path
+    """The checkpoint that plays, and that the actor starts from."""
+    critics: dict[CriticKind, Path]
+    """Those of the phase before; none in the first."""
+    past: tuple[Trajectory, ...]
+    """Of all phases before, and demonstrations before those, the oldest first."""
+    demonstrations: tuple[Trajectory, ...] = ()
+    """Successes that the potential critic learns from in the first phase."""
+    listeners: tuple[Listener, ...] = ()
+    tell: Teller = print
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """What each part took, noted as it ends."""
+
+    @property
+    def seed(self) -> int:
+        """Of everything that is drawn in this phase."""
+        return phase_seed(self.settings, self.number)
+
+    @contextmanager
+    def part(self, name: str, told: str) -> Generator[None]:
+        """Says what is done, and notes how long it took."""
+        self.tell(f"phase {self.number}: {told}")
+        begun = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - begun, 2)
