@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-import hypothesis  # noqa: F401  # its plugin would load it inside a report hook, where CPython 3.11's ast.parse may fail
+import hypothesis  # its plugin would load it inside a report hook, where CPython 3.11's ast.parse may fail
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
@@ -24,6 +24,11 @@ FLAGS = [
     "--disable-sync",
     "--site-per-process",
 ]
+
+hypothesis.settings.register_profile(
+    "busy machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("busy machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

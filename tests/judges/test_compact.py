@@ -201,7 +201,7 @@ WORDS = st.lists(
 
 
 @given(words=WORDS, history=st.lists(WORDS, max_size=5), milestone=WORDS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_proof_is_shown_learnable_and_accepted(
     look: Look, words: list[str], history: list[list[str]], milestone: list[str]
 ):
@@ -309,7 +309,7 @@ async def test_state_checkers_come_before_the_small_model(progress: Make):
 @given(
     z=st.tuples(*[st.booleans()] * 3), answers=st.tuples(*[st.sampled_from(["no", f"yes: {ANN}", "yes: made up"])] * 3)
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_z_never_falls_and_every_gain_has_a_quote_on_the_page(
     progress: Make, z: tuple[bool, ...], answers: tuple[str, ...]
 ):

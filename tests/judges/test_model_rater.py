@@ -223,7 +223,7 @@ OPINION = st.tuples(st.sampled_from(["yes", "no", "unsure"]), st.sampled_from([A
 
 
 @given(z=st.tuples(*[st.booleans()] * 3), opinions=st.tuples(*[OPINION] * 3), budget=st.sampled_from(["auto", 0, 256]))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_z_never_falls_and_every_gain_has_a_quote_on_the_page(
     progress: Make, z: tuple[bool, ...], opinions: tuple[tuple[str, str], ...], budget: Any
 ):

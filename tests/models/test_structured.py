@@ -87,7 +87,7 @@ def test_anything_else_is_an_invalid_answer(text: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
 def test_any_text_is_an_order_or_a_typed_error(text: str) -> None:
     try:

@@ -27,7 +27,7 @@ PIECES = ['" ', "\n[", '] button "', 'do(action="', "ÿ", "Ġ", " ", "  ", "a", 
 texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(text=texts)
 def test_any_text_survives(tokenizer: PreTrainedTokenizerFast, text: str) -> None:
     text = text.encode("utf-8", "replace").decode()

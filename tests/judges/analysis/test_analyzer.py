@@ -162,7 +162,7 @@ WAYS = st.lists(LINE, max_size=10).map(tuple)
 ENDS = st.sampled_from(["stop", "world", "max_steps", "max_tokens", "declined", "error", "interrupted"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(WAYS, st.lists(WAYS, max_size=2), ENDS)
 async def test_every_failed_trace_is_explained(way: tuple[str, ...], references: list[tuple[str, ...]], end: EndedBy):
     found = await analyzed(trace(*way, ended_by=end), *(success(*one) for one in references))
@@ -173,7 +173,7 @@ async def test_every_failed_trace_is_explained(way: tuple[str, ...], references:
     assert found.failure.loop is None or (found.failure.loop.entry in numbers and found.failure.loop.repetitions >= 2)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(WAYS, WAYS, st.integers(2, 500))
 async def test_the_numbers_of_elements_change_nothing(way: tuple[str, ...], reference: tuple[str, ...], offset: int):
     failed = trace(*way)
@@ -192,7 +192,7 @@ def _renumbered(intent: dict[str, Any], offset: int) -> dict[str, Any]:
     return intent
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(WAYS)
 async def test_a_success_does_not_diverge_from_itself(way: tuple[str, ...]):
     found = await analyzed(trace(*way), success(*way))

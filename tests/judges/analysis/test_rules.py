@@ -247,7 +247,7 @@ def test_a_first_click_without_a_witness_is_not_judged():
     assert explain(Case(steps, "max_steps", "failure", instruction="Change my name")).category == D
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["1", "2", "scroll"]), st.sampled_from("ab")), max_size=12))
 def test_every_failed_trace_gets_a_category_and_a_step_of_its_own(pairs: list[tuple[str, str]]):
     steps = [step(n, action, page) for n, (action, page) in enumerate(pairs, 1)]

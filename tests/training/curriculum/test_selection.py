@@ -228,7 +228,7 @@ some_settings = st.builds(
 )
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60)
 @given(st.tuples(some_failures, some_pool, some_variants), some_settings, st.integers(1, 20), st.randoms())
 def test_any_selection_keeps_its_promises(
     drawn: tuple[list[Failed], list[Candidate], list[Variant]], settings: CurriculumSettings, size: int, rng: Random

@@ -40,7 +40,7 @@ def test_a_text_is_most_like_itself() -> None:
     assert np.allclose(np.diag(TfIdf().scores([BASKET, DRIVE], [BASKET, DRIVE])), 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text(max_size=20), max_size=4), st.lists(st.text(max_size=20), max_size=4))
 def test_any_texts_have_scores_from_0_to_1(failed: list[str], pool: list[str]) -> None:
     scores = TfIdf().scores(failed, pool)
