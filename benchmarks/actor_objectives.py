@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from training.data.cache import read_rows
 from training.data.rows import Row
 from training.loop.settings import override
-from training.mira.annotate import score_actions
+from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.settings import Optimization

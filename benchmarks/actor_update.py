@@ -18,9 +18,9 @@ from transformers import TrainerCallback
 from benchmarks.training_rows import interleaved, llama, medians, parser, report, rows_of
 from training.data.packing import by_row
 from training.data.rows import Row
-from training.mira.annotate import action_token_logprobs, score_actions
 from training.mira.losses import regression_loss
 from training.stages.actor import ActorTrainer, Objective
+from training.stages.annotate import action_token_logprobs, score_actions
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import train, training_arguments

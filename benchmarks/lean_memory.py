@@ -26,9 +26,9 @@ from benchmarks.training_rows import llama, parser, report, rows_of
 from models.embedded import embedded_dir
 from training.data.packing import by_row
 from training.data.rows import Row
-from training.mira.annotate import action_token_logprobs, score_actions, score_states
-from training.mira.critic import Critic
+from training.stages.annotate import action_token_logprobs, score_actions, score_states
 from training.stages.checkpoints import load_policy, with_adapter
+from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan

@@ -24,11 +24,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.rows import Row
-from training.mira.annotate import score_actions, score_states
-from training.mira.critic import Critic, states_of
 from training.mira.losses import potential_loss, regression_loss, value_loss
 from training.mira.returns import advantages, outcome_rewards, shaped_rewards
 from training.stages.actor import ActorTrainer, Objective
+from training.stages.annotate import score_actions, score_states
+from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticKind, CriticTrainer
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization

@@ -25,10 +25,10 @@ from agent.report.svg import element, text
 from judges.statistics import Estimate, resampled
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory, select
-from training.mira.annotate import score_states
-from training.mira.critic import Critic
 from training.mira.targets import row_progress
+from training.stages.annotate import score_states
 from training.stages.checkpoints import load_policy
+from training.stages.critic_model import Critic
 
 ACROSS, WIDE, HIGH, GAP = 6, 150, 96, 26
 DRAWN = 30

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_source_file_keeps_the_rules(path: Path) -> None:
             assert length <= MAX_FUNCTION_LINES, f"{node.name} is {length} lines long"
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Name):
             assert node.exc.id != "NotImplementedError", "nothing may be a stub"
+
+
+def test_the_packages_of_training_form_no_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for path in (ROOT / "training").glob("*/*.py"):
+        imported = re.findall(r"^\s*from training\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        graph.setdefault(path.parent.name, set()).update(imported)
+    for package, imported in graph.items():
+        imported.discard(package)
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 @pytest.mark.parametrize("room", BELOW)

@@ -94,7 +94,7 @@ def _name(episode: Trajectory) -> str:
 
 
 def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, ...]:
-    from training.mira.annotate import score_actions
+    from training.stages.annotate import score_actions
     from training.stages.checkpoints import load_policy
 
     return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)[0]

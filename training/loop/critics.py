@@ -15,10 +15,10 @@ from training.data.trajectories import Trajectory
 from training.loop.data import PhaseData
 from training.loop.given import Given
 from training.loop.metrics import CriticScores, critic_scores
-from training.mira.annotate import score_states
-from training.mira.critic import Critic
 from training.mira.targets import row_progress, row_values
+from training.stages.annotate import score_states
 from training.stages.checkpoints import load_policy, use_machine
+from training.stages.critic_model import Critic
 from training.stages.critics import CriticKind
 from training.stages.jobs import StageJob, launch, write_job
 

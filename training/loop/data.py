@@ -15,8 +15,8 @@ from envs.record import Record
 from training.data.rows import Encoded, Row, RowEncoder
 from training.data.trajectories import Selection, Trajectory, select
 from training.loop.settings import ReplaySettings
-from training.mira.annotate import score_actions
 from training.mira.replay import Kept, ReplayBuffer
+from training.stages.annotate import score_actions
 
 
 @dataclass(frozen=True, slots=True)

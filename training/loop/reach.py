@@ -10,9 +10,9 @@ from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.curriculum import Candidate
 from training.data.rows import Row
-from training.mira.annotate import score_states
-from training.mira.critic import Critic
+from training.stages.annotate import score_states
 from training.stages.checkpoints import load_policy, use_machine
+from training.stages.critic_model import Critic
 
 if TYPE_CHECKING:
     from training.loop.settings import LoopSettings

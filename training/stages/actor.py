@@ -12,8 +12,8 @@ from transformers import TrainingArguments
 
 from envs.record import Record
 from training.data.packing import Packed, by_row
-from training.mira.annotate import action_token_logprobs
 from training.mira.losses import anchor_loss, cloning_loss, regression_loss, webrl_code_loss, weighted_likelihood_loss
+from training.stages.annotate import action_token_logprobs
 from training.stages.plan import Plan
 from training.stages.trainer import RowsTrainer
 

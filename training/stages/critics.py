@@ -18,7 +18,7 @@ CriticKind = Literal["potential", "value"]
 
 
 class CriticTrainer(RowsTrainer):
-    """Trains a :class:`training.mira.critic.Critic` towards the column `target`, in [0, 1]."""
+    """Trains a :class:`training.stages.critic_model.Critic` towards the column `target`, in [0, 1]."""
 
     def __init__(
         self, kind: CriticKind, model: nn.Module, plan: Plan, targets: Tensor, arguments: TrainingArguments

@@ -35,9 +35,9 @@ from envs.errors import BadInput
 from envs.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.mira.critic import Critic, states_of
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy, made_whole, save_policy, use_machine, with_adapter
+from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticTrainer
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan

@@ -20,7 +20,6 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from envs.errors import BadInput
-from training.mira.critic import HEAD, Critic
 from training.stages.checkpoints import (
     ADAPTER_WEIGHTS,
     adapter_weights,
@@ -31,6 +30,7 @@ from training.stages.checkpoints import (
     lora_config,
     made_whole,
 )
+from training.stages.critic_model import HEAD, Critic
 from training.stages.settings import Lora
 
 Part = Literal["actor", "potential", "value"]

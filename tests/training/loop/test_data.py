@@ -15,8 +15,8 @@ from training.data.cache import read_rows, read_trajectories, rows_digest, write
 from training.data.rows import Encoded, RowEncoder
 from training.loop.data import PhaseData, phase_data
 from training.loop.settings import ReplaySettings
-from training.mira.annotate import score_actions
 from training.mira.replay import Band
+from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
 
 torch.set_num_threads(1)

@@ -18,11 +18,11 @@ from models.local_loading import read_checkpoint
 from tests.models.adapters import save_adapter
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
-from training.mira.annotate import action_token_logprobs, score_actions, score_states
-from training.mira.critic import Critic
 from training.mira.losses import potential_loss, regression_loss, value_loss
 from training.stages.actor import ActorTrainer
+from training.stages.annotate import action_token_logprobs, score_actions, score_states
 from training.stages.checkpoints import base_of, load_policy, policy_spec, weights_digest, with_adapter
+from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.lean import LeanModels, Part
 from training.stages.plan import Plan

@@ -11,7 +11,7 @@ import torch
 from models.embedded import embedded_dir
 from tests.training.stages.token_rows import rows_of
 from training.data.rows import Row
-from training.mira.annotate import score_actions
+from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
 from training.stages.settings import Compute, Lora, Optimization
 from training.stages.sft import supervised

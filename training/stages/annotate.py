@@ -14,9 +14,9 @@ from torch import Tensor
 
 from training.data.packing import Packed, by_row, packs
 from training.data.rows import Row
-from training.mira.critic import Critic, states_of
 from training.mira.losses import token_logprobs
 from training.mira.replay import perplexity
+from training.stages.critic_model import Critic, states_of
 
 
 def action_token_logprobs(model: Any, packed: Packed) -> Tensor:

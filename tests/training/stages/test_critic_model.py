@@ -10,8 +10,8 @@ from transformers import LlamaConfig, LlamaModel
 
 from training.data.packing import pack
 from training.data.rows import Row
-from training.mira.critic import Critic
 from training.mira.losses import potential_loss
+from training.stages.critic_model import Critic
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from envs.tasks import TaskSelection
 from models.embedded import embedded_dir
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
-from training.mira.annotate import score_actions, score_states
-from training.mira.critic import Critic
+from training.stages.annotate import score_actions, score_states
+from training.stages.critic_model import Critic
 
 
 @pytest.mark.browser
