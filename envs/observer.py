@@ -215,18 +215,6 @@ class Observer:
         place, element = self._numbering.places[ref - 1], self._numbering.elements[ref - 1]
         return await self._target(place.world, place.id, element.key)
 
-    async def resolve_key(self, key: ElementKey) -> Target | ActionResult:
-        """The element of a key that an earlier run recorded. The page must have been observed before."""
-        world = self._world_of(key.frame)
-        if world is None:
-            return ActionResult(status=Status.STALE, message=f"frame {key.frame!r} is not there")
-        return await self._target(world, -1, key)
-
-    def _world_of(self, frame: str) -> World | None:
-        """The world whose path is the longest beginning of the frame's."""
-        fitting = [w for w, path in self._paths.items() if not path or frame == path or frame.startswith(path + ".")]
-        return max(fitting, key=lambda world: len(self._paths[world]), default=None)
-
     async def _target(self, world: World, id_: int, key: ElementKey) -> Target | ActionResult:
         timeout_s = self._settings.timeout_s
         path = self._paths.get(world, "")
@@ -310,11 +298,6 @@ class Observer:
         text = storable(merged_text(part, self._numbering))
         add_elements(part, self._numbering)
         return text
-
-    def element(self, ref: int) -> Element | None:
-        """The element of a ref of the last observation, or one that `find` or `expand` has shown since."""
-        elements = self._numbering.elements
-        return elements[ref - 1] if 0 < ref <= len(elements) else None
 
     async def aclose(self) -> None:
         """Lets go of the page."""

@@ -41,20 +41,18 @@ def make_rater(
     model: ChatModel | None = None,
     settings: RaterSettings | None = None,
     *,
-    checks_first: bool = True,
     compact: bool = False,
 ) -> AutoRater:
     """`state`, `none`, or any model spec together with the *model* made from it.
 
-    A model is asked only where the state checkers do not answer, unless *checks_first* is off; *compact* asks it as a
+    A model is asked only where the state checkers do not answer; *compact* asks it as a
     small model that was trained to rate. Raises ValueError where a model is needed and none is given.
     """
     if spec == "none":
         return NoRater()
     if spec == "state":
         return StateRater()
-    rater = (CompactRater if compact else ModelRater)(_needed(spec, model), settings)
-    return ChecksFirst(rater) if checks_first else rater
+    return ChecksFirst((CompactRater if compact else ModelRater)(_needed(spec, model), settings))
 
 
 def make_judge(spec: str, model: ChatModel | None = None, settings: JudgeSettings | None = None) -> OutcomeJudge | None:

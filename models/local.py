@@ -94,11 +94,6 @@ class LocalModel:
         self._queue.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def prompts_cut(self) -> int:
-        """Prompts that were too long for the context, so far."""
-        return self._prompts.cut
-
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
         """The prompt as token ids; one that leaves the answer too little of the context loses its middle."""
         return self._prompts.encode(messages, prompt_room(self._context, max_tokens))

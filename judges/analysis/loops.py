@@ -80,13 +80,8 @@ def find_loop(steps: Sequence[Step], rules: LoopRules, unnumbered: Unnumbered | 
     return Loop(entry=steps[first.start][0].step, period=first.period, repetitions=first.length // first.period)
 
 
-def find_cycle(keys: Sequence[object], *, period: int, repeats: int) -> Cycle | None:
-    """The first stretch of *keys* that repeats with *period* at least *repeats* times in a row, at full length."""
-    return next(find_cycles(keys, period=period, repeats=repeats), None)
-
-
 def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterator[Cycle]:
-    """Every such stretch, in order."""
+    """Every stretch of *keys* that repeats with *period* at least *repeats* times in a row, whole, in order."""
     start = 0
     while start + period * repeats <= len(keys):
         end = start + period

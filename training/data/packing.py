@@ -7,7 +7,6 @@ each other and the logits are silently wrong. `tests/training/data/test_packing.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -72,23 +71,20 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
     )
 
 
-def packs(rows: Sequence[Row], max_tokens: int, seed: int | None = None) -> Iterator[Packed]:
-    """Every row once, in packs of at most *max_tokens* (a longer row is a pack of its own).
+def packs(rows: Sequence[Row], max_tokens: int) -> Iterator[Packed]:
+    """Every row once, in order, in packs of at most *max_tokens* (a longer row is a pack of its own).
 
-    With *seed* in a shuffled order that is the same for the same seed, else in the order of the rows. On a CPU,
-    attention costs the square of a pack's length whatever rows are in it: packs of some 512 tokens are the quickest.
+    On a CPU, attention costs the square of a pack's length whatever rows are in it: packs of some 512 tokens are the
+    quickest.
     """
-    order = list(range(len(rows)))
-    if seed is not None:
-        random.Random(seed).shuffle(order)
     taken: list[int] = []
     tokens = 0
-    for index in order:
-        if taken and tokens + len(rows[index]) > max_tokens:
+    for index, row in enumerate(rows):
+        if taken and tokens + len(row) > max_tokens:
             yield pack(rows, taken)
             taken, tokens = [], 0
         taken.append(index)
-        tokens += len(rows[index])
+        tokens += len(row)
     if taken:
         yield pack(rows, taken)
 
