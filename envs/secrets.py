@@ -232,8 +232,9 @@ def _value(name: str, kind: str, place: str, environ: Mapping[str, str]) -> str:
         if value is None:
             raise BadInput(f"secret {name}: the environment variable {place} is not set")
         return value
+    file = Path(os.path.expanduser(place))  # noqa: PTH111 - Path.expanduser raises for a name of no user
     try:
-        return Path(place).expanduser().read_text("utf-8").rstrip("\r\n")
+        return file.read_text("utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"secret {name}: cannot read {place}: {reason}") from None

@@ -108,7 +108,7 @@ def parse_spec(text: str) -> Spec:
         case "local":
             return _local(rest)
         case _:
-            return ScriptedSpec(Path(rest).expanduser())
+            return ScriptedSpec(_path(rest))
 
 
 def make_model(
@@ -212,12 +212,17 @@ def _checked_url(url: str | None) -> str | None:
     return url
 
 
+def _path(text: str) -> Path:
+    """With `~` as a shell reads it."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for a name of no user
+
+
 def _local(rest: str) -> LocalSpec:
-    whole = Path(rest).expanduser()
+    whole = _path(rest)
     folder, plus, adapter = rest.rpartition("+")
     if not plus or not folder or not adapter or whole.is_dir():
         return LocalSpec(whole)
-    return LocalSpec(Path(folder).expanduser(), Path(adapter).expanduser())
+    return LocalSpec(_path(folder), _path(adapter))
 
 
 def _make_openai(

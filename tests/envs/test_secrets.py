@@ -207,6 +207,7 @@ def test_declarations_name_a_source_and_a_scope(tmp_path: Path) -> None:
         (["PW=env:EMPTY"], "secret PW is shorter than 4"),
         (["PW=env:SPACES"], "secret PW is shorter than 4"),
         (["PW=file:/nonexistent/file"], "cannot read /nonexistent/file: No such file"),
+        (["PW=file:~no-such-user/pw"], "cannot read ~no-such-user/pw: No such file"),
         (["PW=env:SHOP_PW@*"], "origin rule"),
     ],
 )

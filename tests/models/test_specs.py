@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.base import ChatRequest, Message, ModelUnavailable
@@ -79,6 +79,7 @@ def test_wrong_specs_say_what_is_right(text: str, says: str) -> None:
 @given(
     st.text(max_size=60) | st.sampled_from(["vllm:", "local:", "openai:"]).flatmap(lambda k: st.text().map(k.__add__))
 )
+@example("local:~no-such-user/model+lora")
 def test_any_text_is_a_spec_or_one_line(text: str) -> None:
     try:
         parse_spec(text)
