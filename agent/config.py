@@ -51,7 +51,7 @@ class RunConfig(Record):
     base_url: str | None = None
     """Server for `openai:` specs; None is the provider's own."""
     language: Literal["program", "id"] = "program"
-    """Action language of the policy (SPEC §1.1)."""
+    """Action language of the policy (MiRA paper, App. A.4)."""
     prompt_style: Literal["compact", "full", "auto"] = "auto"
     """`auto`: compact for demonstrations of an oracle and for checkpoints that declare it (`mira.json`: the embedded
     default, and whatever was trained here on such prompts), full for every other model. Planner and AutoRater are asked
@@ -61,7 +61,7 @@ class RunConfig(Record):
     """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
     shape the reward and the policy has to find its own way."""
     thinking: Budget = "auto"
-    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (SPEC §1.2)."""
+    """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
     k: int = Field(default=4, ge=1, le=20)
     """Milestones that a model planner makes."""
     limits: Limits = Limits()

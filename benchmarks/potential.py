@@ -2,9 +2,9 @@
 
     python -m benchmarks.potential runs/mira/phase-6/potential/model runs/mira/phase-6/evaluation/run --out curves.svg
 
-Truth is the label that the critic is trained towards (SPEC §1.5): progress between milestones, on successes that pass
-its filter. Asked (issue 5): mean absolute error of at most 0.10, Spearman of at least 0.9. Intervals resample whole
-episodes.
+Truth is the label that the critic is trained towards (MiRA paper: Eq. 2, Alg. 3): progress between milestones, on
+successes that pass its filter. Wanted are a mean absolute error of at most 0.10 and a Spearman correlation of at least
+0.9. Intervals resample whole episodes.
 """
 
 from __future__ import annotations

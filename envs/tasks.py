@@ -17,7 +17,7 @@ from envs.record import Record
 
 
 class Milestone(Record):
-    """One concrete, checkable step towards the goal (a subgoal of SPEC §1.2)."""
+    """One concrete, checkable step towards the goal (a subgoal of the MiRA paper, §5.1)."""
 
     id: str
     text: str

@@ -111,7 +111,7 @@ class Flip(Record):
 
 
 class Rating(Record):
-    """The AutoRater's answer at one step: `z_t` with evidence, and the three answers of SPEC §1.2."""
+    """The AutoRater's answer at one step: `z_t` with evidence, and the three answers of the MiRA paper, Fig. 5."""
 
     z: tuple[bool, ...]
     flips: tuple[Flip, ...] = ()
@@ -230,7 +230,7 @@ class Loop(Record):
 
 
 class Failure(Record):
-    """Why it failed (SPEC §1.4)."""
+    """Why it failed (MiRA paper, §4)."""
 
     category: Literal["stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"]
     key_step: int | None

@@ -18,7 +18,7 @@ class Progress:
     instruction: str
     milestones: tuple[Milestone, ...]
     z: tuple[bool, ...]
-    """Milestones verified so far; a True is an anchor and is not examined again (SPEC §1.2)."""
+    """Milestones verified so far; a True is an anchor and is not examined again (MiRA paper, §5.2)."""
     observation: Observation
     previous: Observation | None = None
     history: tuple[str, ...] = ()
@@ -64,5 +64,5 @@ class OutcomeJudge(Protocol):
     spec: str
 
     async def judge(self, ending: Ending) -> Verdict:
-        """YES or NO (SPEC §1.7, Fig. 17). Raises :class:`models.base.ModelError`; silence is never a NO."""
+        """YES or NO (MiRA paper, Fig. 17). Raises :class:`models.base.ModelError`; silence is never a NO."""
         ...

@@ -94,7 +94,7 @@ def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
 
 
 class ModelRater:
-    """Asks *model* about the milestones that are not achieved yet (SPEC §1.2, Fig. 5).
+    """Asks *model* about the milestones that are not achieved yet (MiRA paper, Fig. 5).
 
     A flip counts only with evidence (:func:`weigh`); the others are rejected, named in the rating's reason and counted
     in `rejected`. Achieved milestones are not asked about and stay. An answer that is not the JSON asked for raises

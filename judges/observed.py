@@ -1,4 +1,4 @@
-"""What a finished trace says about its milestones: the `z_i` and `y_i` of SPEC §1.3."""
+"""What a finished trace says about its milestones: the `z_i` and `y_i` of the MiRA paper, §5.1."""
 
 from __future__ import annotations
 

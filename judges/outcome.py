@@ -1,4 +1,4 @@
-"""The outcome judge: YES or NO on a finished episode, for tasks without a checker (SPEC §1.7, Fig. 17)."""
+"""The outcome judge: YES or NO on a finished episode, for tasks without a checker (MiRA paper, Fig. 17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much milestones say about success: the subgoal quality of SPEC §1.3 (§5.1 of the MiRA paper).
+"""How much milestones say about success: the subgoal quality of the MiRA paper, §5.1.
 
 For traces i with the checker's outcome `y_i` and the completion vector `z_i` at the end:
 
@@ -77,7 +77,7 @@ class HeatMap(Record):
 
 
 class Quality(Record):
-    """The table of SPEC §1.3, and what stands behind it."""
+    """The table of §5.1, and what stands behind it."""
 
     source: Source
     traces: int

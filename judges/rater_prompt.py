@@ -52,7 +52,7 @@ class Opinions(BaseModel):
 
 
 class Reflection(BaseModel):
-    """The three answers of SPEC §1.2."""
+    """The three answers of the MiRA paper, Fig. 5."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -24,7 +24,7 @@ def make_rating(
     source: Source,
     preferred_next: int | None = None,
 ) -> Rating:
-    """The three answers of SPEC §1.2 as one record.
+    """The three answers of the MiRA paper, Fig. 5, as one record.
 
     `z` never loses a milestone: it is *before* or *after*, place by place. *preferred_next* is taken only where it
     names an open milestone; otherwise the first open one comes next.

@@ -36,7 +36,7 @@ class StateRater:
 def lost_anchors(progress: Progress) -> tuple[Flip, ...]:
     """Milestones that count as achieved but whose state checker now says no, with its evidence.
 
-    `z` keeps them (SPEC §1.2); the agent may re-plan for the cause `milestone_lost`. Empty without checks.
+    `z` keeps them (MiRA paper, §5.2); the agent may re-plan for the cause `milestone_lost`. Empty without checks.
     """
     if progress.checks is None or not len(progress.checks) == len(progress.milestones) == len(progress.z):
         return ()

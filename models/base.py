@@ -66,7 +66,7 @@ class Message:
 
 
 Budget = Literal["auto"] | int
-"""Thinking tokens allowed: 0 = none, 256 … 16384, or `auto` (SPEC §1.2)."""
+"""Thinking tokens allowed: 0 = none, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Thinking budgets (SPEC §1.2): the values allowed, and what `auto` spends on a given call.
+"""Thinking budgets (MiRA paper, App. A.2): the values allowed, and what `auto` spends on a given call.
 
 Planners and judges share this; models turn the number into what their server knows.
 """

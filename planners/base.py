@@ -23,7 +23,7 @@ class Situation:
     history: tuple[str, ...] = ()
     """The actions so far with their results, one line each, oldest first."""
     anchors: tuple[Milestone, ...] = ()
-    """Milestones already achieved: a new plan keeps them first and unchanged (SPEC §1.2)."""
+    """Milestones already achieved: a new plan keeps them first and unchanged (MiRA paper, §5.2)."""
     open: tuple[Milestone, ...] = ()
     """Milestones of the current plan not yet achieved."""
     cause: Cause = "initial"

@@ -89,7 +89,7 @@ def comparable(text: str) -> str:
 
 
 class ModelPlanner:
-    """Exactly `k` milestones by *model* (SPEC §1.2, Fig. 19).
+    """Exactly `k` milestones by *model* (MiRA paper, §5.1, Fig. 19).
 
     A re-plan keeps the anchors first and unchanged and plans only what is left: `k` minus the anchors, at least one.
     Only for the cause `milestone_lost` may it say an anchor's text again, as a milestone of its own.

@@ -1,8 +1,8 @@
 """The planner's prompt: static rules first, then shuffled examples, then the turn.
 
 Only the system message is the same on every call, so only it hits a server's prefix cache. The examples are shuffled
-per call (SPEC §1.2: the model must not learn an order), which costs the cache the examples, about 900 tokens of a
-call that is made a few times an episode. `shuffle_examples=False` in the settings buys them back.
+per call (MiRA paper, §5.1: the model must not learn an order), which costs the cache the examples, about 900 tokens of
+a call that is made a few times an episode. `shuffle_examples=False` in the settings buys them back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The two languages in which a policy writes actions (SPEC §1.1), both for the one set of `envs.actions`.
+"""The two languages in which a policy writes actions (MiRA paper, App. A.4), both for the one set of `envs.actions`.
 
 Promised: any text parses to an action or raises :class:`ParseError` with one line for the model; what `show` prints
 parses back to the same action; nothing is ever evaluated. Not promised: that the action makes sense on the page.

@@ -1,4 +1,4 @@
-"""Why an episode failed (SPEC §1.4): outcome summary, category by prioritised rules, key decision step.
+"""Why an episode failed (MiRA paper, §4): outcome summary, category by prioritised rules, key decision step.
 
 Works on traces alone, asks no model unless one is given, and never decides whether an episode failed: that is the
 checker's word. :func:`explain` is the rules alone, on steps; :class:`Analyzer` takes traces and reference successes,

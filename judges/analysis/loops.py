@@ -1,4 +1,4 @@
-"""Finds stretches of an episode that repeat themselves (rule B of SPEC §1.4; §4.3 of the MiRA paper: state hashes).
+"""Finds stretches of an episode that repeat themselves (MiRA paper: rule B of §4.2, state hashes of §4.3).
 
 Two steps are alike when the action is (kind, the element's durable key, what was typed or chosen; never the number that
 an element had in one observation) and the page is: by `Seen.state`, which ignores clocks, tokens and the focus, or by

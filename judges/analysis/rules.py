@@ -1,4 +1,4 @@
-"""The category of a failure by prioritised hard rules, and its key step (SPEC §1.4; §4.2 and §4.3 of the MiRA paper).
+"""The category of a failure by prioritised hard rules, and its key step (MiRA paper, §4.2 and §4.3).
 
 Pure: reads records, asks no model, guesses nothing. That an episode *failed* is the checker's word (or the judge's),
 never this module's. The first rule that holds decides:
@@ -9,7 +9,7 @@ never this module's. The first rule that holds decides:
                                click that nothing good came of; nothing ever done to a page
     D  other                   the world or a model broke, and whatever no rule above covers
 
-Choices where SPEC §1.4 leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
+Choices where the paper leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
 A world that ends the episode on an action (MiniWoB++ does on a submit) makes that action the exit; where it is the very
 first one, that is C too. What broke (an error, a broken world) is D before every other rule.
 

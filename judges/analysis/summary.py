@@ -1,4 +1,4 @@
-"""The outcome summary of SPEC §1.4: "only judge, never guess".
+"""The outcome summary (MiRA paper, §4.1): "only judge, never guess".
 
 Built from what the task's checker said and how the episode ended. A milestone counts here only where the checker looked
 at it; what a model rated on the way is not repeated as a fact.

@@ -19,7 +19,7 @@ class Failed(Record):
     category: str
     """The task's, e.g. `shop`."""
     failure: str
-    """Category of the failure (SPEC §1.4), e.g. `stuck_midway`; empty where it was not analysed."""
+    """Category of the failure (MiRA paper, §4), e.g. `stuck_midway`; empty where it was not analysed."""
 
 
 @dataclass(frozen=True, slots=True)

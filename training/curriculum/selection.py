@@ -1,5 +1,5 @@
 """The next phase's tasks: those most like what failed, variants for categories that the pool hardly covers, and a few
-that were drawn blindly (SPEC §1.7, Alg. 2 lines 11-13).
+that were drawn blindly (MiRA paper, Alg. 2, lines 11-13).
 
 A pure function of its arguments: neither the order of failures and pool nor anything outside decides. Every task that
 is listed says why it is there.

@@ -20,7 +20,7 @@ SPENDINGS: Final[Mapping[Spending, Callable[[Played], float]]] = {
     "seconds": lambda one: one.seconds,
 }
 FAILURES: Final = ("stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other", NOT_ANALYZED)
-"""Categories of SPEC §1.4, in the order in which they are listed."""
+"""Categories of the MiRA paper, §4, in the order in which they are listed."""
 
 
 class GroupRate(Record):

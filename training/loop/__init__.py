@@ -1,4 +1,4 @@
-"""The outer loop (SPEC §1.7, Alg. 2): play, keep what can be learned from, train critics and actor, measure, choose.
+"""The outer loop (MiRA paper, Alg. 2): play, keep what can be learned from, train critics and actor, measure, choose.
 
     OUT/
     ├── config.json            the resolved configuration

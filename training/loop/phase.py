@@ -1,4 +1,4 @@
-"""One phase, part by part (SPEC §1.7; Alg. 2, the inner order of App. A.3): play, data, potential, value, advantages,
+"""One phase, part by part (MiRA paper: Alg. 2, the inner order of App. A.3): play, data, potential, value, advantages,
 actor, evaluation."""
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class EvaluationSettings(TaskSettings):
 
 
 class ReplaySettings(Record):
-    """Past successes that are learned from again (SPEC §1.7)."""
+    """Past successes that are learned from again (MiRA paper, Alg. 2)."""
 
     band: Band = Band()
     unit: Literal["trajectory", "step"] = "trajectory"

@@ -1,4 +1,4 @@
-"""Losses of the critics and the actor, for MiRA and every baseline (SPEC §1.6), as pure functions of tensors.
+"""Losses of the critics and the actor, for MiRA (whose paper the equations are of) and every baseline: pure functions.
 
 Shapes: B actions (rows of a batch), L tokens. Log-probabilities are natural. Every loss is a mean over its rows, so
 that it does not depend on how rows are padded or packed; a mean over batches that are not equally large is the caller's

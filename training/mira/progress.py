@@ -1,4 +1,4 @@
-"""Progress labels `p*_t` for the potential critic: interpolation between milestones (SPEC §1.5; Eq. 2, Alg. 3).
+"""Progress labels `p*_t` for the potential critic: interpolation between milestones (MiRA paper: Eq. 2, Alg. 3).
 
 Times run from 0 to T: time 0 is the state before the first action, time t the state after action t.
 """

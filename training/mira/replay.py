@@ -1,4 +1,4 @@
-"""The replay buffer: past successes, of which the current actor is neither too sure nor too surprised (SPEC §1.7)."""
+"""The replay buffer (MiRA paper, Alg. 2): past successes of which the actor is neither too sure nor too surprised."""
 
 from __future__ import annotations
 

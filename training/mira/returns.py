@@ -1,4 +1,4 @@
-"""Shaped rewards, returns, advantages and value targets of one episode (SPEC §1.6; Eq. 1, 10, 11).
+"""Shaped rewards, returns, advantages and value targets of one episode (MiRA paper: Eq. 1, 10, 11).
 
 Plain numbers, one list per episode, so that every one of them can be looked at before any training: T actions, T+1
 states. `potentials[t]` and `values[t]` belong to the state before action t+1; the last one to the state after the end.

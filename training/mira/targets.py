@@ -24,7 +24,7 @@ from training.mira.returns import (
 
 
 class TargetSettings(Record):
-    """How a trajectory becomes numbers (SPEC §1.6). The defaults are the paper's where it says."""
+    """How a trajectory becomes numbers (MiRA paper: Eq. 1, 10, 11). The defaults are the paper's where it says."""
 
     alpha: float = Field(default=0.3, ge=0)
     """Weight of shaping; 0 is "no potential critic"."""

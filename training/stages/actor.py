@@ -1,4 +1,4 @@
-"""The actor's stage: one of the objectives of SPEC §1.6 on rows whose advantages and references are columns."""
+"""The actor's stage: a loss of `training.mira.losses` on rows whose advantages and references are columns."""
 
 from __future__ import annotations
 
