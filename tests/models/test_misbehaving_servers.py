@@ -1,4 +1,4 @@
-"""Whatever a server does, a call ends with an answer or a typed error within its deadline (issue 2, must show 4)."""
+"""Whatever a server does, a call ends with an answer or a typed error within its deadline."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizer
 from models.prompt_style import declare_style
 
 MAX_BYTES = 16_000_000
-"""Git keeps every version: the folder stays small (issue 2)."""
+"""Git keeps every version: the folder stays small."""
 MAX_ANSWER_TOKENS = 160
 """Longest answer the shipped model may write: an action has about ten tokens, a copied sentence sixty, a plan 120."""
 

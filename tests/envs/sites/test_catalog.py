@@ -13,8 +13,7 @@ from envs.sites.golden import missing_packages
 from envs.sites.kinds import KINDS
 from envs.sites.splits import EVALUATION_SEEDS, POOL, split_of
 from envs.sites.suite import Drawer, pool
-from envs.sites.templates import Difficulty, Kind, Template
-from envs.tasks import TaskRef
+from envs.sites.templates import Difficulty, Kind, Template, instance
 
 
 def test_there_is_enough_of_everything() -> None:
@@ -45,20 +44,43 @@ def test_a_template_is_worded_in_several_ways_for_somebody_who_can_be_logged_in(
     assert set(template.start) <= set(template.sites)
 
 
+needs_sites = pytest.mark.skipif(
+    any(missing_packages(name) for name in KINDS), reason="the extra `sites` is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def drawer() -> Drawer:
+    """Builds the golden states that are missing."""
+    return Drawer()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.skipif(any(missing_packages(name) for name in KINDS), reason="the extra `sites` is not installed")
-async def test_instances_are_many_distinct_and_the_same_each_time() -> None:
-    """Builds the golden states that are missing."""
-    one, other = Drawer(), Drawer()
-    for name, template in templates().items():
-        drawn = await one.candidates(template)
-        assert len(set(drawn)) == len(drawn) >= 8, name
-        texts = {(await one.instance(TaskRef(suite="sites", name=name, seed=seed))).instruction for seed in range(8)}
-        assert len(texts) == 8, name
-        assert "{" not in "".join(texts), name
-    tasks = await pool(one)
+@needs_sites
+@pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
+async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
+    drawer: Drawer, template: Template[Any]
+) -> None:
+    candidates = await drawer.candidates(template)
+    assert 8 <= len(set(candidates)) == len(candidates) <= 300
+    assert await Drawer().candidates(template) == candidates, "the same each time"
+    told = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
+    assert len(told) == min(40, len(candidates)), "distinct tasks are worded distinctly"
+    assert "{" not in "".join(told)
+    for params in candidates[:30]:
+        answer = template.outcome(params).answer
+        if answer is not None:
+            assert answer.accepts(answer.truth())
+            assert [one for one in answer.mutants() if answer.accepts(one)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@needs_sites
+async def test_the_pool_is_of_training_templates_and_the_same_each_time(drawer: Drawer) -> None:
+    tasks = await pool(drawer)
     assert len(set(tasks)) == POOL
     assert {split_of(task.name) for task in tasks} == {"train"}
     assert min(task.seed for task in tasks) == EVALUATION_SEEDS
-    assert tasks == await pool(other)
+    assert tasks == await pool(Drawer())
