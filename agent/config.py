@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
-from envs.errors import BadInput
+from envs.plain_values import checked, merged, read_toml
 from envs.record import Record
 from envs.settings import SessionSettings
 from models.base import Budget
@@ -121,39 +120,9 @@ class RunConfig(Record):
 
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
     """Validates plain values. Raises BadInput naming *source*, the first bad key and what is wrong with it."""
-    try:
-        return RunConfig.model_validate(values)
-    except ValidationError as error:
-        raise BadInput(f"{source}: {_first_problem(error)}") from None
+    return checked(RunConfig, values, source)
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
     """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"config file {str(path)!r} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadInput(f"config file {str(path)!r} cannot be read: {_one_line(str(error))}") from None
-    return parse_config(merged(values, overrides or {}), str(path))
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """*base* with the values of *over* in place of its own; tables are merged, everything else is replaced."""
-    result = dict(base)
-    for key, value in over.items():
-        known = result.get(key)
-        result[key] = merged(known, value) if isinstance(known, Mapping) and isinstance(value, Mapping) else value
-    return result
-
-
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_context=False)[0]
-    key = ".".join(str(part) for part in problem["loc"]) or "value"
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {key!r}"
-    return f"key {key!r}: {_one_line(problem['msg'])}, got {problem['input']!r:.80}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return parse_config(merged(read_toml(path), overrides or {}), str(path))

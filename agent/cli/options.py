@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.config import RunConfig, load_config, merged, parse_config
+from agent.config import RunConfig, load_config, parse_config
 from envs.errors import BadInput
+from envs.plain_values import merged
 from envs.tasks import TaskInfo, TaskSelection
 
 Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.approval import Approver
-from agent.config import RunConfig, merged, parse_config
+from agent.config import RunConfig, parse_config
 from agent.policy import Policy
 from agent.progress import Listener
 from agent.replay.playback import live_address, live_site, read_recording
@@ -17,6 +17,7 @@ from agent.results import RunResult
 from agent.run_store import Branch, new_run_id
 from agent.worlds import SuiteMaker, check_display
 from envs.errors import BadInput
+from envs.plain_values import merged
 from envs.trace import Parent
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent.config import RunConfig, merged, parse_config
+from agent.config import RunConfig, parse_config
 from agent.gathering import gather
 from agent.replay.recorded import Recording
 from agent.replay.records import Replay, ReplayedStep
@@ -19,6 +19,7 @@ from agent.worlds import SuiteMaker
 from envs.browsergym import names as browsergym
 from envs.errors import BadInput
 from envs.open_world import SUITE as OPEN
+from envs.plain_values import merged
 from envs.playwright_trace import TracedEnvironment
 from envs.tasks import Environment, Score
 from envs.trace import Outcome

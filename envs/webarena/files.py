@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from envs.errors import BadInput
+from envs.plain_values import first_problem
 from envs.webarena.raw_format import RawTask
 from envs.webarena.task import Task
 from envs.webarena.verified_format import Subset, VerifiedTask
@@ -54,7 +55,7 @@ def read_subset(path: Path) -> tuple[int, ...]:
     try:
         return Subset.model_validate_json(_text(path)).task_ids
     except ValidationError as error:
-        raise BadInput(f"{path}: {_problem(error)}") from None
+        raise BadInput(f"{path}: {first_problem(error)}") from None
 
 
 def only(tasks: tuple[Task, ...], ids: tuple[int, ...]) -> tuple[Task, ...]:
@@ -74,14 +75,7 @@ def _task(path: Path, number: int, entry: Any) -> Task:
         kind = VerifiedTask if "start_urls" in entry else RawTask
         return kind.model_validate(entry).task()
     except ValidationError as error:
-        raise BadInput(f"{path}: task {called}: {_problem(error)}") from None
-
-
-def _problem(error: ValidationError) -> str:
-    """The first problem: where, and what."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "(whole)"
-    return f"{where}: {' '.join(first['msg'].split())}"
+        raise BadInput(f"{path}: task {called}: {first_problem(error)}") from None
 
 
 def _json(path: Path) -> Any:

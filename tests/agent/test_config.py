@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.config import RunConfig, load_config, merged, parse_config
+from agent.config import RunConfig, load_config, parse_config
 from envs.errors import BadInput
+from envs.plain_values import merged
 
 WRONG = [
     pytest.param({"polcy": "x"}, "unknown key 'polcy'", id="unknown-key"),

@@ -13,6 +13,7 @@ from agent.gathering import gather
 from agent.progress import Listener
 from envs.errors import BadInput
 from envs.lease import LOCK_NAME, RunLease
+from envs.plain_values import checked
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace_store import read_summary
@@ -33,7 +34,7 @@ from training.loop.parts import once, place_of, read_record, write_json, write_r
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.playing import check_policy
 from training.loop.reach import start_values
-from training.loop.settings import LoopSettings, checked
+from training.loop.settings import LoopSettings
 from training.loop.tracking import check_trackers, phase_tracker
 from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
 from training.stages.critics import CriticKind

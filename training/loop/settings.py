@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from agent.config import Limits, merged
+from agent.config import Limits
 from envs.errors import BadInput
+from envs.plain_values import checked, merged, read_toml
 from envs.record import Record
 from training.curriculum.settings import CurriculumSettings
 from training.loop.arms import ARMS, Arm
@@ -18,8 +19,6 @@ from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
 from training.stages.actor import Objective
 from training.stages.settings import Compute, Optimization
-
-R = TypeVar("R", bound=Record)
 
 
 class TaskSettings(Record):
@@ -183,28 +182,10 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
     """The plain values of a TOML file with *changes* over them. Raises BadInput."""
-    values: dict[str, Any] = {}
-    if path is not None:
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise BadInput(f"config file {str(path)!r} does not exist") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadInput(f"config file {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
+    values = {} if path is None else read_toml(path)
     for text in changes:
         values = merged(values, override(text))
     return values
-
-
-def checked(kind: type[R], values: Mapping[str, Any], source: str) -> R:
-    """Raises BadInput naming *source*, the first bad key and what is wrong with it."""
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False)[0]
-        key = ".".join(str(part) for part in problem["loc"])
-        said = "unknown key" if problem["type"] == "extra_forbidden" else problem["msg"]
-        raise BadInput(f"{source}: {key}: {said}") from None
 
 
 def override(text: str) -> dict[str, Any]:

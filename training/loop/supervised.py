@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent.config import merged
 from agent.policy import MAX_ANSWER_TOKENS
 from envs.errors import BadInput, ResetFailed
+from envs.plain_values import checked, merged
 from envs.record import Record
 from models.embedded import embedded_dir
 from models.local_loading import declared_context
@@ -23,7 +23,7 @@ from training.data.table import DataSummary, summarize
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory
 from training.loop.data import read_runs
 from training.loop.parts import once, write_record
-from training.loop.settings import checked, values_of
+from training.loop.settings import values_of
 from training.stages.checkpoints import load_policy, weights_digest
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import supervised

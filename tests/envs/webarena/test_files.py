@@ -109,15 +109,15 @@ def _changed(task: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 
 PAGE = {"url": "last", "locator": "", "required_contents": {"must_include": ["x"]}}
 BROKEN = {
-    "unknown_field": (_changed(raw(), "colour", "red"), "task 7: colour: Extra inputs"),
-    "unknown_check": (_changed(raw(), "eval.eval_types", ["telepathy"]), "task 7: eval.eval_types.0: Input should be"),
-    "no_check": (_changed(raw(), "eval.eval_types", []), "task 7: eval.eval_types: "),
+    "unknown_field": (_changed(raw(), "colour", "red"), "task 7: unknown key 'colour'"),
+    "unknown_check": (_changed(raw(), "eval.eval_types", ["telepathy"]), "task 7: key 'eval.eval_types.0': Input"),
+    "no_check": (_changed(raw(), "eval.eval_types", []), "task 7: key 'eval.eval_types': "),
     "nothing_to_compare": (_changed(raw(), "eval.eval_types", ["url_match"]), "url_match is named, but nothing"),
-    "unknown_site": (_changed(raw(), "sites", ["facebook"]), "task 7: sites.0: Input should be"),
-    "other_note": (_changed(raw(), "eval.url_note", "EXACT"), "task 7: eval.url_note: "),
+    "unknown_site": (_changed(raw(), "sites", ["facebook"]), "task 7: key 'sites.0': Input should be"),
+    "other_note": (_changed(raw(), "eval.url_note", "EXACT"), "task 7: key 'eval.url_note': "),
     "python": (
         _changed(raw(program_html=[PAGE]), "eval.program_html.0.url", "func:__import__('os').system('id')"),
-        "task 7: eval.program_html.0: .* is none of the known helpers",
+        "task 7: key 'eval.program_html.0': .* is none of the known helpers",
     ),
     "python_argument": (
         _changed(raw(program_html=[PAGE]), "eval.program_html.0.url", "func:reddit_get_post_url(open('x'))"),
@@ -136,7 +136,7 @@ BROKEN = {
         "no content is required",
     ),
     "verified_pattern": (verified(request("^([$")), "is no regular expression"),
-    "verified_evaluator": (_changed(verified(), "eval.0.evaluator", "Other"), "task 7: eval.0: "),
+    "verified_evaluator": (_changed(verified(), "eval.0.evaluator", "Other"), "task 7: key 'eval.0': "),
     "verified_format": (
         _changed(verified(), "eval.0.results_schema", {"type": "array", "items": {"format": "colour"}}),
         "results_schema.items.format",
