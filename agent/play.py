@@ -66,7 +66,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
         broke = episode.identity
         log.error("episode %s of run %s broke: %s", broke.episode_id, broke.run_id, type(error).__name__)
         if episode.may_retry:
-            raise WorldLost(told(error)) from error
+            raise WorldLost(error_line(error)) from error
         return await _broken(graph, config, episode, error)
     finally:
         episode.drop_reflection()
@@ -104,7 +104,7 @@ async def _out_of_time(graph: Graph, config: RunnableConfig, episode: Episode, e
     """`max_seconds` passed while a model was asked: a limit, met where they all are."""
     state = await _known(graph, config)
     episode.drop_reflection()
-    episode.note(state.step + 1, "out_of_time", told(error))
+    episode.note(state.step + 1, "out_of_time", error_line(error))
     return Entry(replace(state, ended_by="max_seconds"), "observe")
 
 
@@ -116,9 +116,9 @@ async def _known(graph: Graph, config: RunnableConfig) -> State:
 
 async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
     state = await _known(graph, config)
-    case = Case(episode.steps, ended_by="error", outcome="broken", error=told(error))
+    case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
     episode.ending = Ending(outcome="broken", failure=explain(case))
-    return _finish(episode, state, "error", told(error))
+    return _finish(episode, state, "error", error_line(error))
 
 
 def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None) -> Footer:
@@ -146,10 +146,15 @@ def broken_start(error: Exception, spent: Totals | None = None) -> Footer:
     """The footer of an episode whose world could not be brought to its start, or back to where it was: *spent* until
     then."""
     return Footer(
-        outcome="broken", ended_by="error", judged_by="none", totals=spent or Totals(), error=told(error), at=now()
+        outcome="broken",
+        ended_by="error",
+        judged_by="none",
+        totals=spent or Totals(),
+        error=error_line(error),
+        at=now(),
     )
 
 
-def told(error: Exception) -> str:
+def error_line(error: Exception) -> str:
     """An error's type and message in one line, for the trace."""
     return storable(f"{type(error).__name__}: {' '.join(str(error).split())}")[:1000]

@@ -9,7 +9,7 @@ from langgraph.types import interrupt
 
 from agent.approval import NOBODY, ApprovalRequest, needs_approval
 from agent.episode import Episode
-from agent.nodes.execute import told
+from agent.nodes.execute import action_text
 from agent.policy import target_of
 from agent.prompts import history_line
 from agent.state import State, Update
@@ -47,4 +47,5 @@ async def approve(state: State, runtime: Runtime[Episode]) -> Update:
 def _named(episode: Episode, action: Action, look: Observation) -> str:
     """The action in the run's language, after what it is in words where it names an element by its number."""
     target = target_of(action, look)
-    return told(episode, action) if target is None else f"{history_line(action, target, None)}: {told(episode, action)}"
+    text = action_text(episode, action)
+    return text if target is None else f"{history_line(action, target, None)}: {text}"

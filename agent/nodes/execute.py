@@ -33,9 +33,9 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
-    episode.tick(Tick(intent.step, told(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
     episode.acted(PastAction(action, target, result), intent, commit)
-    _tell(state, episode, told(episode, action), commit)
+    _tell(state, episode, action_text(episode, action), commit)
     await episode.save_state()
     return await _after(state, episode, history_line(action, target, result), action, result)
 
@@ -121,6 +121,6 @@ def _target_box(action: Action, look: Observation) -> Box | None:
     return None if element is None else element.box
 
 
-def told(episode: Episode, action: Action) -> str:
+def action_text(episode: Episode, action: Action) -> str:
     """The action in the run's language."""
     return episode.team.language.show(action)

@@ -90,10 +90,10 @@ def resolve(wanted: Standing, then: Page, now: Page) -> Match:
         found = otherwise(wanted, then, now)
         if found is not None:
             return _match(wanted.key, found)
-    return Match(How.MISSING, None, f"no {told(wanted.key)} is there")
+    return Match(How.MISSING, None, f"no {key_text(wanted.key)} is there")
 
 
-def told(key: ElementKey) -> str:
+def key_text(key: ElementKey) -> str:
     """For people."""
     return f"{key.role} {key.name!r}"
 
@@ -171,7 +171,7 @@ def _choose(group: _Namesakes) -> _Choice:
         only = group.found[0]
         row = group.then.own(wanted) if group.then.is_in_row(wanted) else {}
         if by_digest is None and _share(row, group.now.own(only)) < ROW_FITS:
-            return _Choice(None, f"{told(wanted.key)} stands in another row now")
+            return _Choice(None, f"{key_text(wanted.key)} stands in another row now")
         return _Choice(only)
     placed = _by_place(group)
     if by_digest is None or placed.element is not None:
@@ -198,7 +198,7 @@ def _by_place(group: _Namesakes) -> _Choice:
         shares = [(_share(telling, scope(group.now, one, group.found)), one) for one in new]
         best = max(share for share, _ in shares)
         if best < FITS:
-            return _Choice(None, f"no {told(wanted.key)} stands where it stood")
+            return _Choice(None, f"no {key_text(wanted.key)} stands where it stood")
         new = [one for share, one in shares if share > best - TIE]
         old = [one for one in old if _share(telling, words[one]) > 1 - TIE]
         if len(old) == len(new) == 1:
@@ -210,7 +210,7 @@ def _by_place(group: _Namesakes) -> _Choice:
         return _Choice(by_digest)
     if len(old) == len(new):
         return _Choice(new[old.index(wanted)])
-    return _Choice(None, f"{len(new)} {told(wanted.key)} fit alike, where {len(old)} did")
+    return _Choice(None, f"{len(new)} {key_text(wanted.key)} fit alike, where {len(old)} did")
 
 
 def _first_share(group: _Namesakes, candidate: Standing) -> float:

@@ -14,7 +14,7 @@ from pydantic import Field
 from agent.replay.page import Page, Standing
 from agent.replay.recorded import RecordedStep, Recording, wanted
 from agent.replay.records import ReplayedStep, Verdict
-from agent.replay.resolve import How, Match, resolve, told
+from agent.replay.resolve import How, Match, key_text, resolve
 from envs.actions import Action, ActionResult, Status, Stop, Wait
 from envs.languages import PROGRAM
 from envs.observation import Observation
@@ -106,7 +106,7 @@ class Walker:
             return row.model_copy(update={"note": f"not sent: {why} then"})
         page = self._recording.page(step.sent.intent)
         targets = wanted(step, page)
-        target = told(targets["ref"].key) if "ref" in targets else ""
+        target = key_text(targets["ref"].key) if "ref" in targets else ""
         matches, result = await self._do(step, page, targets)
         look = self._look = await self._arrived(step)
         found = _worst(matches)

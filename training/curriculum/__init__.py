@@ -9,7 +9,7 @@ give the same list, whatever their order. Not promised: as many tasks as asked f
 
 from __future__ import annotations
 
-from training.curriculum.failures import Failed, Played, played
+from training.curriculum.failures import Failed, PlayedTasks, played
 from training.curriculum.held_out import held_out, refusal
 from training.curriculum.listing import Listed, Selection
 from training.curriculum.phase import next_phase, similarity_by
@@ -26,7 +26,7 @@ __all__ = [
     "CurriculumSettings",
     "Failed",
     "Listed",
-    "Played",
+    "PlayedTasks",
     "Selection",
     "Similarity",
     "TfIdf",

@@ -23,7 +23,7 @@ class Failed(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedTasks:
     """The judged episodes of some traces, by task. Broken and unfinished ones say nothing about the policy."""
 
     failed: tuple[Failed, ...]
@@ -45,7 +45,7 @@ def once(failed: Iterable[Failed]) -> list[Failed]:
     return sorted({one.task: one for one in ordered}.values(), key=lambda one: order(one.task))
 
 
-def played(traces: Iterable[Trace | Summary]) -> Played:
+def played(traces: Iterable[Trace | Summary]) -> PlayedTasks:
     """Of *traces*, oldest first, only headers and footers are looked at: summaries are enough."""
     failed: dict[TaskRef, Failed] = {}
     succeeded: set[TaskRef] = set()
@@ -65,4 +65,4 @@ def played(traces: Iterable[Trace | Summary]) -> Played:
                 failure=footer.failure.category if footer.failure else "",
             )
     in_order = sorted(failed.values(), key=lambda one: order(one.task))
-    return Played(tuple(in_order), frozenset(succeeded), tuple(instructions.items()))
+    return PlayedTasks(tuple(in_order), frozenset(succeeded), tuple(instructions.items()))

@@ -9,7 +9,7 @@ milestones say about success (`judges.quality`).
 
 from training.evaluation.arms import ArmResult, ArmsTable, Trial, compare_arms, trials_of
 from training.evaluation.milestones import MilestoneProgress, milestone_progress
-from training.evaluation.reading import Played, Reading, read_played
+from training.evaluation.reading import PlayedEpisode, Reading, read_played
 from training.evaluation.summary import Evaluation, evaluate
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "ArmsTable",
     "Evaluation",
     "MilestoneProgress",
-    "Played",
+    "PlayedEpisode",
     "Reading",
     "Trial",
     "compare_arms",

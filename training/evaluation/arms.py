@@ -27,7 +27,7 @@ import numpy as np
 
 from envs.record import Record
 from judges.statistics import Estimate, Floats, resampled
-from training.evaluation.reading import Played
+from training.evaluation.reading import PlayedEpisode
 
 Cluster = Literal["task", "template"]
 
@@ -153,7 +153,7 @@ def compare_arms(
     )
 
 
-def trials_of(arm: str, seed: int, played: Iterable[Played]) -> Iterator[Trial]:
+def trials_of(arm: str, seed: int, played: Iterable[PlayedEpisode]) -> Iterator[Trial]:
     """The episodes of one arm and training seed. Attempts are numbered anew: several runs may each begin at 1."""
     attempts: Counter[str] = Counter()
     for one in played:

@@ -18,7 +18,7 @@ from judges.observed import Observed, observe
 NOT_ANALYZED = "not analyzed"
 
 
-class Played(Record):
+class PlayedEpisode(Record):
     """One episode that has ended."""
 
     run_id: str
@@ -59,7 +59,7 @@ class Played(Record):
 class Reading:
     """What was read of some episodes."""
 
-    played: tuple[Played, ...]
+    played: tuple[PlayedEpisode, ...]
     """In the order given; at least one."""
     unfinished: int
     """Traces without an end: a run that goes on, or was killed."""
@@ -71,7 +71,7 @@ class Reading:
 
 def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None = None) -> Reading:
     """The episodes that have ended. *tell* hears how many files are read. Raises BadInput where none has ended."""
-    played: list[Played] = []
+    played: list[PlayedEpisode] = []
     unfinished = 0
     no_milestones: Counter[str] = Counter()
     damaged: list[str] = []
@@ -93,11 +93,11 @@ def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None
     return Reading(tuple(played), unfinished, no_milestones, tuple(damaged))
 
 
-def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played:
+def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> PlayedEpisode:
     header, totals = trace.header, footer.totals
     failed = footer.outcome == "failure"
     seen = observe(trace, "rater")
-    played = Played(
+    played = PlayedEpisode(
         run_id=header.run_id,
         episode_id=header.episode_id,
         task=header.task,

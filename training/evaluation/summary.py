@@ -11,10 +11,10 @@ from agent.comparing import PASS_AT, pass_at
 from envs.record import Record
 from judges.statistics import Estimate, clustered_mean, proportion
 from training.evaluation.milestones import MilestoneProgress, milestone_progress
-from training.evaluation.reading import NOT_ANALYZED, Played, Reading
+from training.evaluation.reading import NOT_ANALYZED, PlayedEpisode, Reading
 
 Spending = Literal["steps", "tokens", "seconds"]
-SPENDINGS: Final[Mapping[Spending, Callable[[Played], float]]] = {
+SPENDINGS: Final[Mapping[Spending, Callable[[PlayedEpisode], float]]] = {
     "steps": lambda one: one.steps,
     "tokens": lambda one: one.tokens,
     "seconds": lambda one: one.seconds,
@@ -122,7 +122,7 @@ def evaluate(reading: Reading, *, ks: Sequence[int] = PASS_AT, resamples: int = 
     )
 
 
-def pass_rate(judged: Iterable[Played], k: int, *, resamples: int = 2000, seed: int = 0) -> PassRate:
+def pass_rate(judged: Iterable[PlayedEpisode], k: int, *, resamples: int = 2000, seed: int = 0) -> PassRate:
     """1 - C(n-c, k)/C(n, k) for each task instance with n >= *k* judged attempts of which c succeeded, averaged."""
     attempts: defaultdict[str, list[bool]] = defaultdict(list)
     for one in judged:
@@ -135,14 +135,14 @@ def pass_rate(judged: Iterable[Played], k: int, *, resamples: int = 2000, seed: 
     return PassRate(k=k, value=value, tasks=len(enough), too_few=len(attempts) - len(enough))
 
 
-def _rates(played: Iterable[Played], key: Callable[[Played], str]) -> tuple[GroupRate, ...]:
-    groups: defaultdict[str, list[Played]] = defaultdict(list)
+def _rates(played: Iterable[PlayedEpisode], key: Callable[[PlayedEpisode], str]) -> tuple[GroupRate, ...]:
+    groups: defaultdict[str, list[PlayedEpisode]] = defaultdict(list)
     for one in played:
         groups[key(one) or "-"].append(one)
     return tuple(_rate(name, groups[name]) for name in sorted(groups))
 
 
-def _rate(name: str, members: Sequence[Played]) -> GroupRate:
+def _rate(name: str, members: Sequence[PlayedEpisode]) -> GroupRate:
     outcomes = Counter(one.outcome for one in members)
     judged = outcomes["success"] + outcomes["failure"]
     return GroupRate(
@@ -155,7 +155,7 @@ def _rate(name: str, members: Sequence[Played]) -> GroupRate:
     )
 
 
-def _failures(judged: Sequence[Played]) -> Iterable[FailureRate]:
+def _failures(judged: Sequence[PlayedEpisode]) -> Iterable[FailureRate]:
     counts = Counter(one.failure for one in judged if not one.success)
     for category in FAILURES:
         if counts[category] or category != NOT_ANALYZED:
@@ -167,7 +167,7 @@ def _failures(judged: Sequence[Played]) -> Iterable[FailureRate]:
             )
 
 
-def _spent(judged: Sequence[Played], what: Callable[[Played], float], resamples: int, seed: int) -> Spent:
+def _spent(judged: Sequence[PlayedEpisode], what: Callable[[PlayedEpisode], float], resamples: int, seed: int) -> Spent:
     values = [what(one) for one in judged]
     tasks = [one.task.id for one in judged]
     return Spent(

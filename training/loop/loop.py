@@ -29,7 +29,7 @@ from training.data.trajectories import Trajectory
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.given import Given, Teller, phase_seed
-from training.loop.metrics import PhaseMetrics, Played, played_in
+from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import once, place_of, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.playing import check_policy
@@ -156,7 +156,7 @@ class Loop:
         )
         return await run_phase(given, tasks)
 
-    async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> Played:
+    async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> PlayedRun:
         self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
         run = await evaluate(
             self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, tell=self.tell

@@ -16,7 +16,7 @@ from training.loop.data import ReplayCounts
 from training.rollouts.pool import runs_below
 
 
-class Played(Record):
+class PlayedRun(Record):
     """Episodes of one run."""
 
     episodes: int
@@ -68,8 +68,8 @@ class PhaseMetrics(Record):
     """One phase."""
 
     phase: int
-    evaluation: Played | None = None
-    rollouts: Played | None = None
+    evaluation: PlayedRun | None = None
+    rollouts: PlayedRun | None = None
     trajectories: int = 0
     rows: int = 0
     actor_rows: int = 0
@@ -87,7 +87,7 @@ class PhaseMetrics(Record):
     """Wall seconds of each part that this process did."""
 
 
-def played_in(run: Path) -> Played:
+def played_in(run: Path) -> PlayedRun:
     """Counts of a finished run, or of the runs of a cluster."""
     rows = [row for one in runs_below(run) for row in one.finished(one.read_manifest().jobs()).values()]
     judged = [row for row in rows if row.outcome in ("success", "failure")]
@@ -97,7 +97,7 @@ def played_in(run: Path) -> Played:
             name = row.failure.category if row.failure is not None else "not analyzed"
             failures[name] = failures.get(name, 0) + 1
     reached = [sum(row.z) / len(row.z) for row in judged if row.z]
-    return Played(
+    return PlayedRun(
         episodes=len(rows),
         successes=sum(row.outcome == "success" for row in judged),
         broken=len(rows) - len(judged),

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from envs.errors import BadInput
-from training.loop.metrics import CriticScores, PhaseMetrics, Played
+from training.loop.metrics import CriticScores, PhaseMetrics, PlayedRun
 
 TENSORBOARD = "tensorboard"
 """Its name in `report_to`, its module, and its folder in the run's."""
@@ -57,7 +57,7 @@ def scalars(metrics: PhaseMetrics) -> dict[str, float]:
     return dict(_known(told))
 
 
-def _played(name: str, played: Played | None) -> dict[str, float | None]:
+def _played(name: str, played: PlayedRun | None) -> dict[str, float | None]:
     if played is None:
         return {}
     return {

@@ -16,12 +16,14 @@ from envs.tasks import TaskRef
 from envs.trace import Failure, Outcome
 from judges.statistics import wilson
 from tests.agent.episodes import Play, write_episode, write_run
-from training.evaluation.reading import Played, Reading, read_played
+from training.evaluation.reading import PlayedEpisode, Reading, read_played
 from training.evaluation.summary import evaluate, pass_rate
 
 
-def played(task: str, attempt: int, outcome: Outcome, *, category: str = "form", failure: str = "other") -> Played:
-    return Played(
+def played(
+    task: str, attempt: int, outcome: Outcome, *, category: str = "form", failure: str = "other"
+) -> PlayedEpisode:
+    return PlayedEpisode(
         run_id="r",
         episode_id=f"{task}-{attempt}",
         task=TaskRef(suite="s", name=task, seed=0),
@@ -38,13 +40,13 @@ def played(task: str, attempt: int, outcome: Outcome, *, category: str = "form",
     )
 
 
-def attempts(task: str, won: str) -> list[Played]:
+def attempts(task: str, won: str) -> list[PlayedEpisode]:
     """`+-b`: success, failure, broken."""
     outcomes: dict[str, Outcome] = {"+": "success", "-": "failure", "b": "broken"}
     return [played(task, number, outcomes[one]) for number, one in enumerate(won, 1)]
 
 
-def reading(*episodes: Played) -> Reading:
+def reading(*episodes: PlayedEpisode) -> Reading:
     return Reading(episodes, unfinished=0, no_milestones=Counter(), damaged=())
 
 

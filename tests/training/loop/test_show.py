@@ -11,14 +11,16 @@ import pytest
 from agent.cli import main, output
 from training.loop.data import ReplayCounts
 from training.loop.loop import Progress
-from training.loop.metrics import CriticScores, LossChange, PhaseMetrics, Played
+from training.loop.metrics import CriticScores, LossChange, PhaseMetrics, PlayedRun
 from training.loop.parts import write_record
 
-START = PhaseMetrics(phase=0, evaluation=Played(episodes=5, successes=5, broken=0, steps=3, progress=None, failures={}))
+START = PhaseMetrics(
+    phase=0, evaluation=PlayedRun(episodes=5, successes=5, broken=0, steps=3, progress=None, failures={})
+)
 LATER = PhaseMetrics(
     phase=6,
-    evaluation=Played(episodes=20, successes=13, broken=0, steps=4.5, progress=0.5, failures={"other": 7}),
-    rollouts=Played(episodes=200, successes=200, broken=0, steps=3, progress=1, failures={}),
+    evaluation=PlayedRun(episodes=20, successes=13, broken=0, steps=4.5, progress=0.5, failures={"other": 7}),
+    rollouts=PlayedRun(episodes=200, successes=200, broken=0, steps=3, progress=1, failures={}),
     actor_rows=12_345,
     replayed=ReplayCounts(held=500, chosen=400),
     potential=CriticScores(rows=90, absolute_error=0.1234, spearman=None),

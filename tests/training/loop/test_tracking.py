@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from envs.errors import BadInput
 from tests.training.loop.test_show import LATER, START
-from training.loop.metrics import Played
+from training.loop.metrics import PlayedRun
 from training.loop.tracking import check_trackers, phase_tracker, scalars
 
 EXPECTED = {
@@ -63,7 +63,7 @@ def test_nobody_who_did_not_ask_gets_a_folder(tmp_path: Path) -> None:
 
 
 def test_where_all_broke_there_is_no_rate() -> None:
-    lost = Played(episodes=3, successes=0, broken=3, steps=0, progress=None, failures={})
+    lost = PlayedRun(episodes=3, successes=0, broken=3, steps=0, progress=None, failures={})
     told = scalars(LATER.model_copy(update={"evaluation": lost}))
     assert "evaluation/success_rate" not in told and told["evaluation/broken"] == 3
 
