@@ -2,9 +2,9 @@
 
     python -m benchmarks.shaping runs/long/mira/seed-0
 
-A line for each phase of a run of `mira train mira`: the mean advantage of successes' actions, and of failures'; how many
-actions of successes are pushed down (a negative advantage); and how much is pulled up for what is pushed down (sum of
-the positive advantages by that of the negative ones). Each as it was / with α = 0 and the same value critic.
+A line for each phase of a run of `mira train mira`: the mean advantage of successes' actions, and of failures'; how
+many actions of successes are pushed down (a negative advantage); and how much is pulled up for what is pushed down (sum
+of the positive advantages by that of the negative ones). Each as it was / with α = 0 and the same value critic.
 """
 
 from __future__ import annotations
