@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from agent.cli.options import parse_seeds
@@ -97,8 +98,9 @@ def table(out: Path, write: Path, last: int | None, rival: str, added: Sequence[
         "episodes": episodes,
     }
     write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
-    write.with_suffix(".md").write_text(markdown(made, rivals, curves, final), encoding="utf-8")
-    print(markdown(made, rivals, curves, final))
+    text = markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
+    write.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
@@ -154,19 +156,33 @@ def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[dict[str, Any]
         lines.append(f"| {arm.arm} | {len(arm.seeds)} | {_percent(arm.success)} | {changes} | {by_seed} |")
     lines += [
         "",
-        "By phase: solved of the held-out instances, where it was measured, and success in rollouts (sampled, training "
-        "tasks that the curriculum chose, more and more of those that failed).",
+        "By phase: solved of the held-out instances, where it was measured; success in rollouts (sampled, training "
+        "tasks that the curriculum chose, more and more of those that failed), and how many of all ended Stuck Midway.",
         "",
-        "| arm | seed | held out | rollouts |",
-        "|---|---|---|---|",
+        "| arm | seed | held out | rollouts | stuck midway |",
+        "|---|---|---|---|---|",
     ]
     for curve in curves:
         measured = [(one["phase"], one["evaluation"]) for one in curve["phases"] if one["evaluation"]]
         solved = ", ".join(f"{number}: {one['successes']}" for number, one in measured)
         played = [one["rollouts"] for one in curve["phases"] if one["rollouts"]]
         rates = ", ".join(f"{one['successes'] / max(1, one['episodes'] - one['broken']):.0%}" for one in played)
-        lines.append(f"| {curve['arm']} | {curve['seed']} | {solved} | {rates} |")
+        stuck = ", ".join(f"{one['failures'].get('stuck_midway', 0) / max(1, one['episodes']):.1%}" for one in played)
+        lines.append(f"| {curve['arm']} | {curve['seed']} | {solved} | {rates} | {stuck} |")
     return "\n".join(lines) + "\n"
+
+
+def _by_task(rows: Sequence[Trial]) -> Iterator[str]:
+    """Lines of a table: each task's share of successes, of all seeds, arm beside arm."""
+    won: dict[str, dict[str, list[bool]]] = {}
+    for one in rows:
+        if one.success is not None:
+            won.setdefault(one.task.rpartition("/")[0], {}).setdefault(one.arm, []).append(one.success)
+    arms = [START, *sorted({one.arm for one in rows} - {START})]
+    yield f"| task | {' | '.join(arms)} |"
+    yield "|---" * (len(arms) + 1) + "|"
+    for task, cells in sorted(won.items()):
+        yield f"| {task} | {' | '.join(f'{fmean(cells[arm]):.0%}' if arm in cells else '' for arm in arms)} |"
 
 
 def _percent(value: Estimate) -> str:
