@@ -17,6 +17,7 @@ from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import UNAPPROVED, Download
+from envs.arrivals import Arrivals
 from envs.record import storable
 
 FOLDER = "downloads"
@@ -36,9 +37,7 @@ class Downloads:
         self._max_bytes = max_bytes
         self._tasks: dict[asyncio.Task[None], str] = {}
         """Those under way, with their names."""
-        self.begun = 0
-        """Downloads that arrived so far."""
-        self._arrival = asyncio.Event()
+        self.begun = Arrivals()
         self._done: list[Download] = []
         self._refused: list[str] = []
 
@@ -48,18 +47,7 @@ class Downloads:
         task = asyncio.ensure_future(self._keep(download, name) if self.permitted else self._refuse(download, name))
         self._tasks[task] = name
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        self.begun += 1
-        self._arrival.set()
-
-    async def until_begun(self, count: int, seconds: float) -> None:
-        """Returns when *count* downloads have arrived in all, at most *seconds* later."""
-        try:
-            async with asyncio.timeout(seconds):
-                while self.begun < count:
-                    self._arrival.clear()
-                    await self._arrival.wait()
-        except TimeoutError:
-            return
+        self.begun.add()
 
     def under_way(self) -> tuple[str, ...]:
         """Names of what is still coming down."""

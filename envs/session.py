@@ -166,7 +166,7 @@ class BrowserSession:
 
     async def execute(self, action: Action) -> ActionResult:
         """Does one action and waits for the page to settle."""
-        started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened
+        started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened.count
         acted = self.tabs.front if self.tabs.all else None
         self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
         try:
@@ -233,14 +233,14 @@ class BrowserSession:
             return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
         await self.tabs.ensure()
         deadline = time.monotonic() + self.settings.step_deadline_s
-        before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened)
-        begun = self.downloads.begun
+        before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened.count)
+        begun = self.downloads.begun.count
         if isinstance(action, AnswerDialog):
             result = await self._answer(action, deadline)
         else:
             result = await self._begin(action, deadline)
         if result.message.endswith(acting.A_FILE):
-            await self.downloads.until_begun(begun + 1, WINDOW_S)
+            await self.downloads.begun.until(begun + 1, WINDOW_S)
         if result.ok:
             await self._settle(action, deadline, *before)
         return result
@@ -291,7 +291,7 @@ class BrowserSession:
             await self._settle_tab(front, deadline)
         asked = acted.world.windows - windows
         if asked > 0:
-            await self.tabs.until_opened(opened + asked, WINDOW_S)
+            await self.tabs.opened.until(opened + asked, WINDOW_S)
         await self.tabs.ensure()
         if self.tabs.front is not front:
             await self._settle_tab(self.tabs.front, deadline)
@@ -341,7 +341,7 @@ class BrowserSession:
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,
-                "new_tabs": self.tabs.opened - opened,
+                "new_tabs": self.tabs.opened.count - opened,
                 "blocked_requests": origins,
                 "seconds": seconds,
             }

@@ -10,6 +10,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 
+from envs.arrivals import Arrivals
 from envs.errors import PageCrashed
 from envs.isolated import Isolated
 from envs.observation import Tab
@@ -42,13 +43,12 @@ class Tabs:
     allowed: Callable[[str], bool]
     """May an iframe's document of this address be read?"""
     all: list[OpenTab] = field(default_factory=list[OpenTab])
-    opened: int = 0
-    """Tabs that pages opened by themselves, so far."""
+    opened: Arrivals = field(default_factory=Arrivals)
+    """Tabs that pages opened by themselves; one may have been refused silently."""
     refused: int = 0
     """Tabs closed because there were too many, so far."""
     _front: OpenTab | None = None
     _expected: bool = False
-    _arrival: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
     @property
@@ -64,23 +64,12 @@ class Tabs:
     def arrived(self, page: Page) -> None:
         """Handler of the context's `page` event: a page of ours, or a window that a page opened."""
         if not self._expected:
-            self.opened += 1
-            self._arrival.set()
+            self.opened.add()
             if len(self.all) >= self.settings.max_tabs:
                 self.refused += 1
                 self._spawn(close_page(page))
                 return
         self._add(page)
-
-    async def until_opened(self, count: int, seconds: float) -> None:
-        """Returns when pages have opened *count* tabs in all, at most *seconds* later (one may be refused silently)."""
-        try:
-            async with asyncio.timeout(seconds):
-                while self.opened < count:
-                    self._arrival.clear()
-                    await self._arrival.wait()
-        except TimeoutError:
-            return
 
     async def open(self, seconds: float = OPEN_S) -> OpenTab:
         """A fresh blank tab, in front."""

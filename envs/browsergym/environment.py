@@ -175,13 +175,13 @@ class BrowserGymEnvironment:
 
     async def _new_tab(self) -> ActionResult:
         tabs = self.session.tabs
-        before = tabs.opened
+        before = tabs.opened.count
         try:
             await self._process().ask("new_tab")
         except GymFailed as error:
             return ActionResult(status=Status.FAILED, message=str(error))
-        await tabs.until_opened(before + 1, TAB_S)
-        opened = tabs.opened > before
+        await tabs.opened.until(before + 1, TAB_S)
+        opened = tabs.opened.count > before
         return ActionResult(status=Status.OK if opened else Status.TIMEOUT, url=self.session.url)
 
     def _process(self) -> GymProcess:

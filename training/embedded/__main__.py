@@ -42,7 +42,7 @@ from training.embedded.words import WordBag, lorem_words, package_words
 TOKENIZER_EXAMPLES = 15_000
 SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}
 RATES = {"1m": 2e-3, "3m": 1e-3}
-"""At twice its rate the larger one hardly learns to copy (docs/results/training_miniwob.md)."""
+"""At twice its rate the larger one hardly learns to copy (docs/results/training_trials.md)."""
 RATE_GOING_ON = 1e-3
 """From a network that has learned something."""
 
