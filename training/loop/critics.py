@@ -40,14 +40,15 @@ def train_critics(given: Given, data: PhaseData) -> Critics:
     kinds: list[CriticKind] = []
     if settings.needs_potential:
         kinds.append("potential")
-    crossed = settings.needs_value and 1 < settings.value.folds <= len({str(one.task) for one in data.trajectories})
+    parts = folds(data.trajectories, settings.value.folds, settings.seed)
+    crossed = settings.needs_value and len(set(parts)) > 1
     if settings.needs_value and (not crossed or settings.curriculum.value_band is not None):
         kinds.append("value")
     folders: dict[CriticKind, Path] = {}
     scores: dict[CriticKind, CriticScores | None] = {}
     for kind in kinds:
         folders[kind], scores[kind] = (_potential if kind == "potential" else _value)(given, data)
-    values = _cross_fitted(given, data) if crossed else None
+    values = _cross_fitted(given, data, parts) if crossed else None
     if values is not None:
         scores["value"] = _scored_across(given, data, values)
     return Critics(folders, {kind: score for kind, score in scores.items() if score is not None}, values)
@@ -92,18 +93,16 @@ def _value(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
     return _critic(given, "value", _Learned(data.rows, targets), unseen)
 
 
-def _cross_fitted(given: Given, data: PhaseData) -> tuple[float, ...]:
-    """V of every row by a critic that has not learned from any episode of its task; such critics begin from the
-    policy's trunk, because that of the phase before may know the replayed ones."""
+def _cross_fitted(given: Given, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
+    """V of every row by a critic that has never learned from any episode of its task, in no phase: each goes on from
+    the one of its part in the phase before."""
     targets = row_values(data.trajectories, data.rows, given.settings.targets)
-    fold_of = folds(data.trajectories, given.settings.value.folds, given.seed)
     said = [0.0] * len(data.rows)
-    for fold in range(given.settings.value.folds):
-        own = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] == fold]
-        others = [place for place, row in enumerate(data.rows) if fold_of[row.trajectory] != fold]
+    for part in range(given.settings.value.folds):
+        own = [place for place, row in enumerate(data.rows) if parts[row.trajectory] == part]
+        others = [place for place, row in enumerate(data.rows) if parts[row.trajectory] != part]
         learned = _Learned([data.rows[place] for place in others], [targets[place] for place in others])
-        folder = given.folder / f"value-fold-{fold + 1}"
-        critic = _trained(given, "value", learned, folder=folder, start=given.policy)
+        critic = _trained(given, "value", learned, name=fold_name(part))
         scores = _scores(critic, given, [data.rows[place] for place in own])
         for place, score in zip(own, scores, strict=True):
             said[place] = score
@@ -118,29 +117,32 @@ def _scored_across(given: Given, data: PhaseData, values: Sequence[float]) -> Cr
 
 
 def folds(trajectories: Sequence[Trajectory], count: int, seed: int) -> tuple[int, ...]:
-    """The part of each trajectory, 0 to *count* - 1: as even as can be, and the same for all of one task instance."""
-    tasks = sorted({(one.task.suite, one.task.name, one.task.seed) for one in trajectories})
-    random.Random(f"folds {seed}").shuffle(tasks)
-    parts = {task: place % count for place, task in enumerate(tasks)}
-    return tuple(parts[one.task.suite, one.task.name, one.task.seed] for one in trajectories)
+    """The part of each trajectory, 0 to *count* - 1: drawn for each task instance, and in every phase the same."""
+    return tuple(random.Random(f"folds {seed} {one.task.id}").randrange(count) for one in trajectories)
+
+
+def fold_name(part: int) -> str:
+    """Folder of the value critic that rates the tasks of *part*, counted from 0."""
+    return f"value-fold-{part + 1}"
 
 
 def _critic(given: Given, kind: CriticKind, learned: _Learned, unseen: _Learned) -> tuple[Path, CriticScores | None]:
     """The critic that has learned, and how the one before it did on what it had not seen."""
-    before, folder = given.critics.get(kind), given.folder / kind
-    how = given.settings.potential if kind == "potential" else given.settings.value
+    before = given.critics.get(kind)
     scores = None
     if before is not None:
         said = _scores(before, given, unseen.rows)
         scores = critic_scores(said, unseen.targets)
-    start = before if how.keep and before is not None else given.policy
-    return _trained(given, kind, learned, folder=folder, start=start), scores
+    return _trained(given, kind, learned, name=kind), scores
 
 
-def _trained(given: Given, kind: CriticKind, learned: _Learned, *, folder: Path, start: Path) -> Path:
-    """The stage in *folder*, passed over where it is done."""
+def _trained(given: Given, kind: CriticKind, learned: _Learned, *, name: str) -> Path:
+    """The stage in the folder *name*, passed over where it is done. It goes on from the critic of that name in the
+    phase before; the first begins from the policy's trunk."""
     how = given.settings.potential if kind == "potential" else given.settings.value
-    with given.part(folder.name, f"{folder.name} critic on {len(learned.rows)} rows"):
+    start = given.critics.get(name, given.policy) if how.keep else given.policy
+    folder = given.folder / name
+    with given.part(name, f"{name} critic on {len(learned.rows)} rows"):
         if not (folder / "model").exists():
             job = StageJob(
                 kind=kind,

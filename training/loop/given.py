@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,6 @@ from pathlib import Path
 from agent.progress import Listener
 from training.data.trajectories import Trajectory
 from training.loop.settings import LoopSettings
-from training.stages.critics import CriticKind
 
 Teller = Callable[[str], None]
 
@@ -30,8 +29,8 @@ class Given:
     folder: Path
     policy: Path
     """The checkpoint that plays, and that the actor starts from."""
-    critics: dict[CriticKind, Path]
-    """Those of the phase before; none in the first."""
+    critics: Mapping[str, Path]
+    """Those of the phase before, by the names of their folders; none in the first."""
     past: tuple[Trajectory, ...]
     """Of all phases before, and demonstrations before those, the oldest first."""
     demonstrations: tuple[Trajectory, ...] = ()

@@ -26,6 +26,7 @@ from training.curriculum.listing import Selection
 from training.curriculum.trainable import check_name
 from training.data.cache import read_trajectories
 from training.data.trajectories import Trajectory
+from training.loop.critics import fold_name
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.given import Given, Teller, phase_seed
@@ -37,7 +38,6 @@ from training.loop.reach import start_values
 from training.loop.settings import LoopSettings
 from training.loop.tracking import check_trackers, phase_tracker
 from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
-from training.stages.critics import CriticKind
 
 CONFIG = "config.json"
 START = "start.json"
@@ -118,9 +118,6 @@ class Loop:
             return self.folder(number) / "actor" / "model"
         return _start_of(self.settings)
 
-    def critic(self, number: int, kind: CriticKind) -> Path:
-        return self.folder(number) / kind / "model"
-
     def _progress(self, phases: Sequence[PhaseMetrics]) -> Progress:
         made = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
         write_record(self.out / "progress.json", made)
@@ -197,9 +194,10 @@ class Loop:
     def _run(self, number: int) -> Path:
         return place_of(self.folder(number) / "rollouts.json")
 
-    def _critics(self, number: int) -> dict[CriticKind, Path]:
-        kinds: tuple[CriticKind, ...] = ("potential", "value")
-        return {kind: self.critic(number, kind) for kind in kinds if self.critic(number, kind).exists()}
+    def _critics(self, number: int) -> dict[str, Path]:
+        names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
+        models = {name: self.folder(number) / name / "model" for name in names}
+        return {name: model for name, model in models.items() if model.exists()}
 
     def _past(self, number: int) -> tuple[Trajectory, ...]:
         tables = (self.folder(before) / "data" / "new.parquet" for before in range(1, number))

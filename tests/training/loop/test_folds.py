@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from tests.training.trajectories import acted
 from training.loop.critics import folds
 
 
-def test_parts_are_even_and_all_episodes_of_a_task_lie_in_one() -> None:
-    episodes = [acted(f"t{n}", [(1,)], success=True, seed=seed) for n in range(5) for seed in (0, 1)] * 3
+def test_all_episodes_of_a_task_lie_in_one_part_whatever_else_is_learned_from() -> None:
+    episodes = [acted(f"t{n}", [(1,)], success=True, seed=seed) for n in range(50) for seed in (0, 1)] * 3
     parts = folds(episodes, 2, seed=1)
-    assert Counter(parts) == {0: 15, 1: 15}
-    assert len({(one.task.name, one.task.seed, part) for one, part in zip(episodes, parts, strict=True)}) == 10
-    assert folds(episodes, 2, seed=1) == parts
+    assert 250 > 3 * sum(parts[:100]) > 50
+    assert parts == parts[:100] * 3
+    assert folds(episodes[40:60], 2, seed=1) == parts[40:60]
     assert folds(episodes, 2, seed=2) != parts

@@ -19,6 +19,7 @@ from training.loop.by_task import by_task
 from training.loop.loop import Progress
 from training.loop.parts import Place, read_record
 from training.stages.checkpoints import weights_digest
+from training.stages.jobs import StageJob
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]
@@ -63,6 +64,8 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
     assert not (first / "value").exists(), "each task is rated by a critic of other tasks, nobody asks one of all"
     assert all(one.value is not None and one.value.rows > 12 for one in progress.phases[1:])
+    second = read_record(out / "phase-2" / "value-fold-1" / "job.json", StageJob)
+    assert second.start == (first / "value-fold-1" / "model").resolve(), "it goes on, as no phase showed it these tasks"
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     assert [(one.step, one.value) for one in events.Scalars("evaluation/success_rate")] == [
