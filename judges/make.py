@@ -45,8 +45,8 @@ def make_rater(
 ) -> AutoRater:
     """`state`, `none`, or any model spec together with the *model* made from it.
 
-    A model is asked only where the state checkers do not answer; *compact* asks it as a
-    small model that was trained to rate. Raises ValueError where a model is needed and none is given.
+    A model is asked only where the state checkers do not answer; *compact* asks it as a small model that was trained to
+    rate. Raises ValueError where a model is needed and none is given.
     """
     if spec == "none":
         return NoRater()
