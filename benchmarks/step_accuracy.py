@@ -19,29 +19,48 @@ import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from judges.statistics import wilson
-from training.embedded.lesson import Lesson
 from training.embedded.lessons import lessons_of
 from training.embedded.synthetic import Example
 from training.embedded.train import PAD, answer_logits, encode, to_tensors, token_id
 
 BATCH = 8
 ASKED = ("with the milestone", "without")
+"""What each step's two prompts show, in their order."""
 
 
-@torch.no_grad()
-def right(
-    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, lessons: Sequence[Lesson], asked: int
-) -> list[bool]:
-    """Of each step, whether the model's first choice is the oracle's action; *asked* is the prompt's place."""
-    found: list[bool] = []
-    for start in range(0, len(lessons), BATCH):
-        chunk = lessons[start : start + BATCH]
-        rows = [encode(tokenizer, Example(one.task.name, one.prompts[asked], one.answer)) for one in chunk]
-        ids, mask = to_tensors(rows, token_id(tokenizer, PAD))
-        logits, targets = answer_logits(model, ids, mask)
-        parts = (logits.argmax(-1) == targets).split([len(row.answer) for row in rows])
-        found += [bool(part.all()) for part in parts]
-    return found
+class Steps:
+    """The steps of an oracle's successes in *runs*, in order. Raises BadInput where a place holds no trace."""
+
+    def __init__(self, runs: Sequence[Path]) -> None:
+        self._lessons = [one for one in lessons_of(runs) if one.kind == "act"]
+
+    def __len__(self) -> int:
+        return len(self._lessons)
+
+    def right(self, folder: Path) -> tuple[list[bool], list[bool]]:
+        """Of each step, whether the likeliest answer of the model in *folder* is the oracle's: for each of `ASKED`."""
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        return self._right(model, tokenizer, 0), self._right(model, tokenizer, 1)
+
+    @torch.no_grad()
+    def _right(self, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, asked: int) -> list[bool]:
+        found: list[bool] = []
+        for start in range(0, len(self._lessons), BATCH):
+            chunk = self._lessons[start : start + BATCH]
+            rows = [encode(tokenizer, Example(one.task.name, one.prompts[asked], one.answer)) for one in chunk]
+            ids, mask = to_tensors(rows, token_id(tokenizer, PAD))
+            logits, targets = answer_logits(model, ids, mask)
+            parts = (logits.argmax(-1) == targets).split([len(row.answer) for row in rows])
+            found += [bool(part.all()) for part in parts]
+        return found
+
+    def by_task(self, hits: Sequence[bool]) -> dict[str, list[bool]]:
+        """*hits*, one for each step, of each task instance."""
+        found: defaultdict[str, list[bool]] = defaultdict(list)
+        for lesson, hit in zip(self._lessons, hits, strict=True):
+            found[lesson.task.id].append(hit)
+        return dict(found)
 
 
 def told(name: str, hits: Sequence[bool]) -> str:
@@ -58,16 +77,12 @@ def main() -> None:
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
     torch.set_num_threads(args.threads)
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(args.model)
-    model = LlamaForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
-    lessons = [one for one in lessons_of(args.runs) if one.kind == "act"]
-    hits = [right(model, tokenizer, lessons, asked) for asked in range(len(ASKED))]
+    steps = Steps(args.runs)
+    hits = steps.right(args.model)
     print("| step | right | share, 95 % |\n|---|---|---|")
     for name, found in zip(ASKED, hits, strict=True):
         print(told(name, found))
-    episodes: defaultdict[str, list[bool]] = defaultdict(list)
-    for lesson, hit in zip(lessons, hits[0], strict=True):
-        episodes[lesson.task.id].append(hit)
+    episodes = steps.by_task(hits[0])
     print(told("whole tasks", [all(found) for found in episodes.values()]))
     if args.json is not None:
         args.json.write_text(json.dumps({"asked": ASKED, "tasks": episodes}, indent=1) + "\n", encoding="utf-8")
