@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from benchmarks.step_accuracy import ASKED, Steps
 from training.data.cache import read_rows, read_trajectories
 from training.data.rows import Row
-from training.loop.settings import override
+from training.loop.parts import read_record
+from training.loop.settings import LoopSettings, override
 from training.mira.targets import TargetSettings, row_advantages
 from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
@@ -61,8 +62,10 @@ class Phase(NamedTuple):
         rows, columns = read_rows(folder / "actor" / "rows.parquet")
         return cls(folder, StageJob.model_validate_json((folder / "actor" / "job.json").read_text()), rows, columns)
 
-    def advantages(self, targets: TargetSettings) -> Sequence[float]:
-        """Of every row, from what the phase's critics said."""
+    def advantages(self, changes: Mapping[str, Any]) -> Sequence[float]:
+        """Of every row, from what the phase's critics said, with *changes* of the run's targets."""
+        own = read_record(self.folder.parent / "config.json", LoopSettings).targets
+        targets = TargetSettings.model_validate({**own.model_dump(), **changes})
         tables = (self.folder / "data" / f"{name}.parquet" for name in ("new", "replayed"))
         episodes = [one for table in tables for one in read_trajectories(table)]
         return row_advantages(episodes, self.rows, self.columns["potential"], self.columns["value"], targets)
@@ -80,7 +83,7 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
     )
     columns = dict(phase.columns)
     if targets:
-        columns["advantage"] = phase.advantages(TargetSettings.model_validate(targets))
+        columns["advantage"] = phase.advantages(targets)
     kept = [place for place, won in enumerate(columns["success"]) if won or keep != "successes"]
     if not (out / "model").exists():
         chosen = {name: [values[place] for place in kept] for name, values in columns.items()}
