@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from envs.actions import Click, Select, Stop, Type
+from envs.errors import BadInput
 from envs.languages import PROGRAM
 from envs.tasks import TaskRef
 from models.embedded import embedded_dir
@@ -21,11 +22,21 @@ from training.embedded.evaluate import main as evaluate
 from training.embedded.export import MAX_BYTES, export
 from training.embedded.lesson import Lesson, split
 from training.embedded.lookalikes import LOOKALIKES
-from training.embedded.mixture import Mixture
+from training.embedded.mixture import Mixture, read_weights
 from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
 from training.embedded.tasks import EVALUATION_SEEDS, NAMED_TASKS
-from training.embedded.tokenizer import ANSWER, BEGIN, build_tokenizer
-from training.embedded.train import Recipe, Shape, Trainer, build_model, encode, measure, rate_at, to_tensors
+from training.embedded.tokenizer import ANSWER, BEGIN, build_tokenizer, with_words
+from training.embedded.train import (
+    Recipe,
+    Shape,
+    Trainer,
+    build_model,
+    encode,
+    give_words,
+    measure,
+    rate_at,
+    to_tensors,
+)
 from training.embedded.words import WordBag, lorem_words, package_words
 
 TINY = Shape(width=32, layers=3, heads=2, inner=32)
@@ -128,6 +139,44 @@ def test_what_a_rater_quotes_stands_in_its_prompt_however_it_is_seen() -> None:
     for seed in range(30):
         example = seen.draw(random.Random(seed))
         assert example.answer.removeprefix("yes: ") in example.prompt
+
+
+def test_only_what_has_a_weight_is_seen() -> None:
+    lessons = [row(seed, f"name{seed}") for seed in range(4)]
+    seen = Mixture(lessons, weights=read_weights("miniwob_act=1"))
+    rng = random.Random(0)
+    assert {seen(rng, 0.0).task for _ in range(40)} == {"click-button"}
+    both = Mixture(lessons, weights=read_weights("miniwob_act=1,general=1"))
+    assert {"click-button"} < {both(rng, 0.0).task for _ in range(40)}
+    with pytest.raises(BadInput, match="nothing to learn from of sites_act: --runs"):
+        Mixture(lessons, weights=read_weights("sites_act=1"))
+
+
+@pytest.mark.parametrize("text", ["sites_act", "sites_act=0", "sites_act=nan", "sites_act=inf", "act=1", ""])
+def test_weights_that_are_none_are_one_line(text: str) -> None:
+    with pytest.raises(BadInput, match="is no PART=WEIGHT with a weight above 0; parts: general, shapes"):
+        read_weights(text)
+
+
+def test_words_become_tokens_and_all_else_reads_as_before(tokenizer: PreTrainedTokenizerFast) -> None:
+    model = build_model(TINY, tokenizer)
+    new = with_words(tokenizer, ["Goal: find the Kruunuvuori archipelago", "an archipelago"], most=2)
+    assert len(new) == len(tokenizer) + 2
+    known, strange = 'Goal: click\nPage:\n[1] button "Ok"', "Goal: the archipelago"
+    assert encode(new, Example("t", known, known)) == encode(tokenizer, Example("t", known, known))
+    ids, pieces = (one.encode(strange, add_special_tokens=False) for one in (new, tokenizer))
+    assert len(ids) < len(pieces)
+    assert new.decode(ids) == strange
+    example = [encode(tokenizer, Example("t", known, known))]
+    before = measure(model, example, 0)["loss"]
+    table = model.get_input_embeddings().weight.detach().clone()
+    give_words(model, tokenizer, new)
+    grown = model.get_input_embeddings().weight
+    assert torch.equal(grown[: len(table)], table)
+    assert torch.allclose(grown[ids[-1]], table[pieces[pieces.index(ids[-2]) + 1 :]].mean(0))
+    assert model.lm_head.weight is grown, "one table, read and written"
+    assert measure(model, example, 0)["loss"] == pytest.approx(before, abs=0.05), "two words more to choose from"
+    assert with_words(new, [strange], most=0).get_vocab() == new.get_vocab()
 
 
 def test_held_out_episodes_are_not_trained_on() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
+from envs.errors import BadInput
 from envs.whole_files import replacing
 from models.embedded import embedded_dir
 from training.curriculum import held_out
@@ -32,11 +33,11 @@ from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 from training.embedded.lookalikes import make_lookalike
 from training.embedded.lookalikes_sites import make_site_lookalike
-from training.embedded.mixture import Mixture
+from training.embedded.mixture import REAL_FROM, WEIGHTS, Mixture, read_weights
 from training.embedded.synthetic import Example, make_example, make_examples
 from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
-from training.embedded.tokenizer import build_tokenizer
-from training.embedded.train import Recipe, Shape, Source, Trainer, build_model
+from training.embedded.tokenizer import build_tokenizer, with_words
+from training.embedded.train import Recipe, Shape, Source, Trainer, build_model, give_words
 from training.embedded.words import WordBag, lorem_words, package_words
 
 TOKENIZER_EXAMPLES = 15_000
@@ -104,12 +105,13 @@ def skills(seed: int) -> Source:
 
 
 def begin(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> tuple[LlamaForCausalLM, Recipe]:
-    """The network that the training starts with, and how it goes on from there."""
+    """The network that the training starts with, which reads *tokenizer*'s tokens, and how it goes on from there."""
     recipe = Recipe(minutes=args.minutes, learning_rate=RATES[args.size], seed=args.seed)
     if not args.start:
         shape = SIZES[args.size]
         return build_model(replace(shape, context=2_048) if args.skills_only else shape, tokenizer, args.seed), recipe
     model = LlamaForCausalLM.from_pretrained(args.start, dtype=torch.float32)
+    give_words(model, PreTrainedTokenizerFast.from_pretrained(args.start), tokenizer)
     return model, replace(recipe, learning_rate=RATE_GOING_ON, short_until=0.0)
 
 
@@ -121,6 +123,12 @@ def main() -> None:
     parser.add_argument("--size", choices=sorted(SIZES), default="1m", help="parameters")
     parser.add_argument(
         "--start", type=Path, help="model to go on from, with its tokenizer and size, as --skills-only makes it"
+    )
+    parser.add_argument(
+        "--words", type=int, default=0, metavar="N", help="N frequent words of the real steps become tokens (--start)"
+    )
+    parser.add_argument(
+        "--weights", metavar="PART=WEIGHT,…", help=f"what is seen, and how often; parts: {', '.join(WEIGHTS)}"
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
@@ -134,7 +142,18 @@ def main() -> None:
     args = parser.parse_args()
     if args.start and not (args.start / "config.json").exists():
         parser.error(f"--start {args.start}: there is no model in that folder")
+    if args.words and not args.start:
+        parser.error("--words adds to the tokens of --start: name a model to go on from")
     os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        make(args)
+    except BadInput as error:
+        parser.error(str(error))
+
+
+def make(args: argparse.Namespace) -> None:
+    """Raises BadInput."""
+    weights = read_weights(args.weights) if args.weights else WEIGHTS
     torch.set_num_threads(args.threads)
     if args.skills_only:
         lessons, held, source = [], [], skills(args.seed)
@@ -143,7 +162,8 @@ def main() -> None:
         known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
         lessons, held = split(known)
         tokenizer = tokenizer_at(args.start or args.work / "tokenizer", lessons)
-        source = Mixture(lessons, args.seed, *([0.0] if args.start else ()))
+        tokenizer = with_words(tokenizer, [lesson.prompts[0] for lesson in lessons], args.words)
+        source = Mixture(lessons, args.seed, 0.0 if args.start else REAL_FROM, weights)
     model, recipe = begin(args, tokenizer)
     trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")
     ended = trainer.run(checks(held, 99))
@@ -157,6 +177,8 @@ def main() -> None:
         + f" --episodes {args.episodes}"
         + " --runs …" * bool(args.runs)
         + (" --start …" if args.start else f" --size {args.size}")
+        + f" --words {args.words}" * bool(args.words)
+        + (f" --weights {args.weights}" if args.weights else "")
         + " --skills-only" * args.skills_only,
         "shape": asdict(Shape.of(model)),
         "recipe": asdict(recipe),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
+from envs.errors import BadInput
 from training.embedded.augment import Augmented
-from training.embedded.lesson import Kind, Lesson
+from training.embedded.lesson import Lesson
 from training.embedded.lookalikes import make_lookalike
 from training.embedded.lookalikes_sites import make_site_lookalike
 from training.embedded.synthetic import Example, make_example
@@ -15,19 +18,20 @@ from training.embedded.words import WordBag, lorem_words, package_words
 
 REAL_FROM = 0.4
 """Share of the training time after which real steps come in, where a network begins with nothing."""
-GENERAL, SHAPES, SITE_SHAPES = (0.35, 0.20), (0.65, 0.20), (0.0, 0.20)
-"""Weight of the general skill pages, of pages in the shapes of MiniWoB++, and of those in the shapes of applications,
-before and after."""
 SITES = "sites"
-REAL: dict[tuple[str, Kind], float] = {
-    ("miniwob", "act"): 0.25,
-    ("sites", "act"): 0.30,
-    ("miniwob", "plan"): 0.10,
-    ("sites", "plan"): 0.06,
-    ("miniwob", "check"): 0.12,
-    ("sites", "check"): 0.08,
+WEIGHTS: Final[dict[str, tuple[float, float]]] = {
+    "general": (0.35, 0.20),
+    "shapes": (0.65, 0.20),
+    "site_shapes": (0.0, 0.20),
+    "miniwob_act": (0.0, 0.25),
+    "sites_act": (0.0, 0.30),
+    "miniwob_plan": (0.0, 0.10),
+    "sites_plan": (0.0, 0.06),
+    "miniwob_check": (0.0, 0.12),
+    "sites_check": (0.0, 0.08),
 }
-"""Weight of the real steps from then on, by suite and kind; what there is none of leaves its part to the others."""
+"""Weight of each part before and after `REAL_FROM`: general skill pages, pages in the shapes of MiniWoB++ and of
+applications, real steps by suite and kind. What there is none of leaves its part to the others."""
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
@@ -37,28 +41,54 @@ Draw = Callable[[random.Random], Example]
 class Mixture:
     """A source of training examples; see :data:`training.embedded.train.Source`."""
 
-    def __init__(self, lessons: Sequence[Lesson], seed: int = 0, real_from: float = REAL_FROM) -> None:
+    def __init__(
+        self,
+        lessons: Sequence[Lesson],
+        seed: int = 0,
+        real_from: float = REAL_FROM,
+        weights: Mapping[str, tuple[float, float]] = WEIGHTS,
+    ) -> None:
+        """Parts that *weights* does not name are not seen. Raises BadInput where nothing of what it names is there."""
         rng = random.Random(seed)
         words = WordBag(rng, package_words(), lorem_words())
         own = WordBag(rng, site_words(lessons))
         self._bags = (words, own)
         self._real_from = real_from
-        parts: list[tuple[Draw, tuple[float, float]]] = [
-            (lambda rng: make_example(rng, words), GENERAL),
-            (lambda rng: make_lookalike(rng, words), SHAPES),
-        ]
+        parts: dict[str, Draw] = {
+            "general": lambda rng: make_example(rng, words),
+            "shapes": lambda rng: make_lookalike(rng, words),
+        }
         if own.known:
-            parts.append((lambda rng: make_site_lookalike(rng, own), SITE_SHAPES))
-        for part, weight in REAL.items():
-            if found := [lesson for lesson in lessons if (lesson.task.suite, lesson.kind) == part]:
-                parts.append((Augmented(found, words).draw, (0.0, weight)))
-        self._draws = [draw for draw, _ in parts]
-        self._weights = [[weight[late] for _, weight in parts] for late in (0, 1)]
+            parts["site_shapes"] = lambda rng: make_site_lookalike(rng, own)
+        by_part: defaultdict[str, list[Lesson]] = defaultdict(list)
+        for lesson in lessons:
+            by_part[f"{lesson.task.suite}_{lesson.kind}"].append(lesson)
+        parts |= {name: Augmented(found, words).draw for name, found in by_part.items()}
+        seen = [name for name in WEIGHTS if name in parts and any(weights.get(name, ()))]
+        if not seen:
+            raise BadInput(f"there is nothing to learn from of {', '.join(weights)}: --runs brings real steps")
+        self._draws = [parts[name] for name in seen]
+        self._weights = [[weights[name][late] for name in seen] for late in (0, 1)]
 
     def __call__(self, rng: random.Random, used: float) -> Example:
         for bag in self._bags:
             bag.rng = rng
         return rng.choices(self._draws, self._weights[used >= self._real_from])[0](rng)
+
+
+def read_weights(text: str) -> dict[str, tuple[float, float]]:
+    """`sites_act=0.6,general=0.2` as weights that stay the same all along. Raises BadInput."""
+    found: dict[str, tuple[float, float]] = {}
+    for pair in text.split(","):
+        name, _, number = pair.partition("=")
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = 0.0
+        if name not in WEIGHTS or not 0 < weight < float("inf"):
+            raise BadInput(f"{pair!r} is no PART=WEIGHT with a weight above 0; parts: {', '.join(WEIGHTS)}")
+        found[name] = (weight, weight)
+    return found
 
 
 def site_words(lessons: Sequence[Lesson]) -> list[str]:

@@ -121,6 +121,18 @@ def build_model(shape: Shape, tokenizer: PreTrainedTokenizerFast, seed: int = 0)
     return model
 
 
+@torch.no_grad()
+def give_words(model: LlamaForCausalLM, old: PreTrainedTokenizerFast, new: PreTrainedTokenizerFast) -> None:
+    """*model* reads what *new* has beside *old*, in place: a word begins as the mean of the pieces that it was."""
+    added = range(len(old), len(new))
+    words = new.convert_ids_to_tokens(list(added))
+    model.resize_token_embeddings(len(new), mean_resizing=False)
+    table = model.get_input_embeddings().weight
+    assert isinstance(table, Tensor)
+    for place, word in zip(added, words, strict=True):
+        table[place] = table[old.encode(word, add_special_tokens=False)].mean(0)
+
+
 def token_id(tokenizer: PreTrainedTokenizerFast, token: str) -> int:
     """The id of one special token."""
     found = tokenizer.convert_tokens_to_ids(token)
