@@ -31,8 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.step_accuracy import ASKED, Steps
-from training.data.cache import read_rows, read_trajectories
+from training.data.cache import read_rows
 from training.data.rows import Row
+from training.loop.data import read_episodes
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings, override
 from training.mira.targets import TargetSettings, row_advantages
@@ -66,9 +67,8 @@ class Phase(NamedTuple):
         """Of every row, from what the phase's critics said, with *changes* of the run's targets."""
         own = read_record(self.folder.parent / "config.json", LoopSettings).targets
         targets = TargetSettings.model_validate({**own.model_dump(), **changes})
-        tables = (self.folder / "data" / f"{name}.parquet" for name in ("new", "replayed"))
-        episodes = [one for table in tables for one in read_trajectories(table)]
-        return row_advantages(episodes, self.rows, self.columns["potential"], self.columns["value"], targets)
+        new, replayed = read_episodes(self.folder)
+        return row_advantages(new + replayed, self.rows, self.columns["potential"], self.columns["value"], targets)
 
 
 def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:

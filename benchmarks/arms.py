@@ -6,7 +6,8 @@
 `play` can be killed at any point and started again. Arms of one seed share what they would all play alike: the
 evaluation of the start and the rollouts of the first phase. `table` reads what there is, writes FILE.json (every
 episode of every evaluation, so that the table can be made again without the traces) and FILE.md. `--add FILE.json` adds
-what such a file holds of runs that are not under `--out`: a table can be played on several machines.
+what such a file holds of runs that are not under `--out`: a table can be played on several machines. `--variant
+NAME=FOLDER` adds what was played with other settings (`play --set …`) into a folder of its own, as arms `ARM NAME`.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ def play(config: Path, arms: Sequence[str], seeds: Sequence[int], out: Path, cha
             print(f"  {', '.join(rates)}  ({time.monotonic() - begun:.0f} s)", flush=True)
 
 
-def trials(out: Path) -> Iterator[tuple[int, Trial]]:
+def trials(out: Path, variant: str = "") -> Iterator[tuple[int, Trial]]:
     """(phase, trial) of every evaluation that was finished; the start counts once for each seed."""
     for path in sorted(out.glob("*/seed-*/phase-*/evaluation.json")):
-        arm, seed = path.parts[-4], int(path.parts[-3].removeprefix("seed-"))
+        arm, seed = f"{path.parts[-4]}{variant}", int(path.parts[-3].removeprefix("seed-"))
         phase = int(path.parts[-2].removeprefix("phase-"))
         run = place_of(path)
         for file in gather([run]) if is_whole(run) else ():
@@ -68,9 +69,18 @@ def trials(out: Path) -> Iterator[tuple[int, Trial]]:
             yield phase, Trial(arm, seed, trace.header.task.id, trace.header.attempt, success)
 
 
-def table(out: Path, write: Path, last: int | None, rival: str, added: Sequence[Path] = ()) -> None:
+def table(
+    out: Path, write: Path, last: int | None, rival: str, *, added: Sequence[Path] = (), variants: Sequence[str] = ()
+) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
     found, curves = list(trials(out)), list(_curves(out))
+    for variant in variants:
+        name, _, folder = variant.partition("=")
+        played = list(trials(Path(folder), f" {name}")) if folder else []
+        if not played:
+            raise BadInput(f"--variant {variant!r} is no NAME=FOLDER of a folder that `play` wrote evaluations into")
+        found += played
+        curves += _curves(Path(folder), f" {name}")
     for file in added:
         _add(file, found, curves)
     if not found:
@@ -131,11 +141,11 @@ def _add(file: Path, found: list[tuple[int, Trial]], curves: list[dict[str, Any]
     curves += new
 
 
-def _curves(out: Path) -> Iterator[dict[str, Any]]:
+def _curves(out: Path, variant: str = "") -> Iterator[dict[str, Any]]:
     for path in sorted(out.glob("*/seed-*/progress.json")):
         progress = read_record(path, Progress)
         yield {
-            "arm": progress.arm,
+            "arm": f"{progress.arm}{variant}",
             "seed": progress.seed,
             "phases": [p.model_dump(mode="json") for p in progress.phases],
         }
@@ -211,6 +221,13 @@ def main() -> int:
     telling.add_argument("--write", type=Path, required=True)
     telling.add_argument("--phase", type=int, default=None)
     telling.add_argument("--add", type=Path, action="append", default=[], help="FILE.json of a table made before")
+    telling.add_argument(
+        "--variant",
+        action="append",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="what was played into another --out, with other settings: its arms are called `ARM NAME`",
+    )
     telling.add_argument("--rival", default="filtered_bc", help="an arm that all others are compared with, too")
     for one in (playing, telling):
         one.add_argument("--out", type=Path, required=True)
@@ -219,7 +236,7 @@ def main() -> int:
         if args.command == "play":
             play(args.config, args.arms.split(","), parse_seeds(args.seeds), args.out, args.set)
         else:
-            table(args.out, args.write, args.phase, args.rival, args.add)
+            table(args.out, args.write, args.phase, args.rival, added=args.add, variants=args.variant)
     except BadInput as error:
         parser.error(str(error))
     except KeyboardInterrupt:

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from training.data.cache import read_rows, read_trajectories
+from training.data.cache import read_rows
+from training.loop.data import read_episodes
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings
 from training.mira.targets import row_advantages
@@ -25,9 +26,9 @@ from training.mira.targets import row_advantages
 def advantages_of(phase: Path, settings: LoopSettings) -> tuple[NDArray[np.bool_], Sequence[NDArray[np.float64]]]:
     """(which rows are of successes, (advantages as they were, those without shaping)), each of N rows."""
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
-    episodes = [one for name in ("new", "replayed") for one in read_trajectories(phase / "data" / f"{name}.parquet")]
+    new, replayed = read_episodes(phase)
     sparse = settings.targets.model_copy(update={"alpha": 0.0})
-    plain = row_advantages(episodes, rows, columns["potential"], columns["value"], sparse)
+    plain = row_advantages(new + replayed, rows, columns["potential"], columns["value"], sparse)
     return np.array(columns["success"]) > 0, (np.array(columns["advantage"]), np.array(plain))
 
 

@@ -176,6 +176,8 @@ def test_words_become_tokens_and_all_else_reads_as_before(tokenizer: PreTrainedT
     assert torch.allclose(grown[ids[-1]], table[pieces[pieces.index(ids[-2]) + 1 :]].mean(0))
     assert model.lm_head.weight is grown, "one table, read and written"
     assert measure(model, example, 0)["loss"] == pytest.approx(before, abs=0.05), "two words more to choose from"
+    assert "archipelago" in new.get_vocab()
+    assert "archipelago" not in with_words(tokenizer, [strange], most=9, copied=['"archipelago"']).get_vocab()
     assert with_words(new, [strange], most=0).get_vocab() == new.get_vocab()
 
 

@@ -78,6 +78,15 @@ def tokenizer_at(folder: Path, lessons: list[Lesson]) -> PreTrainedTokenizerFast
     return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
+def worded(folder: Path, known: PreTrainedTokenizerFast, lessons: list[Lesson], words: int) -> PreTrainedTokenizerFast:
+    """The tokenizer in *folder*, made first of *known* and *words* words of *lessons* if there is none."""
+    if not folder.exists():
+        prompts, answers = [lesson.prompts[0] for lesson in lessons], [lesson.answer for lesson in lessons]
+        made = with_words(known, prompts, words, copied=answers)
+        made.save_pretrained(folder, save_jinja_files=False)
+    return PreTrainedTokenizerFast.from_pretrained(folder)
+
+
 def checks(held: list[Lesson], seed: int) -> dict[str, list[Example]]:
     """Small sets that are never trained on: general pages, shapes of both suites, real steps of held-out episodes."""
     rng = random.Random(seed)
@@ -162,7 +171,8 @@ def make(args: argparse.Namespace) -> None:
         known = demonstrations(args.work / "demos.jsonl", args.episodes) + trainable(args.runs)
         lessons, held = split(known)
         tokenizer = tokenizer_at(args.start or args.work / "tokenizer", lessons)
-        tokenizer = with_words(tokenizer, [lesson.prompts[0] for lesson in lessons], args.words)
+        if args.words:
+            tokenizer = worded(args.work / "words", tokenizer, lessons, args.words)
         source = Mixture(lessons, args.seed, 0.0 if args.start else REAL_FROM, weights)
     model, recipe = begin(args, tokenizer)
     trainer = Trainer(model, tokenizer, source, recipe, args.work / "training")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
@@ -125,24 +125,32 @@ def build_tokenizer(texts: Iterable[str], size: int = 2_048) -> PreTrainedTokeni
     return _wrapped(_with_scaffolding(core), specials)
 
 
-def with_words(tokenizer: PreTrainedTokenizerFast, texts: Iterable[str], most: int) -> PreTrainedTokenizerFast:
+def with_words(
+    tokenizer: PreTrainedTokenizerFast, texts: Iterable[str], most: int, copied: Iterable[str] = ()
+) -> PreTrainedTokenizerFast:
     """*tokenizer* with up to *most* words of *texts* as tokens of their own, those that save the most tokens.
 
-    Every token keeps its number, and a text without these words its tokens.
+    Every token keeps its number, and a text without these words its tokens. Words of *copied* stay as they are: copying
+    is known of their pieces, and would have to be learned of every new token.
     """
     core = tokenizer.backend_tokenizer
     state = json.loads(core.to_str())
     vocab: dict[str, int] = state["model"]["vocab"]
-    counts = Counter(word for text in texts for word in re.findall(f"{_WORD}+", text) if word not in vocab)
+    known = {*vocab, *_words(copied)}
+    counts = Counter(word for word in _words(texts) if word not in known)
     saved = {word: (len(core.encode(word, add_special_tokens=False)) - 1) * n for word, n in counts.items()}
     for word in sorted(saved, key=lambda word: (-saved[word], word))[:most]:
         vocab[word] = len(vocab)
     return _wrapped(Tokenizer.from_str(json.dumps(state)), [PAD, BEGIN, ANSWER, END])
 
 
+def _words(texts: Iterable[str]) -> Iterator[str]:
+    return (word for text in texts for word in re.findall(f"{_WORD}+", text))
+
+
 def _words_only(text: str) -> str:
     """Merges are learned inside words only; the rest has fixed tokens."""
-    return "\n".join(re.findall(r"[A-Za-z0-9]+", text))
+    return "\n".join(_words([text]))
 
 
 def _set_pipeline(core: Tokenizer) -> None:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from envs.errors import BadInput
 from envs.record import Record
-from training.data.cache import read_rows, read_trajectories
+from training.data.cache import read_rows
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
+from training.loop.data import read_episodes
 
 
 class Told(Record):
@@ -55,7 +56,8 @@ def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tu
     if not (phase / "actor" / "model").exists():
         raise BadInput(f"{str(phase)!r} is no phase whose actor has learned")
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
-    episodes = [one for name in ("new", "replayed") for one in read_trajectories(phase / "data" / f"{name}.parquet")]
+    new, replayed = read_episodes(phase)
+    episodes = new + replayed
     after = _scored(phase, rows, pack_tokens) if rescore else None
     found: dict[str, dict[bool, list[_Said]]] = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):

@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.gathering import gather
 from envs.record import Record
+from training.data.cache import read_trajectories
 from training.data.rows import Encoded, Row, RowEncoder
 from training.data.trajectories import Selection, Trajectory, select
 from training.loop.settings import ReplaySettings
@@ -45,6 +46,15 @@ class ReplayCounts(Record):
     """Within the band, and beyond `per_new`."""
     too_long: int = 0
     """A recorded row is longer than the limit."""
+
+
+def read_episodes(phase: Path) -> tuple[tuple[Trajectory, ...], tuple[Trajectory, ...]]:
+    """(new, replayed) of what the phase in folder *phase* learned from; its rows number them together, in this order.
+
+    Raises BadInput where it holds no such tables.
+    """
+    new, replayed = (read_trajectories(phase / "data" / f"{name}.parquet") for name in ("new", "replayed"))
+    return new, replayed
 
 
 def read_runs(places: Sequence[Path], *, texts: bool = False) -> Selection:

@@ -11,12 +11,12 @@ from agent.stopping import interruptible
 from envs.errors import BadInput
 from envs.tasks import TaskRef
 from models.prompt_style import declare_style
-from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
+from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.loop.advantages import check_advantages, kept_rows
 from training.loop.critics import Critics, opinions, train_critics
-from training.loop.data import PhaseData, ReplayCounts, phase_data, read_runs
+from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
 from training.loop.given import Given, Teller
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
@@ -104,10 +104,10 @@ def _data(given: Given, run: Path) -> PhaseData:
     folder, settings = given.folder / "data", given.settings
     if (folder / "replay.json").exists():
         rows, columns = read_rows(folder / "rows.parquet")
-        trajectories = (*read_trajectories(folder / "new.parquet"), *read_trajectories(folder / "replayed.parquet"))
+        new, replayed = read_episodes(given.folder)
         return PhaseData(
-            trajectories=trajectories,
-            new=len(read_trajectories(folder / "new.parquet")),
+            trajectories=new + replayed,
+            new=len(new),
             rows=rows,
             references=columns["reference"],
             allowed=tuple(value > 0 for value in columns["allowed"]),
