@@ -151,8 +151,10 @@ def main() -> None:
     args = parser.parse_args()
     if args.start and not (args.start / "config.json").exists():
         parser.error(f"--start {args.start}: there is no model in that folder")
-    if args.words and not args.start:
-        parser.error("--words adds to the tokens of --start: name a model to go on from")
+    if args.words < 0 or (args.words and not args.start):
+        parser.error("--words N adds N tokens or fewer to those of --start: name a model to go on from")
+    if args.skills_only and (args.words or args.weights):
+        parser.error("--skills-only sees general pages alone: leave --words and --weights out")
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         make(args)
