@@ -149,7 +149,7 @@ def test_only_what_has_a_weight_is_seen() -> None:
     both = Mixture(lessons, weights=read_weights("miniwob_act=1,general=1"))
     assert {"click-button"} < {both(rng, 0.0).task for _ in range(40)}
     with pytest.raises(BadInput, match="nothing to learn from of sites_act: --runs"):
-        Mixture(lessons, weights=read_weights("sites_act=1"))
+        Mixture(lessons, weights=read_weights("sites_act=1,general=1"))
 
 
 @pytest.mark.parametrize("text", ["sites_act", "sites_act=0", "sites_act=nan", "sites_act=inf", "act=1", ""])

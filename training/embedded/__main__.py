@@ -164,7 +164,7 @@ def main() -> None:
 
 def make(args: argparse.Namespace) -> None:
     """Raises BadInput."""
-    weights = read_weights(args.weights) if args.weights else WEIGHTS
+    weights = read_weights(args.weights) if args.weights else None
     torch.set_num_threads(args.threads)
     if args.skills_only:
         lessons, held, source = [], [], skills(args.seed)

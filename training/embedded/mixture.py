@@ -46,9 +46,10 @@ class Mixture:
         lessons: Sequence[Lesson],
         seed: int = 0,
         real_from: float = REAL_FROM,
-        weights: Mapping[str, tuple[float, float]] = WEIGHTS,
+        weights: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
-        """Parts that *weights* does not name are not seen. Raises BadInput where nothing of what it names is there."""
+        """*weights*: in place of `WEIGHTS`; what they do not name is not seen, and BadInput is raised where there is
+        nothing of what they name."""
         rng = random.Random(seed)
         words = WordBag(rng, package_words(), lorem_words())
         own = WordBag(rng, site_words(lessons))
@@ -64,11 +65,12 @@ class Mixture:
         for lesson in lessons:
             by_part[f"{lesson.task.suite}_{lesson.kind}"].append(lesson)
         parts |= {name: Augmented(found, words).draw for name, found in by_part.items()}
-        seen = [name for name in WEIGHTS if name in parts and any(weights.get(name, ()))]
-        if not seen:
-            raise BadInput(f"there is nothing to learn from of {', '.join(weights)}: --runs brings real steps")
+        if missing := [name for name in weights or () if name not in parts]:
+            raise BadInput(f"there is nothing to learn from of {', '.join(missing)}: --runs brings real steps")
+        asked = WEIGHTS if weights is None else weights
+        seen = [name for name in WEIGHTS if name in parts and name in asked]
         self._draws = [parts[name] for name in seen]
-        self._weights = [[weights[name][late] for name in seen] for late in (0, 1)]
+        self._weights = [[asked[name][late] for name in seen] for late in (0, 1)]
 
     def __call__(self, rng: random.Random, used: float) -> Example:
         for bag in self._bags:
