@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import torch
-from transformers import TrainerCallback
+from transformers import LlamaForCausalLM, TrainerCallback
 
 from benchmarks.training_rows import interleaved, llama, medians, parser, report, rows_of
 from training.data.packing import by_row
@@ -22,6 +22,7 @@ from training.mira.losses import regression_loss
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.annotate import action_token_logprobs, score_actions
 from training.stages.plan import Plan
+from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import train, training_arguments
 
@@ -49,7 +50,7 @@ class Update:
     def __init__(self, rows: list[Row], batch_rows: int) -> None:
         self._rows = rows
         self._how = Optimization(learning_rate=RATE, batch_rows=batch_rows)
-        self._references = torch.tensor(score_actions(llama().eval(), rows, COMPUTE.pack_tokens)[0])
+        self._references = torch.tensor(score_actions(_policy().eval(), rows, COMPUTE.pack_tokens)[0])
         self._advantages = torch.linspace(-1, 1, len(rows))
         self.losses: dict[str, list[float]] = {}
 
@@ -58,7 +59,7 @@ class Update:
             plan = self._plan()
             trainer = ActorTrainer(
                 Objective(beta=BETA),
-                llama(),
+                _policy(),
                 plan,
                 advantages=self._advantages,
                 references=self._references,
@@ -70,7 +71,7 @@ class Update:
             return clock.seconds
 
     def bare(self) -> float:
-        plan, model = self._plan(), llama().train()
+        plan, model = self._plan(), _policy().train()
         optimizer = torch.optim.AdamW(model.parameters(), RATE, weight_decay=0.0)
         self.losses["bare"] = []
         begun = time.process_time()
@@ -97,6 +98,12 @@ class Update:
             epochs=self._how.epochs,
             seed=0,
         )
+
+
+def _policy() -> LlamaForCausalLM:
+    model = llama()
+    attend_in_rows(model)
+    return model
 
 
 def main() -> None:

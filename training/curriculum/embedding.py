@@ -28,7 +28,7 @@ class Embedding:
     def __init__(self, folder: Path, *, device: str = "cpu") -> None:
         """*folder*: a policy's checkpoint, or an adapter's beside its base. Nothing is asked of the network. Raises
         BadInput where it cannot be read."""
-        model, self._tokenizer = load_policy(folder)
+        model, self._tokenizer = load_policy(folder, padded=True)
         self._model: Any = model.base_model.to(device).eval()
         self._context = int(getattr(model.config, "max_position_embeddings", None) or 512)
         self.cut = 0

@@ -1,14 +1,16 @@
-"""Rows packed into sequences without padding, isolated by their positions.
+"""Rows packed into sequences without padding, isolated by their lengths and positions.
 
-A packed batch is one sequence whose `position_ids` start again at 0 with every row. transformers keeps the rows apart
-by that alone, but only where it is given no attention mask and no cache (`use_cache=False`); with either, rows see
-each other and the logits are silently wrong. `tests/training/data/test_packing.py` holds the model to it.
+A packed batch is one sequence whose `position_ids` start again at 0 with every row. A model that attends in rows
+(:mod:`training.stages.row_attention`) keeps them apart by `lengths`; any other of transformers' by the positions, but
+only where it is given no attention mask and no cache (`use_cache=False`): with either, rows see each other and the
+logits are silently wrong. `tests/training/data/test_packing.py` holds both to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,10 +36,22 @@ class Packed:
     """(N,): position of each row's last prompt token, where a critic reads the state."""
     rows: tuple[int, ...]
     """Index of each row in the data."""
+    lengths: tuple[int, ...]
+    """Tokens of each row; they add up to L."""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a transformers model is called with."""
+        return {
+            "input_ids": self.input_ids,
+            "position_ids": self.position_ids,
+            "row_lengths": self.lengths,
+            "use_cache": False,
+        }
 
     def to(self, device: torch.device | str) -> Packed:
         moved = {name: getattr(self, name).to(device) for name in _TENSORS}
-        return Packed(**moved, rows=self.rows)
+        return Packed(**moved, rows=self.rows, lengths=self.lengths)
 
 
 _TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states")
@@ -68,15 +82,12 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
         owners=torch.tensor(owners),
         states=torch.tensor(states),
         rows=tuple(indices),
+        lengths=tuple(len(rows[index]) for index in indices),
     )
 
 
 def packs(rows: Sequence[Row], max_tokens: int) -> Iterator[Packed]:
-    """Every row once, in order, in packs of at most *max_tokens* (a longer row is a pack of its own).
-
-    On a CPU, attention costs the square of a pack's length whatever rows are in it: packs of some 512 tokens are the
-    quickest.
-    """
+    """Every row once, in order, in packs of at most *max_tokens* (a longer row is a pack of its own)."""
     taken: list[int] = []
     tokens = 0
     for index, row in enumerate(rows):

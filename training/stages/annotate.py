@@ -21,12 +21,7 @@ from training.stages.critic_model import Critic, states_of
 
 def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
     """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
-    out = model(
-        input_ids=packed.input_ids,
-        position_ids=packed.position_ids,
-        use_cache=False,
-        logits_to_keep=packed.predictors,
-    )
+    out = model(**packed.inputs, logits_to_keep=packed.predictors)
     return token_logprobs(out.logits[0], packed.targets)
 
 

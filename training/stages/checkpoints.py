@@ -16,16 +16,25 @@ from accelerate import PartialState
 from envs.errors import BadInput
 from models.base import ModelUnavailable
 from models.local_loading import ADAPTER_CONFIG, read_checkpoint
+from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
-def load_policy(folder: Path) -> tuple[Any, Any]:
+def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
     """(causal model in float32, tokenizer); an adapter's comes merged into its base.
 
-    Never asks the network. Raises BadInput in one line.
+    The model takes packs, see :func:`attend_in_rows`, or batches with an attention mask where they are *padded*. Never
+    asks the network. Raises BadInput in one line.
     """
+    model, tokenizer = _read_policy(folder)
+    if not padded:
+        attend_in_rows(model)
+    return model, tokenizer
+
+
+def _read_policy(folder: Path) -> tuple[Any, Any]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from training.data.packing import Packed
 from training.data.rows import Row
 from training.stages.checkpoints import is_adapter, load_policy
+from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Lora
 
 HEAD = "head.safetensors"
@@ -45,6 +46,7 @@ class Critic(nn.Module):
             trunk: Any = load_policy(folder)[0].base_model
         else:
             trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+            attend_in_rows(trunk)
         return cls(trunk, int(trunk.config.hidden_size))
 
     @classmethod
@@ -89,8 +91,7 @@ class Critic(nn.Module):
 
     def forward(self, packed: Packed) -> Tensor:
         """Logits of the states, shape (N,); their sigmoid is the potential or the probability of success."""
-        # No mask and no cache: only then are packed rows kept apart, see training.data.packing.
-        out = self.trunk(input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False)
+        out = self.trunk(**packed.inputs)
         hidden: Tensor = out.last_hidden_state[0, packed.states]
         return self.head(hidden.float()).squeeze(-1)
 

@@ -41,7 +41,7 @@ def supervised(
     if too_long:
         raise ValueError(f"{too_long} rows are longer than {compute.max_tokens} tokens: they would be cut")
     use_machine(compute)
-    model, tokenizer = load_policy(start)
+    model, tokenizer = load_policy(start, padded=True)
     trainer = SFTTrainer(
         model=model,
         args=_config(out / "checkpoints", len(rows), how, compute, seed),

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
 
 from agent.config import parse_config
 from agent.gathering import gather
@@ -16,6 +15,7 @@ from models.embedded import embedded_dir
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
 from training.stages.annotate import score_actions, score_states
+from training.stages.checkpoints import load_policy
 from training.stages.critic_model import Critic
 
 
@@ -30,7 +30,7 @@ async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_p
     kept = select((one.read(), one.blobs) for one in gather([run.folder])).kept
     encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
     rows = encoder.encode(kept).rows
-    model = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()
+    model = load_policy(embedded_dir())[0].eval()
     sums, perplexities = score_actions(model, rows, 800)
     assert len(rows) >= 6
     for row, total, value in zip(rows, sums, perplexities, strict=True):
