@@ -74,6 +74,9 @@ def table(
 ) -> None:
     """Raises BadInput where there is nothing to compare, or *rival* was not played as far."""
     found, curves = list(trials(out)), list(_curves(out))
+    names = [variant.partition("=")[0] for variant in variants]
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise BadInput(f"--variant names {', '.join(twice)} twice: what was played would count twice")
     for variant in variants:
         name, _, folder = variant.partition("=")
         played = list(trials(Path(folder), f" {name}")) if folder else []
