@@ -35,7 +35,8 @@ def written(folder: Path, episodes: dict[str, list[str]] = EPISODES) -> Path:
 
 
 def made(folder: Path, *, last: int | None = None, rival: str = "awr", **more: Any) -> dict[str, Any]:
-    table(folder / "runs", folder / "after", last, rival, **{"added": [written(folder)], **more})
+    asked: dict[str, Any] = {"added": [written(folder)], **more}
+    table(folder / "runs", folder / "after", last, rival, **asked)
     return json.loads((folder / "after.json").read_text())
 
 
