@@ -13,8 +13,7 @@ from agent.episode import Team
 from agent.oracle import SPECS, oracle_policy
 from agent.policy import ModelPolicy, Policy
 from agent.prompts import Style
-from agent.wandering import SPEC as WANDER
-from agent.wandering import Wandering
+from agent.wandering import WANDER, Wandering
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from envs.webarena.evaluators import FuzzyJudge

@@ -13,7 +13,7 @@ from envs.languages import Language
 from envs.observation import Element
 from envs.sites.detours import only_looks
 
-SPEC = "wander"
+WANDER = "wander"
 
 
 class Wandering:
@@ -22,7 +22,7 @@ class Wandering:
     The same episode goes the same way each time it is played.
     """
 
-    spec = SPEC
+    spec = WANDER
 
     def __init__(self, language: Language, seed: int = 0) -> None:
         self._language = language
