@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from agent.prompts import PolicyView, compact_text, history_line
+from agent.wandering import WANDER
 from envs.actions import Action, ActionResult, Click, Select, Status, Stop, Type
 from envs.languages import PROGRAM
 from envs.observation import ElementKey, Observation
@@ -25,7 +26,6 @@ from envs.trace_store import BlobStore, Trace
 from training.data.views import policy_views
 from training.embedded.lesson import Lesson
 
-WANDER = "wander"
 GOALS = 2
 """For each page that was reached."""
 FARTHEST = 3
