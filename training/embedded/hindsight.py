@@ -133,8 +133,9 @@ def _about(rng: random.Random, task: TaskRef, walk: Sequence[_Stop], at: int) ->
     else:
         goal = rng.choice(OPEN).format(page=page)
         ends = [_Turn(walk[at], Stop(), None, "")]
-    turns = [*_way(walk, start, at, page), *ends]
-    yield from _lessons(task, goal, turns)
+    way = _way(walk, start, at, page)
+    if way is not None:
+        yield from _lessons(task, goal, [*way, *ends])
 
 
 @dataclass(frozen=True)
@@ -151,16 +152,19 @@ def _key(role: str, name: str) -> ElementKey:
     return ElementKey(frame="", role=role, name=name, ordinal=0, digest="")
 
 
-def _way(walk: Sequence[_Stop], start: int, end: int, page: str) -> Iterator[_Turn]:
-    """From *start* to *end*, without what a link of an earlier page makes needless."""
+def _way(walk: Sequence[_Stop], start: int, end: int, page: str) -> list[_Turn] | None:
+    """From *start* to *end*, without what a link of an earlier page makes needless; None where a link of it is one of
+    several of its name."""
+    turns: list[_Turn] = []
     at = start
     while at < end:
         ways = {k: ref for k in range(at, end) if (ref := _through(walk[at], walk[k], page)) is not None}
         if not ways:
-            return
+            return None
         onward = max(ways)
-        yield _Turn(walk[at], Click(ref=ways[onward]), _key(*walk[onward].followed), f'"{page}" is open')
+        turns.append(_Turn(walk[at], Click(ref=ways[onward]), _key(*walk[onward].followed), f'"{page}" is open'))
         at = onward + 1
+    return turns
 
 
 def _through(here: _Stop, stop: _Stop, page: str) -> int | None:
