@@ -39,7 +39,7 @@ class RunConfig(Record):
     """One run. Every default is safe: no key is needed, nothing leaves the start origin, nothing is uploaded."""
 
     policy: str = "embedded"
-    """Model spec, an oracle, `wander` (follows links by chance), or `scripted` for a policy given from Python."""
+    """Model spec, or `scripted` for a policy given from Python."""
     planner: str = "reference"
     """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), `same` (the policy's
     model), or a model spec."""

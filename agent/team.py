@@ -13,7 +13,6 @@ from agent.episode import Team
 from agent.oracle import SPECS, oracle_policy
 from agent.policy import ModelPolicy, Policy
 from agent.prompts import Style
-from agent.wandering import WANDER, Wandering
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from envs.webarena.evaluators import FuzzyJudge
@@ -32,7 +31,7 @@ from planners.make import make_planner
 from planners.model import PlannerSettings
 
 CLOSE_S = 5.0
-NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", WANDER, *SPECS})
+NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
 @asynccontextmanager
@@ -93,8 +92,6 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
             oracle_policy(spec, suite, LANGUAGES[config.language]),
             "compact" if config.prompt_style == "auto" else config.prompt_style,
         )
-    if config.policy == WANDER:
-        return Wandering(LANGUAGES[config.language], config.seed)
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
     return ModelPolicy(

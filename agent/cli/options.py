@@ -15,9 +15,7 @@ from envs.errors import BadInput
 from envs.plain_values import merged
 from envs.tasks import TaskInfo, TaskSelection
 
-Policy = Annotated[
-    str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o (see `mira models`), oracle, wander.")
-]
+Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]
 Planner = Annotated[str | None, typer.Option(help="Who plans: none, reference, same, or a model spec.")]
 Judge = Annotated[str | None, typer.Option(help="Who judges: state, none, same, or a model spec.")]
 BaseUrl = Annotated[str | None, typer.Option(help="Server for openai: specs (vLLM, llama.cpp, Ollama).")]

@@ -19,11 +19,6 @@ _LEAVES = re.compile(
 """Links that do something: a detour must only look."""
 
 
-def only_looks(name: str) -> bool:
-    """Whether a link of this name only shows something, as far as its name tells."""
-    return bool(name) and not _LEAVES.search(name)
-
-
 class Detouring:
     """A stage that plays in another and puts a detour before a click on a link, with probability *rate*.
 
@@ -72,4 +67,6 @@ class Detouring:
 
 def _harmless(element: Element, target: Element) -> bool:
     key = element.key
-    return key.role == "link" and element.shown and key != target.key and only_looks(key.name)
+    return (
+        key.role == "link" and element.shown and bool(key.name) and key != target.key and not _LEAVES.search(key.name)
+    )

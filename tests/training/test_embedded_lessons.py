@@ -9,7 +9,7 @@ import pytest
 
 from agent.config import Limits, RunConfig
 from agent.runner import run_suite
-from envs.actions import Click, Stop, Type
+from envs.actions import Click, Type
 from envs.languages import PROGRAM
 from envs.tasks import TaskRef, TaskSelection
 from judges.compact import parse_check
@@ -98,31 +98,3 @@ def test_the_last_seeds_of_each_suite_are_measured_on() -> None:
         (s, n) for s in ("miniwob", "sites") for n in (25, 26, 27)
     }
     assert len(learned) + len(measured) == len(lessons)
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-async def test_a_walk_teaches_the_way_to_what_it_found(tmp_path: Path) -> None:
-    config = RunConfig(policy="wander", planner="none", judge="none", limits=Limits(max_steps=10))
-    done = await run_suite(config, TaskSelection("sites", ("shop-order",), (200, 201)), tmp_path)
-    assert [episode.outcome for episode in done.episodes] == ["failure", "failure"]
-    lessons = lessons_of([tmp_path])
-    assert {lesson.kind for lesson in lessons} == {"wander"}
-    assert {lesson.group for lesson in lessons} == {"wander shop.test"}
-    ends = 0
-    for lesson in lessons:
-        action = PROGRAM.parse(lesson.answer).action
-        if isinstance(action, Click | Type):
-            assert all(f"[{action.ref}] " in prompt for prompt in lesson.prompts)
-            assert "\nNext: " in lesson.prompts[0] and "\nNext: " not in lesson.prompts[1]
-        if isinstance(action, Stop):
-            ends += 1
-            assert action.answer is None or action.answer in lesson.prompts[0]
-    assert ends, "some goals end on the page that they are about"
-
-
-def test_walks_are_held_out_by_seeds_of_their_own() -> None:
-    lessons = [Lesson("act", TaskRef(suite="sites", name="x", seed=seed), ("p",), "a") for seed in range(8)]
-    walks = [Lesson("wander", TaskRef(suite="sites", name="x", seed=seed), ("p",), "a") for seed in (200, 201)]
-    _, measured = split([*lessons, *walks])
-    assert [(one.kind, one.task.seed) for one in measured] == [("act", 7), ("wander", 201)]

@@ -48,7 +48,7 @@ class Augmented:
     ) -> None:
         self._by_task: dict[str, list[Lesson]] = defaultdict(list)
         for lesson in lessons:
-            self._by_task[lesson.group or lesson.task.name].append(lesson)
+            self._by_task[lesson.task.name].append(lesson)
         self._tasks = sorted(self._by_task)
         self._wording = {task: wording(found) for task, found in self._by_task.items()}
         self._words = words
@@ -73,13 +73,13 @@ class Augmented:
 
 def wording(lessons: Sequence[Lesson]) -> frozenset[str]:
     """Our own words, and those that many episodes of the task share; all of them where there are few episodes."""
-    told: dict[str, set[str]] = defaultdict(set)
+    seeds: dict[str, set[int]] = defaultdict(set)
     for lesson in lessons:
         for word in set(_WORD.findall("\n".join((*lesson.prompts, lesson.answer)))):
-            told[word].add(lesson.task.id)
-    episodes = len({lesson.task.id for lesson in lessons})
+            seeds[word].add(lesson.task.seed)
+    episodes = len({lesson.task.seed for lesson in lessons})
     least = max(2.0, WORDING_SHARE * episodes) if episodes >= FEW_EPISODES else 1.0
-    return OURS | {word for word, found in told.items() if len(found) >= least}
+    return OURS | {word for word, found in seeds.items() if len(found) >= least}
 
 
 def shifted(rng: random.Random, example: Example) -> Example:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from envs.tasks import TaskRef
 
-Kind = Literal["act", "plan", "check", "wander"]
-"""The policy's, the planner's and the rater's answer; the policy's to a goal that was put in hindsight."""
+Kind = Literal["act", "plan", "check"]
+"""The policy's, the planner's and the rater's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,13 @@ class Lesson:
     prompts: tuple[str, ...]
     """Of an action: with the milestone to work on, and without one; else one prompt."""
     answer: str
-    group: str = ""
-    """Lessons of one group share their wording (see :mod:`training.embedded.augment`); the task's name where empty."""
 
 
 def split(lessons: Sequence[Lesson], share: float = 0.15) -> tuple[list[Lesson], list[Lesson]]:
-    """(lessons to train on, those of each suite's last seeds to measure on): no episode is in both. Walks without a
-    goal have seeds of their own."""
+    """(lessons to train on, those of each suite's last seeds to measure on): no episode is in both."""
     learned, measured = list[Lesson](), list[Lesson]()
-    for suite, walks in sorted({(lesson.task.suite, lesson.kind == "wander") for lesson in lessons}):
-        own = [one for one in lessons if (one.task.suite, one.kind == "wander") == (suite, walks)]
+    for suite in sorted({lesson.task.suite for lesson in lessons}):
+        own = [lesson for lesson in lessons if lesson.task.suite == suite]
         seeds = sorted({lesson.task.seed for lesson in own})
         last = set(seeds[len(seeds) - max(1, int(len(seeds) * share)) :]) if len(seeds) > 1 else set[int]()
         learned += [lesson for lesson in own if lesson.task.seed not in last]

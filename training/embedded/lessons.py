@@ -29,7 +29,6 @@ from planners.causes import Tick, Trouble, Watch
 from planners.compact import plan_answer, plan_text
 from planners.model import PlannerSettings
 from training.data.views import policy_views
-from training.embedded.hindsight import wandered
 from training.embedded.lesson import Lesson
 
 ASKED = PlannerSettings().k
@@ -51,7 +50,7 @@ def lessons_of(places: Sequence[Path]) -> list[Lesson]:
     found: list[Lesson] = []
     for trace, blobs in files:
         found += _lessons(trace, blobs, clean.get(trace.header.task))
-    return [*found, *wandered(files)]
+    return found
 
 
 def _lessons(trace: Trace, blobs: BlobStore, clean: frozenset[tuple[str, str]] | None) -> Iterator[Lesson]:

@@ -25,7 +25,6 @@ WEIGHTS: Final[dict[str, tuple[float, float]]] = {
     "site_shapes": (0.0, 0.20),
     "miniwob_act": (0.0, 0.25),
     "sites_act": (0.0, 0.30),
-    "sites_wander": (0.0, 0.20),
     "miniwob_plan": (0.0, 0.10),
     "sites_plan": (0.0, 0.06),
     "miniwob_check": (0.0, 0.12),
