@@ -10,7 +10,7 @@ from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -54,11 +54,15 @@ class RunDisplay:
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[wins]}"),
+            TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
+            TextColumn("[dim]left"),
+            TimeRemainingColumn(),
             console=console,
         )
-        self._bar = self._progress.add_task("episodes", total=None, wins="")
+        self._bar = self._progress.add_task("episodes", total=None, note="", visible=False)
+        self._stage = self._progress.add_task("", total=None, note="", visible=False)
+        self._stage_name = ""
         self._live: Live | None = None
         self._held: list[Text] | None = None
         """Lines that came while the display was paused; None while it is not."""
@@ -108,7 +112,8 @@ class RunDisplay:
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._progress.update(self._bar, total=event.planned, completed=event.finished)
+                self._board = _Board()
+                self._progress.update(self._bar, total=event.planned, completed=event.finished, visible=True)
             case EpisodeStarted():
                 self._board.worker_of[event.episode_id] = event.worker
                 self._board.rows[event.worker] = _Row(task=event.task.id, step=event.resumed_at)
@@ -119,7 +124,8 @@ class RunDisplay:
             case EpisodeEnded():
                 self._ended(event)
             case RunEnded():
-                pass
+                self._board.rows.clear()
+                self._progress.update(self._bar, visible=False)
 
     def _row(self, episode_id: str) -> _Row:
         return self._board.rows.setdefault(self._board.worker_of.get(episode_id, 0), _Row())
@@ -134,7 +140,7 @@ class RunDisplay:
         board, result = self._board, event.result
         board.ended += 1
         board.wins += result.outcome == "success"
-        self._progress.update(self._bar, advance=1, wins=f"[green]{board.wins} succeeded")
+        self._progress.update(self._bar, advance=1, note=f"[green]{board.wins} succeeded")
         line = Text.assemble(
             (f"{result.outcome:9}", _STYLE[result.outcome]),
             f" {result.task.id}  ",
@@ -144,8 +150,20 @@ class RunDisplay:
             line.append(f"  {result.error}", "yellow")
         self._print(line)
 
-    def board(self) -> Group:
-        """What a terminal shows now: one row a worker, and the bar."""
+    def learning(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
+        """A stage of training is at *step* of *steps*: a bar of its own until it has ended."""
+        if stage != self._stage_name:
+            self._stage_name = stage
+            self._progress.reset(self._stage, description=stage, total=steps, note="")
+        note = "" if loss is None else f"loss {loss:.3f}"
+        self._progress.update(self._stage, completed=step, total=steps, note=note, visible=step < steps)
+        if step >= steps:
+            self._stage_name = ""
+
+    def board(self) -> Group | Progress:
+        """What a terminal shows now: one row a worker, and the bars."""
+        if not self._board.rows:
+            return self._progress
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
         table.add_column("episode", no_wrap=True, ratio=3)
         table.add_column("step", justify="right", width=4)

@@ -14,9 +14,11 @@ from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json,
 from envs.errors import BadInput
 
 if TYPE_CHECKING:
+    from agent.display import RunDisplay
     from training.loop.by_task import Told
     from training.loop.loop import Progress
     from training.loop.metrics import PhaseMetrics
+    from training.stages.watching import Watcher
 
 app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
 
@@ -41,7 +43,7 @@ def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJso
 
     settings = load_settings(config, change or ())
     with RunDisplay(stderr) as display:
-        loop = Loop.open(out, settings, (display,), _tell)
+        loop = Loop.open(out, settings, (display,), _tell, _watcher(display))
         try:
             progress = asyncio.run(loop.run())
         except Interrupted as stopped:
@@ -66,10 +68,12 @@ def sft(
 ) -> int:
     """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
     _needs_extra()
+    from agent.display import RunDisplay
     from training.loop.supervised import SupervisedSettings, fine_tune
 
     settings = SupervisedSettings.load(config, change or ())
-    found = fine_tune(runs, start, out, settings, _tell, allow_evaluation=allow_evaluation)
+    with RunDisplay(stderr) as display:
+        found = fine_tune(runs, start, out, settings, _tell, allow_evaluation=allow_evaluation, watch=_watcher(display))
     if as_json:
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
@@ -164,6 +168,13 @@ def _number(value: float | None) -> str:
 
 def _tell(line: str) -> None:
     stderr.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _watcher(display: RunDisplay) -> Watcher:
+    """A bar of *display* where a person looks, a line a minute elsewhere."""
+    from training.stages.watching import Lines
+
+    return display.learning if stderr.is_terminal else Lines(_tell)
 
 
 def _needs_extra() -> None:

@@ -153,7 +153,7 @@ def _trained(given: Given, kind: CriticKind, learned: _Learned, *, name: str) ->
                 report_to=given.settings.report_to,
             )
             write_job(folder, job, learned.rows, {"target": learned.targets})
-        return launch(folder, given.settings.launcher)
+        return launch(folder, given.settings.launcher, watch=given.watch)
 
 
 def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:

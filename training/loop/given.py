@@ -11,6 +11,7 @@ from pathlib import Path
 from agent.progress import Listener
 from training.data.trajectories import Trajectory
 from training.loop.settings import LoopSettings
+from training.stages.watching import Watcher, unwatched
 
 Teller = Callable[[str], None]
 
@@ -37,6 +38,7 @@ class Given:
     """Successes that the potential critic learns from in the first phase."""
     listeners: tuple[Listener, ...] = ()
     tell: Teller = print
+    watch: Watcher = unwatched
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """What each part took, noted as it ends."""
 

@@ -38,6 +38,7 @@ from training.loop.reach import start_values
 from training.loop.settings import LoopSettings
 from training.loop.tracking import check_trackers, phase_tracker
 from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
+from training.stages.watching import Watcher, unwatched
 
 CONFIG = "config.json"
 START = "start.json"
@@ -68,14 +69,22 @@ class Loop:
     settings: LoopSettings
     listeners: tuple[Listener, ...] = ()
     tell: Teller = print
+    watch: Watcher = unwatched
 
     @classmethod
-    def open(cls, out: Path, settings: LoopSettings, listeners: Sequence[Listener] = (), tell: Teller = print) -> Loop:
+    def open(
+        cls,
+        out: Path,
+        settings: LoopSettings,
+        listeners: Sequence[Listener] = (),
+        tell: Teller = print,
+        watch: Watcher = unwatched,
+    ) -> Loop:
         """A new run, or an old one that goes on; nothing is written yet. Raises BadInput where *out* holds one of other
         settings, and for whatever of *settings* can be seen to be wrong before anything is played."""
         _check_folder(out, settings)
         _check(settings)
-        return cls(out, settings, tuple(listeners), tell)
+        return cls(out, settings, tuple(listeners), tell, watch)
 
     async def run(self) -> Progress:
         """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
@@ -150,6 +159,7 @@ class Loop:
             demonstrations=demonstrations if number == 1 else (),
             listeners=self.listeners,
             tell=self.tell,
+            watch=self.watch,
         )
         return await run_phase(given, tasks)
 

@@ -189,7 +189,8 @@ def _actor(given: Given, data: PhaseData, columns: dict[str, tuple[float, ...]],
         chosen["reference"] = [data.references[place] for place in places]
         chosen["success"] = [float(data.trajectories[data.rows[place].trajectory].success) for place in places]
         write_job(folder, job, [data.rows[place] for place in places], chosen)
-    declare_style(launch(folder, settings.launcher), settings.rollouts.prompt_style)
+    made = launch(folder, settings.launcher, watch=given.watch)
+    declare_style(made, settings.rollouts.prompt_style)
 
 
 def _perplexity(data: PhaseData) -> float | None:

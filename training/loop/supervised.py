@@ -27,6 +27,7 @@ from training.loop.settings import values_of
 from training.stages.checkpoints import load_policy, weights_digest
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import supervised
+from training.stages.watching import Watcher, unwatched
 
 
 class SupervisedSettings(Record):
@@ -78,6 +79,7 @@ def fine_tune(
     tell: Callable[[str], None],
     *,
     allow_evaluation: bool = False,
+    watch: Watcher = unwatched,
 ) -> FineTuned:
     """Learns from the episodes of *runs*; a killed one goes on with the same command.
 
@@ -116,7 +118,9 @@ def fine_tune(
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
     tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")
-    made = supervised(policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed)
+    made = supervised(
+        policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed, watch=watch
+    )
     declare_style(made, _style(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)

@@ -10,6 +10,7 @@ from torch import distributed
 from envs.errors import BadInput
 from training.stages.jobs import DIVERGED, run_job
 from training.stages.trainer import TrainingDiverged
+from training.stages.watching import Lines
 
 
 def main(arguments: list[str]) -> int:
@@ -17,7 +18,7 @@ def main(arguments: list[str]) -> int:
     try:
         if len(arguments) != 1:
             raise BadInput("one argument: the folder of a stage")
-        run_job(Path(arguments[0]))
+        run_job(Path(arguments[0]), watch=Lines(lambda line: sys.stderr.write(f"{line}\n")))
         if distributed.is_available() and distributed.is_initialized():
             distributed.destroy_process_group()  # left to the interpreter's end, gloo's threads now and then abort it
     except BadInput as error:

@@ -43,6 +43,7 @@ from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import RowsTrainer, TrainingDiverged, train, training_arguments
+from training.stages.watching import Watcher, unwatched
 
 DIVERGED = "diverged.txt"
 """In the folder of a launched stage that the guard stopped: why. Launchers do not pass exit codes on."""
@@ -69,18 +70,20 @@ def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping
     (folder / "job.json").write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def launch(folder: Path, launcher: Sequence[str] = (), models: LeanModels | None = None) -> Path:
+def launch(
+    folder: Path, launcher: Sequence[str] = (), models: LeanModels | None = None, watch: Watcher = unwatched
+) -> Path:
     """Runs the stage in *folder* unless it is done, and returns its model's folder.
 
     *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process, where
-    *models* are those that its stages share. Raises TrainingDiverged, and BadInput where a launched process fails: it
-    has said why.
+    *models* are those that its stages share and *watch* is told of its steps; a launched one writes them to stderr.
+    Raises TrainingDiverged, and BadInput where a launched process fails: it has said why.
     """
     if not (folder / "model").exists():
         if launcher:
             _launched(launcher, folder)
         else:
-            run_job(folder, models)
+            run_job(folder, models, watch)
     return folder / "model"
 
 
@@ -100,7 +103,7 @@ def _launched(launcher: Sequence[str], folder: Path) -> None:
         raise BadInput(f"{shlex.join(command)} ended with exit code {ended}; what it said stands above")
 
 
-def run_job(folder: Path, models: LeanModels | None = None) -> None:
+def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unwatched) -> None:
     """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
     its own where none are given. Raises BadInput, TrainingDiverged."""
     try:
@@ -117,7 +120,7 @@ def run_job(folder: Path, models: LeanModels | None = None) -> None:
     else:
         trainer, save = (_actor if job.kind == "actor" else _critic)(folder, job, rows, columns)
     _check_whole(trainer)
-    log = train(trainer, job.compute)
+    log = train(trainer, job.compute, folder.name, watch)
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
         save()

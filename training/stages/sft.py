@@ -18,6 +18,7 @@ from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import SaveByTheClock, one_device, warmup_steps, whole_checkpoint
+from training.stages.watching import TellSteps, Watcher, unwatched
 
 IGNORED = -100
 """A label that counts for nothing."""
@@ -26,7 +27,14 @@ MICRO_BATCH = 8
 
 
 def supervised(
-    start: Path, rows: Sequence[Row], how: Optimization, compute: Compute, out: Path, *, seed: int = 0
+    start: Path,
+    rows: Sequence[Row],
+    how: Optimization,
+    compute: Compute,
+    out: Path,
+    *,
+    seed: int = 0,
+    watch: Watcher = unwatched,
 ) -> Path:
     """Trains the checkpoint *start* on *rows* and returns the folder of the result, `OUT/model`; a killed one goes on.
 
@@ -51,6 +59,7 @@ def supervised(
     )
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
+    trainer.add_callback(TellSteps("fine-tuning", watch))
     trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
     (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
     save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, out / "model")

@@ -32,6 +32,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 from training.data.packing import Packed
 from training.stages.plan import Plan, Share
 from training.stages.settings import Compute, Optimization
+from training.stages.watching import TellSteps, Watcher, unwatched
 
 
 class TrainingDiverged(RuntimeError):
@@ -124,16 +125,19 @@ class SaveByTheClock(TrainerCallback):
             control.should_save = True
 
 
-def train(trainer: RowsTrainer, compute: Compute) -> list[dict[str, float]]:
+def train(
+    trainer: RowsTrainer, compute: Compute, stage: str = "", watch: Watcher = unwatched
+) -> list[dict[str, float]]:
     """Trains to the end of the plan, from the last checkpoint where there is one; returns what was reported.
 
-    Nothing is trained on an empty plan.
+    *watch* is told of the steps, as those of *stage*. Nothing is trained on an empty plan.
     """
     if not len(trainer.plan):
         return []
     out = trainer.args.output_dir
     assert out is not None
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
+    trainer.add_callback(TellSteps(stage, watch))
     trainer.train(resume_from_checkpoint=whole_checkpoint(Path(out)))
     return [dict(row) for row in trainer.state.log_history]
 

@@ -1,0 +1,49 @@
+"""What a terminal shows while it plays and while it learns."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from agent.display import RunDisplay
+from agent.progress import EpisodeStarted, RunEnded, RunStarted
+from agent.results import RunResult
+from envs.tasks import TaskRef
+
+
+class Screen:
+    def __init__(self) -> None:
+        self.console = Console(file=io.StringIO(), force_terminal=True, width=100)
+        self.display = RunDisplay(self.console)
+
+    @property
+    def text(self) -> str:
+        with self.console.capture() as said:
+            self.console.print(self.display.board(), no_wrap=True)
+        return said.get()
+
+
+def test_a_stage_has_a_bar_while_it_learns_and_none_after() -> None:
+    screen = Screen()
+    screen.display.learning("value-fold-1", 3, 40, None)
+    assert "value-fold-1" in screen.text and "3/40" in screen.text and "loss" not in screen.text
+    screen.display.learning("value-fold-1", 4, 40, 0.125)
+    assert "4/40" in screen.text and "loss 0.125" in screen.text
+    screen.display.learning("value-fold-1", 40, 40, 0.1)
+    assert screen.text.strip() == ""
+    screen.display.learning("actor", 1, 9, None)
+    assert "actor" in screen.text and "1/9" in screen.text and "loss" not in screen.text
+
+
+def test_a_run_that_has_ended_leaves_neither_rows_nor_counts_to_the_next() -> None:
+    screen = Screen()
+    task = TaskRef(suite="miniwob", name="click-test", seed=1)
+    screen.display(RunStarted("r", Path("r"), planned=8, finished=2))
+    screen.display(EpisodeStarted("e", task, 1, 0, "Click"))
+    assert "click-test" in screen.text and "2/8" in screen.text
+    screen.display(RunEnded(RunResult("r", Path("r"), episodes=(), planned=8, seconds=1.0)))
+    assert screen.text.strip() == ""
+    screen.display(RunStarted("s", Path("s"), planned=5, finished=0))
+    assert "0/5" in screen.text and "click-test" not in screen.text

@@ -1,0 +1,97 @@
+"""Long work says how far it is: every step to a watcher, a line a minute to a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.embedded import embedded_dir
+from tests.training.stages.token_rows import rows_of
+from training.stages import watching
+from training.stages.jobs import StageJob, launch, write_job
+from training.stages.settings import Compute, Optimization
+from training.stages.sft import supervised
+from training.stages.watching import Lines, duration
+
+torch.set_num_threads(1)
+COMPUTE = Compute(cpu=True, threads=1)
+HOW = Optimization(learning_rate=1e-3, batch_rows=2, epochs=2)
+Told = list[tuple[str, int, int, float | None]]
+
+
+@pytest.mark.parametrize("kind", ["stage", "fine-tuning"])
+def test_every_step_is_told_with_the_loss_of_the_one_before(tmp_path: Path, kind: str) -> None:
+    told: Told = []
+    rows = rows_of(6, longest=20)
+
+    def watch(stage: str, step: int, steps: int, loss: float | None, /) -> None:
+        told.append((stage, step, steps, loss))
+
+    if kind == "stage":
+        job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
+        write_job(tmp_path / "value-fold-1", job, rows, {"target": [0.5] * len(rows)})
+        launch(tmp_path / "value-fold-1", watch=watch)
+    else:
+        supervised(embedded_dir(), rows, HOW, COMPUTE, tmp_path, watch=watch)
+    name = "value-fold-1" if kind == "stage" else "fine-tuning"
+    assert [one[:3] for one in told] == [(name, step, 6) for step in range(1, 7)]
+    assert told[0][3] is None and all(loss is not None and loss > 0 for *_, loss in told[1:])
+
+
+class Clock:
+    now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(watching, "time", made)
+    return made
+
+
+def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(clock: Clock) -> None:
+    said: list[str] = []
+    lines = Lines(said.append)
+    for step in range(100, 110):  # one that goes on: what an earlier process did says nothing of the pace
+        lines("actor", step, 200, 0.25)
+        clock.now += 25
+    assert said == [
+        "  actor: step 103 of 200, loss 0.250, about 40 min left",
+        "  actor: step 106 of 200, loss 0.250, about 39 min left",
+        "  actor: step 109 of 200, loss 0.250, about 38 min left",
+    ]
+
+
+def test_each_stage_has_a_pace_of_its_own_and_one_that_is_quick_no_line(clock: Clock) -> None:
+    said: list[str] = []
+    lines = Lines(said.append)
+    for stage, seconds in (("potential", 10.0), ("value", 30.0), ("value", 1.0)):
+        for step in range(1, 4):
+            lines(stage, step, 4, None)
+            clock.now += seconds
+    assert said == ["  value: step 3 of 4, about 30 s left"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.4, "0 s"), (29, "29 s"), (31, "1 min"), (3_540, "59 min"), (7_500, "2 h 05 min")]
+)
+def test_a_duration_is_told_as_people_do(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
+
+
+def test_a_launched_stage_writes_its_lines_to_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from training.stages.__main__ import main
+
+    monkeypatch.setattr(watching, "EVERY_S", 0.0)
+    job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
+    rows = rows_of(6, longest=20)
+    write_job(tmp_path / "value", job, rows, {"target": [0.5] * len(rows)})
+    assert main([str(tmp_path / "value")]) == 0
+    assert "  value: step 5 of 6, loss" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""How far a stage is, told while it learns: with a model of a hundred million parameters it takes hours."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+EVERY_S = 60.0
+"""Between two lines."""
+
+
+class Watcher(Protocol):
+    """Is told after every step of the optimizer."""
+
+    def __call__(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
+        """*step* of *steps* is done; *loss* is the mean since the report before the last, None before the first."""
+        ...
+
+
+def unwatched(_stage: str, _step: int, _steps: int, _loss: float | None, /) -> None:
+    """Tells nobody."""
+
+
+class TellSteps(TrainerCallback):
+    """Tells *watch* of the first process's steps."""
+
+    def __init__(self, stage: str, watch: Watcher) -> None:
+        self._stage = stage
+        self._watch = watch
+        self._loss: float | None = None
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: object,
+    ) -> None:
+        if logs is not None and "loss" in logs:
+            self._loss = float(logs["loss"])
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        if state.is_world_process_zero:
+            self._watch(self._stage, state.global_step, state.max_steps, self._loss)
+
+
+class Lines:
+    """A watcher for logs: a line every `EVERY_S` seconds, with the time that is left at the pace so far."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._stage = ""
+        self._begun = (0, 0.0)
+        """Step and time of the first step that was told of *stage*: one that goes on does not begin at 0."""
+        self._told_at = 0.0
+
+    def __call__(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
+        now = time.monotonic()
+        if stage != self._stage or step <= self._begun[0]:
+            self._stage, self._begun, self._told_at = stage, (step, now), now
+        elif now - self._told_at >= EVERY_S and step < steps:
+            self._told_at = now
+            first, begun = self._begun
+            left_s = (now - begun) / (step - first) * (steps - step)
+            said = "" if loss is None else f", loss {loss:.3f}"
+            self._tell(f"  {stage}: step {step} of {steps}{said}, about {duration(left_s)} left")
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `12 min` or `3 h 05 min`."""
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
