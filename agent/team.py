@@ -21,7 +21,7 @@ from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.make import make_judge, make_rater
 from judges.model_rater import RaterSettings
 from judges.outcome import JudgeSettings
-from models.base import ChatModel
+from models.base import ChatModel, UnknownModel
 from models.prices import PRICES_VARIABLE
 from models.prompt_style import style_of_spec
 from models.specs import make_model, price_known
@@ -94,8 +94,12 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
         )
     if config.policy in NOT_MODELS:
         raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
+    try:
+        model = models.get(config.policy)
+    except UnknownModel as error:
+        raise UnknownModel(f"{error}; demonstrations are played by {' and '.join(SPECS)}") from error
     return ModelPolicy(
-        models.get(config.policy),
+        model,
         LANGUAGES[config.language],
         _style(config, config.policy),
         temperature=config.temperature,

@@ -30,6 +30,10 @@ class ModelError(Exception):
 class ModelUnavailable(ModelError): ...
 
 
+class UnknownModel(ModelUnavailable):
+    """A spec of no known form."""
+
+
 class ModelRejected(ModelError): ...
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import assert_never
 from urllib.parse import urlsplit
 
-from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.base import ChatModel, ModelStatus, ModelUnavailable, UnknownModel
 from models.embedded import embedded_dir
 from models.prices import own_prices, price_table
 from models.transport import RetryPolicy
@@ -95,7 +95,7 @@ def parse_spec(text: str) -> Spec:
     if kind == "embedded" and not colon:
         return EmbeddedSpec()
     if kind not in ("openai", "gemini", "vllm", "local", "scripted"):
-        raise ModelUnavailable(f"unknown model {text!r}: use one of {FORMS}")
+        raise UnknownModel(f"unknown model {text!r}: use one of {FORMS}")
     if not rest:
         raise ModelUnavailable(f"model spec {text!r} names nothing after {kind + ':'!r}: use one of {FORMS}")
     match kind:

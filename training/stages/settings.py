@@ -28,8 +28,8 @@ class Compute(Record):
     """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. On a
     CPU attention costs the square of it (4,096 took 2.4 times as long as 512); a GPU wants more."""
     bf16: bool = False
-    """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU without instructions for it; with
-    them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""
+    """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU without instructions for it.
+    With them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""
     gradient_checkpointing: bool = False
     """Trades a second forward pass for memory. The library's default is on."""
     cpu: bool = False
