@@ -116,11 +116,13 @@ def test_what_let_a_file_down_before_is_asked_about() -> None:
 
 ASKS = """
 import asyncio, signal
+from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
 from agent.approval import ApprovalRequest
 from agent.cli.output import stdout
 from agent.cli.running import approver
 from agent.display import RunDisplay
+from agent.progress import RunStarted
 
 def request(number):
     return ApprovalRequest(
@@ -129,6 +131,7 @@ def request(number):
 
 async def main():
     with RunDisplay(stdout) as display:
+        display(RunStarted("r", Path("r"), planned=2, finished=0))
         ask = approver(display, as_json=False)
         said = await asyncio.gather(ask(request(1)), ask(request(2)))
     print("SAID", said, flush=True)
