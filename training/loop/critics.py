@@ -170,4 +170,4 @@ def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequenc
 def _scores(critic: Path, given: Given, rows: Sequence[Row]) -> tuple[float, ...]:
     """What the critic at *critic* says of each row."""
     model = Critic.load(critic).to(use_machine(given.settings.compute)).eval()
-    return score_states(model, rows, given.settings.compute.pack_tokens)
+    return score_states(model, rows, given.settings.compute.pack_tokens, given.watch)

@@ -18,6 +18,7 @@ from training.data.trajectories import Selection, Trajectory, select
 from training.loop.settings import ReplaySettings
 from training.mira.replay import Kept, ReplayBuffer
 from training.stages.annotate import score_actions
+from training.stages.watching import Watcher, unwatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def phase_data(
     settings: ReplaySettings,
     pack_tokens: int,
     seed: int,
+    watch: Watcher = unwatched,
 ) -> PhaseData:
     """Rows of *trajectories* (encoded: *new*) and of those of *past* that the actor replays, scored by it in one pass:
     the perplexities of the filter are the references of the loss."""
@@ -79,12 +81,12 @@ def phase_data(
     buffer.add((one.identity, one) for one in past if one.success)
     held = list(buffer) if settings.per_new > 0 else []
     kept = encoder.encode(held)
-    sums, _ = score_actions(model, kept.rows, pack_tokens)
+    sums, _ = score_actions(model, kept.rows, pack_tokens, watch)
     inside = _inside(kept.rows, sums, len(held), settings)
     most = round(settings.per_new * len(trajectories))
     places, counts = _chosen(inside, kept.too_long, held, settings, most=most, seed=seed)
 
-    rows, references = list(new.rows), list(score_actions(model, new.rows, pack_tokens)[0])
+    rows, references = list(new.rows), list(score_actions(model, new.rows, pack_tokens, watch)[0])
     allowed = [True] * len(rows)
     number = {place: len(trajectories) + at for at, place in enumerate(places)}
     for row, total, fits in zip(kept.rows, sums, inside.rows, strict=True):

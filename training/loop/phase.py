@@ -134,6 +134,7 @@ def _data(given: Given, run: Path) -> PhaseData:
             settings=settings.replay,
             pack_tokens=settings.compute.pack_tokens,
             seed=given.seed,
+            watch=given.watch,
         )
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)

@@ -6,7 +6,7 @@ reference is the policy at the start of the phase.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from training.data.rows import Row
 from training.mira.losses import token_logprobs
 from training.mira.replay import perplexity
 from training.stages.critic_model import Critic, states_of
+from training.stages.watching import Watcher, unwatched
 
 
 def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
@@ -26,10 +27,12 @@ def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
 
 
 @torch.no_grad()
-def score_actions(model: Any, rows: Sequence[Row], max_tokens: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def score_actions(
+    model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """`log π(a|s)` of every row, summed over the action's tokens, and each row's perplexity, in the order of *rows*."""
     sums, perplexities = [0.0] * len(rows), [1.0] * len(rows)
-    for packed in packs(rows, max_tokens):
+    for packed in _told(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
         logprobs = action_token_logprobs(model, moved).double()
         totals = by_row(logprobs, moved).tolist()
@@ -43,11 +46,20 @@ def score_actions(model: Any, rows: Sequence[Row], max_tokens: int) -> tuple[tup
 
 
 @torch.no_grad()
-def score_states(critic: Critic, rows: Sequence[Row], max_tokens: int) -> tuple[float, ...]:
+def score_states(critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched) -> tuple[float, ...]:
     """What *critic* says of each row's state, in [0, 1], in the order of *rows*."""
     found = [0.0] * len(rows)
     device = next(critic.parameters()).device
-    for packed in packs(states_of(rows), max_tokens):
+    for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
         for place, value in zip(packed.rows, torch.sigmoid(critic(packed.to(device))).tolist(), strict=True):
             found[place] = value
     return tuple(found)
+
+
+def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[Packed]:
+    """The packs of *rows*; *watch* is told of each when it is done with."""
+    done = 0
+    for packed in packs(rows, max_tokens):
+        yield packed
+        done += len(packed.rows)
+        watch(what, done, len(rows), None)

@@ -1,4 +1,4 @@
-"""How far a stage is, told while it learns: with a model of a hundred million parameters it takes hours."""
+"""How far a stage is, told while it learns or scores: with a model of a hundred million parameters it takes hours."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ EVERY_S = 60.0
 
 
 class Watcher(Protocol):
-    """Is told after every step of the optimizer."""
+    """Is told after every step of the optimizer, and after every pack of rows that is scored."""
 
     def __call__(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
-        """*step* of *steps* is done; *loss* is the mean since the report before the last, None before the first."""
+        """*step* of *steps* is done, or row of rows; *loss* is the mean since the report before the last, None before
+        the first and where nothing is learned."""
         ...
 
 
@@ -67,7 +68,7 @@ class Lines:
             first, begun = self._begun
             left_s = (now - begun) / (step - first) * (steps - step)
             said = "" if loss is None else f", loss {loss:.3f}"
-            self._tell(f"  {stage}: step {step} of {steps}{said}, about {duration(left_s)} left")
+            self._tell(f"  {stage}: {step} of {steps}{said}, about {duration(left_s)} left")
 
 
 def duration(seconds: float) -> str:

@@ -10,6 +10,9 @@ import torch
 from models.embedded import embedded_dir
 from tests.training.stages.token_rows import rows_of
 from training.stages import watching
+from training.stages.annotate import score_actions, score_states
+from training.stages.checkpoints import load_policy
+from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import supervised
@@ -40,6 +43,21 @@ def test_every_step_is_told_with_the_loss_of_the_one_before(tmp_path: Path, kind
     assert told[0][3] is None and all(loss is not None and loss > 0 for *_, loss in told[1:])
 
 
+def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
+    told: Told = []
+    rows = rows_of(6, longest=20)
+    policy, _ = load_policy(embedded_dir())
+
+    def watch(what: str, done: int, of: int, loss: float | None, /) -> None:
+        told.append((what, done, of, loss))
+
+    score_actions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
+    assert len(told) > 1 and told == sorted(told) and told[-1] == ("scoring actions", 6, 6, None)
+    told.clear()
+    score_states(Critic.from_policy(embedded_dir()).eval(), rows, 1, watch)
+    assert told == [("scoring states", done, 6, None) for done in range(1, 7)]
+
+
 class Clock:
     now = 1_000.0
 
@@ -61,9 +79,9 @@ def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(
         lines("actor", step, 200, 0.25)
         clock.now += 25
     assert said == [
-        "  actor: step 103 of 200, loss 0.250, about 40 min left",
-        "  actor: step 106 of 200, loss 0.250, about 39 min left",
-        "  actor: step 109 of 200, loss 0.250, about 38 min left",
+        "  actor: 103 of 200, loss 0.250, about 40 min left",
+        "  actor: 106 of 200, loss 0.250, about 39 min left",
+        "  actor: 109 of 200, loss 0.250, about 38 min left",
     ]
 
 
@@ -74,7 +92,7 @@ def test_each_stage_has_a_pace_of_its_own_and_one_that_is_quick_no_line(clock: C
         for step in range(1, 4):
             lines(stage, step, 4, None)
             clock.now += seconds
-    assert said == ["  value: step 3 of 4, about 30 s left"]
+    assert said == ["  value: 3 of 4, about 30 s left"]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +112,4 @@ def test_a_launched_stage_writes_its_lines_to_stderr(
     rows = rows_of(6, longest=20)
     write_job(tmp_path / "value", job, rows, {"target": [0.5] * len(rows)})
     assert main([str(tmp_path / "value")]) == 0
-    assert "  value: step 5 of 6, loss" in capsys.readouterr().err
+    assert "  value: 5 of 6, loss" in capsys.readouterr().err
