@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from trl.trainer.sft_trainer import SFTTrainer
 
 from models.embedded import embedded_dir
 from tests.training.stages.token_rows import rows_of
 from training.data.rows import Row
+from training.stages import sft
 from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
 from training.stages.settings import Compute, Lora, Optimization
@@ -30,6 +32,27 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
     told = json.loads((tmp_path / "sft" / "log.json").read_text())
     assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
     assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=4)])
+def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
+    tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute = COMPUTE.model_copy(update={"lora": lora})
+    how = Optimization(learning_rate=1e-3, batch_rows=3, epochs=2)
+
+    def learned(name: str) -> tuple[dict[str, torch.Tensor], float]:
+        out = supervised(embedded_dir(), rows_of(7), how, compute, tmp_path / name)
+        return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
+
+    ours, loss = learned("ours")
+    monkeypatch.setattr(sft, "at_actions", lambda: SFTTrainer)
+    theirs, expected = learned("theirs")
+    assert loss == pytest.approx(expected, rel=1e-4)
+    start = load_policy(embedded_dir())[0].state_dict()
+    apart = sum(float((ours[name] - weight).square().sum()) for name, weight in theirs.items())
+    moved = sum(float((start[name] - weight).square().sum()) for name, weight in theirs.items())
+    assert moved > 0 and apart < 1e-3 * moved
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=8)])
