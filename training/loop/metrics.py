@@ -57,7 +57,8 @@ class CriticScores(Record):
 
 
 class LossChange(Record):
-    """A stage's loss while it ran, each the mean over a twentieth of its steps, on rows about to be learned from."""
+    """A stage's loss while it ran, each the mean over a quarter of its steps, on rows about to be learned from. Over
+    fewer rows which of them it was counts for more than what was learned."""
 
     first: float
     last: float
@@ -110,7 +111,8 @@ def played_in(run: Path) -> PlayedRun:
 def loss_change(stage: Path) -> LossChange | None:
     """What the log of the stage in folder *stage* says; None where it took no step."""
     losses = [line["loss"] for line in json.loads((stage / "log.json").read_text(encoding="utf-8")) if "loss" in line]
-    return LossChange(first=losses[0], last=losses[-1]) if losses else None
+    quarter = max(1, len(losses) // 4)
+    return LossChange(first=fmean(losses[:quarter]), last=fmean(losses[-quarter:])) if losses else None
 
 
 def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores | None:

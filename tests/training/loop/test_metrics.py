@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from agent.run_store import RunFolder
 from envs.trace import Failure
 from judges.statistics import wilson
 from tests.agent.episodes import Play, write_run
-from training.loop.metrics import critic_scores, played_in
+from training.loop.metrics import LossChange, critic_scores, loss_change, played_in
 
 STUCK = Failure(category="stuck_midway", key_step=2, reason="the same click three times")
 
@@ -66,3 +67,19 @@ def test_there_is_no_rank_correlation_where_nothing_varies(said: tuple[float, ..
 
 def test_nothing_to_compare_has_no_score() -> None:
     assert critic_scores((), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ([], None),
+        ([0.5], LossChange(first=0.5, last=0.5)),
+        ([4.0, 2.0, 9.0, 9.0, 9.0, 9.0, 1.0, 2.0], LossChange(first=3.0, last=1.5)),
+    ],
+)
+def test_a_loss_is_told_of_a_quarter_of_the_steps(
+    tmp_path: Path, losses: list[float], expected: LossChange | None
+) -> None:
+    log = [*({"loss": loss, "step": step} for step, loss in enumerate(losses)), {"train_runtime": 1.0}]
+    (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
+    assert loss_change(tmp_path) == expected
