@@ -25,8 +25,8 @@ class Compute(Record):
     max_tokens: int = Field(default=1_024, ge=16)
     """Longest row, prompt and action together. A longer prompt loses its middle and is counted."""
     pack_tokens: int = Field(default=512, ge=16)
-    """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. On a
-    CPU attention costs the square of it (4,096 took 2.4 times as long as 512); a GPU wants more."""
+    """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. A row
+    costs the same in any pack; a large one takes memory, and a GPU wants it."""
     bf16: bool = False
     """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU without instructions for it.
     With them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""
