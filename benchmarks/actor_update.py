@@ -21,8 +21,8 @@ from training.data.rows import Row
 from training.mira.losses import regression_loss
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.annotate import action_token_logprobs, score_actions
+from training.stages.packed_model import take_packs
 from training.stages.plan import Plan
-from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import train, training_arguments
 
@@ -102,7 +102,7 @@ class Update:
 
 def _policy() -> LlamaForCausalLM:
     model = llama()
-    attend_in_rows(model)
+    take_packs(model)
     return model
 
 

@@ -30,8 +30,8 @@ from training.stages.actor import ActorTrainer, Objective
 from training.stages.annotate import score_actions, score_states
 from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticKind, CriticTrainer
+from training.stages.packed_model import take_packs
 from training.stages.plan import Plan
-from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import RowsTrainer, train, training_arguments
 
@@ -93,12 +93,12 @@ def critic_of(kind: CriticKind) -> Critic:
 def ours(phase: Phase) -> Found:
     rows, losses = phase.rows, dict[str, float]()
     policy = llama()
-    attend_in_rows(policy)
+    take_packs(policy)
     references, _ = score_actions(policy.eval(), rows, COMPUTE.pack_tokens)
     said: dict[CriticKind, tuple[float, ...]] = {}
     for kind, target in phase.targets().items():
         critic = critic_of(kind)
-        attend_in_rows(critic.trunk)
+        take_packs(critic.trunk)
         losses[kind] = _trained(
             states_of(rows), lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
         )

@@ -39,6 +39,11 @@ class Packed:
     lengths: tuple[int, ...]
     """Tokens of each row; they add up to L."""
 
+    def read_at(self, positions: Tensor) -> dict[str, Any]:
+        """What a transformers model is called with whose hidden states are read at *positions*, (R,), alone: those
+        elsewhere may come out wrong (:mod:`training.stages.packed_model`)."""
+        return {**self.inputs, "read_at": positions}
+
     @property
     def inputs(self) -> dict[str, Any]:
         """What a transformers model is called with."""

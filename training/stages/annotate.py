@@ -22,7 +22,7 @@ from training.stages.watching import Watcher, unwatched
 
 def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
     """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
-    out = model(**packed.inputs, logits_to_keep=packed.predictors)
+    out = model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors)
     return token_logprobs(out.logits[0], packed.targets)
 
 

@@ -16,7 +16,7 @@ from accelerate import PartialState
 from envs.errors import BadInput
 from models.base import ModelUnavailable
 from models.local_loading import ADAPTER_CONFIG, read_checkpoint
-from training.stages.row_attention import attend_in_rows
+from training.stages.packed_model import take_packs
 from training.stages.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -25,12 +25,12 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
     """(causal model in float32, tokenizer); an adapter's comes merged into its base.
 
-    The model takes packs, see :func:`attend_in_rows`, or batches with an attention mask where they are *padded*. Never
+    The model takes packs, see :func:`take_packs`, or batches with an attention mask where they are *padded*. Never
     asks the network. Raises BadInput in one line.
     """
     model, tokenizer = _read_policy(folder)
     if not padded:
-        attend_in_rows(model)
+        take_packs(model)
     return model, tokenizer
 
 

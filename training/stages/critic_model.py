@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from training.data.packing import Packed
 from training.data.rows import Row
 from training.stages.checkpoints import is_adapter, load_policy
-from training.stages.row_attention import attend_in_rows
+from training.stages.packed_model import take_packs
 from training.stages.settings import Lora
 
 HEAD = "head.safetensors"
@@ -46,7 +46,7 @@ class Critic(nn.Module):
             trunk: Any = load_policy(folder)[0].base_model
         else:
             trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-            attend_in_rows(trunk)
+            take_packs(trunk)
         return cls(trunk, int(trunk.config.hidden_size))
 
     @classmethod
@@ -91,7 +91,7 @@ class Critic(nn.Module):
 
     def forward(self, packed: Packed) -> Tensor:
         """Logits of the states, shape (N,); their sigmoid is the potential or the probability of success."""
-        out = self.trunk(**packed.inputs)
+        out = self.trunk(**packed.read_at(packed.states))
         hidden: Tensor = out.last_hidden_state[0, packed.states]
         return self.head(hidden.float()).squeeze(-1)
 

@@ -1,0 +1,116 @@
+"""The last layer's feed-forward runs where it is read alone, and nothing that is read or learned changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.training.stages.test_row_attention import gemma, llama, llama4
+from tests.training.stages.token_rows import rows_of
+from training.data.packing import Packed, by_row, pack
+from training.stages.annotate import action_token_logprobs
+from training.stages.checkpoints import with_adapter
+from training.stages.critic_model import Critic
+from training.stages.packed_model import take_packs
+from training.stages.row_attention import attend_in_rows
+from training.stages.settings import Lora
+
+FAMILIES = pytest.mark.parametrize("family", [llama, gemma], ids=["llama", "gemma"])
+
+
+def packed_rows() -> Packed:
+    return pack(rows_of(4, longest=24), range(4))
+
+
+def actions(model: Any, packed: Packed) -> Tensor:
+    return by_row(action_token_logprobs(model, packed), packed)
+
+
+def gradients(model: nn.Module, said: Tensor) -> dict[str, Tensor]:
+    """Of a sum in which every row counts differently."""
+    model.zero_grad()
+    (said * torch.arange(1.0, len(said) + 1)).sum().backward()
+    return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def assert_alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, gradient in found.items():
+        torch.testing.assert_close(
+            gradient, expected[name], atol=1e-5, rtol=1e-4, msg=lambda said, n=name: f"{n}: {said}"
+        )
+
+
+class Seen:
+    """How many tokens the last feed-forward was given."""
+
+    def __init__(self, mlp: nn.Module) -> None:
+        self.tokens: list[int] = []
+        first: Any = mlp.gate_proj
+        first.register_forward_pre_hook(lambda _module, given: self.tokens.append(given[0].shape[1]))
+
+
+@FAMILIES
+@pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
+def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora | None) -> None:
+    torch.manual_seed(0)
+    base, packed = family(), packed_rows()
+    model = with_adapter(base, lora)
+    attend_in_rows(base)
+    whole = actions(model, packed)
+    expected = gradients(model, whole)
+    seen = Seen(base.base_model.layers[-1].mlp)
+    take_packs(base)
+    narrow = actions(model, packed)
+    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    assert_alike(gradients(model, narrow), expected)
+    assert seen.tokens == [len(packed.predictors)] < [packed.input_ids.shape[1]]
+
+
+@FAMILIES
+def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
+    torch.manual_seed(0)
+    trunk, packed = family().base_model, packed_rows()
+    critic = Critic(trunk, 32)
+    last: Any = critic.head[-1]
+    nn.init.normal_(last.weight)
+    attend_in_rows(trunk)
+    whole = critic(packed)
+    expected = gradients(critic, whole)
+    seen = Seen(trunk.layers[-1].mlp)
+    take_packs(trunk)
+    narrow = critic(packed)
+    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    assert_alike(gradients(critic, narrow), expected)
+    assert seen.tokens == [4]
+
+
+def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> None:
+    torch.manual_seed(0)
+    model, packed = llama().train(), packed_rows()
+    take_packs(model)
+    expected = gradients(model, actions(model, packed))
+    model.activation_checkpointing_enable()
+    assert_alike(gradients(model, actions(model, packed)), expected)
+
+
+def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
+    torch.manual_seed(0)
+    model, packed = llama().eval(), packed_rows()
+    attend_in_rows(model)
+    expected = model(**packed.inputs).logits
+    take_packs(model)
+    model(**packed.read_at(packed.states))
+    torch.testing.assert_close(model(**packed.inputs).logits, expected)
+
+
+def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
+    torch.manual_seed(0)
+    model, packed = llama4().eval(), packed_rows()
+    expected = actions(model, packed)
+    take_packs(model)
+    torch.testing.assert_close(actions(model, packed), expected)
