@@ -94,7 +94,7 @@ def trained(phase: Phase, changes: Mapping[str, Any], out: Path) -> Path:
 def probabilities(policy: Path, rows: Sequence[Row]) -> Probabilities:
     """Of each row's whole action."""
     model, _ = load_policy(policy)
-    return np.exp(score_actions(model.eval(), rows, PACK_TOKENS)[0])
+    return np.exp(score_actions(model.eval(), rows, PACK_TOKENS))
 
 
 class Yardstick(Protocol):

@@ -50,7 +50,7 @@ class Update:
     def __init__(self, rows: list[Row], batch_rows: int) -> None:
         self._rows = rows
         self._how = Optimization(learning_rate=RATE, batch_rows=batch_rows)
-        self._references = torch.tensor(score_actions(_policy().eval(), rows, COMPUTE.pack_tokens)[0])
+        self._references = torch.tensor(score_actions(_policy().eval(), rows, COMPUTE.pack_tokens))
         self._advantages = torch.linspace(-1, 1, len(rows))
         self.losses: dict[str, list[float]] = {}
 

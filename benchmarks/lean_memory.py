@@ -51,7 +51,7 @@ def nothing(_base: Path, _rows: list[Row], _folder: Path) -> None:
 def lean(base: Path, rows: list[Row], folder: Path) -> None:
     models = LeanModels(base, COMPUTE.needed_lora)
     reference: Any = models.reference(base)
-    references, _ = score_actions(reference, rows, COMPUTE.pack_tokens)
+    references = score_actions(reference, rows, COMPUTE.pack_tokens)
     target = [row.time / len(rows) for row in rows]
     columns = {"target": target, "advantage": target, "reference": references}
     for kind in ("potential", "value", "actor"):

@@ -94,7 +94,7 @@ def ours(phase: Phase) -> Found:
     rows, losses = phase.rows, dict[str, float]()
     policy = llama()
     take_packs(policy)
-    references, _ = score_actions(policy.eval(), rows, COMPUTE.pack_tokens)
+    references = score_actions(policy.eval(), rows, COMPUTE.pack_tokens)
     said: dict[CriticKind, tuple[float, ...]] = {}
     for kind, target in phase.targets().items():
         critic = critic_of(kind)

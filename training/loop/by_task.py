@@ -99,7 +99,7 @@ def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, 
     from training.stages.annotate import score_actions
     from training.stages.checkpoints import load_policy
 
-    return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)[0]
+    return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)
 
 
 def _told(rows: Sequence[_Said]) -> Told | None:

@@ -16,9 +16,7 @@ from training.loop.data import PhaseData
 from training.loop.given import Given
 from training.loop.metrics import CriticScores, critic_scores
 from training.mira.targets import row_progress, row_values
-from training.stages.annotate import score_states
-from training.stages.checkpoints import load_policy, use_machine
-from training.stages.critic_model import Critic
+from training.stages.checkpoints import load_policy
 from training.stages.critics import CriticKind
 from training.stages.jobs import StageJob, launch, write_job
 
@@ -169,5 +167,4 @@ def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequenc
 
 def _scores(critic: Path, given: Given, rows: Sequence[Row]) -> tuple[float, ...]:
     """What the critic at *critic* says of each row."""
-    model = Critic.load(critic).to(use_machine(given.settings.compute)).eval()
-    return score_states(model, rows, given.settings.compute.pack_tokens, given.watch)
+    return given.score("states", critic, rows)

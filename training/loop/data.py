@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agent.gathering import gather
 from envs.record import Record
@@ -17,8 +16,6 @@ from training.data.rows import Encoded, Row, RowEncoder
 from training.data.trajectories import Selection, Trajectory, select
 from training.loop.settings import ReplaySettings
 from training.mira.replay import Kept, ReplayBuffer
-from training.stages.annotate import score_actions
-from training.stages.watching import Watcher, unwatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +65,24 @@ def phase_data(
     trajectories: Sequence[Trajectory],
     past: Iterable[Trajectory],
     *,
-    model: Any,
+    score: Callable[[Sequence[Row]], Sequence[float]],
     encoder: RowEncoder,
     settings: ReplaySettings,
-    pack_tokens: int,
     seed: int,
-    watch: Watcher = unwatched,
 ) -> PhaseData:
-    """Rows of *trajectories* (encoded: *new*) and of those of *past* that the actor replays, scored by it in one pass:
-    the perplexities of the filter are the references of the loss."""
+    """Rows of *trajectories* (encoded: *new*) and of those of *past* that the actor replays. *score* tells its
+    `log π(a|s)` of them, once: the perplexities of the filter are the references of the loss."""
     buffer = ReplayBuffer[Trajectory](settings.capacity)
     buffer.add((one.identity, one) for one in past if one.success)
     held = list(buffer) if settings.per_new > 0 else []
     kept = encoder.encode(held)
-    sums, _ = score_actions(model, kept.rows, pack_tokens, watch)
+    found = score((*new.rows, *kept.rows))
+    references, sums = list(found[: len(new.rows)]), found[len(new.rows) :]
     inside = _inside(kept.rows, sums, len(held), settings)
     most = round(settings.per_new * len(trajectories))
     places, counts = _chosen(inside, kept.too_long, held, settings, most=most, seed=seed)
 
-    rows, references = list(new.rows), list(score_actions(model, new.rows, pack_tokens, watch)[0])
+    rows = list(new.rows)
     allowed = [True] * len(rows)
     number = {place: len(trajectories) + at for at, place in enumerate(places)}
     for row, total, fits in zip(kept.rows, sums, inside.rows, strict=True):

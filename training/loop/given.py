@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.progress import Listener
+from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.loop.settings import LoopSettings
+from training.stages.scoring import Asked, score
 from training.stages.watching import Watcher, unwatched
 
 Teller = Callable[[str], None]
@@ -46,6 +48,19 @@ class Given:
     def seed(self) -> int:
         """Of everything that is drawn in this phase."""
         return phase_seed(self.settings, self.number)
+
+    def score(self, asked: Asked, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
+        """What a policy or critic says of *rows*, on the machine that the stages run on."""
+        how = self.settings
+        return score(
+            asked,
+            checkpoint,
+            rows,
+            how.compute,
+            folder=self.folder / "scoring",
+            launcher=how.launcher,
+            watch=self.watch,
+        )
 
     @contextmanager
     def part(self, name: str, told: str) -> Generator[None]:

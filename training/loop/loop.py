@@ -281,6 +281,12 @@ def _check(settings: LoopSettings) -> None:
         check_policy(start)
     _check_start(start, settings)
     check_trackers(settings.report_to)
+    server = settings.rollouts.server
+    if server is not None and not server.command and settings.phases and not settings.compute.lean:
+        raise BadInput(
+            "rollouts.server: a server that runs takes adapters, no whole checkpoints: set compute.lean, or give"
+            " rollouts.server.command, which starts one for each policy"
+        )
     if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
         raise BadInput("curriculum.similarity 'model', and no other, needs curriculum.judge: the spec of a chat model")
     if settings.curriculum.value_band is not None and not settings.needs_value:

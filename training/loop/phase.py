@@ -24,8 +24,11 @@ from training.loop.playing import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
-from training.stages.checkpoints import load_policy, use_machine
+from training.stages.checkpoints import load_policy
 from training.stages.jobs import StageJob, launch, write_job
+
+MAX_APART = 0.5
+"""Nats a token. bfloat16 against float32 is some hundredths, other weights are whole nats."""
 
 
 def finished(folder: Path) -> PhaseMetrics | None:
@@ -48,6 +51,7 @@ async def run_phase(given: Given, tasks: Sequence[TaskRef]) -> PhaseMetrics:
             shared=settings.shared,
             listeners=given.listeners,
             tell=given.tell,
+            server=settings.rollouts.server,
             ray=settings.rollouts.ray,
         )
     with interruptible():
@@ -69,7 +73,16 @@ async def evaluate(
     """The run in which *policy* was measured on *refs*."""
     config = evaluation_config(policy, settings.evaluation, settings.rollouts, settings.seed)
     mark = folder / "evaluation.json"
-    return await played(mark, config, policy, refs, shared=settings.shared, listeners=listeners, tell=tell)
+    return await played(
+        mark,
+        config,
+        policy,
+        refs,
+        shared=settings.shared,
+        listeners=listeners,
+        tell=tell,
+        server=settings.rollouts.server,
+    )
 
 
 def learn(given: Given, run: Path) -> PhaseMetrics:
@@ -96,6 +109,7 @@ def learn(given: Given, run: Path) -> PhaseMetrics:
         advantage_on_failures=_mean([a for a, won in zip(columns["advantage"], outcome, strict=True) if not won]),
         actor_loss=loss,
         perplexity=_perplexity(data),
+        engines_apart=engines_apart(data),
     )
 
 
@@ -115,9 +129,7 @@ def _data(given: Given, run: Path) -> PhaseData:
         )
     with given.part("data", "reading traces, scoring them with the policy that starts"):
         selection = read_runs([run])
-        model, tokenizer = load_policy(given.policy)
-        model = model.to(use_machine(settings.compute)).eval()
-        encoder = RowEncoder(tokenizer, settings.compute.max_tokens)
+        encoder = RowEncoder(load_policy(given.policy)[1], settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
             why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
@@ -129,13 +141,12 @@ def _data(given: Given, run: Path) -> PhaseData:
             encoded,
             selection.kept,
             given.past,
-            model=model,
+            score=lambda rows: given.score("actions", given.policy, rows),
             encoder=encoder,
             settings=settings.replay,
-            pack_tokens=settings.compute.pack_tokens,
             seed=given.seed,
-            watch=given.watch,
         )
+        _check_engine(given, data)
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
@@ -148,6 +159,28 @@ def _data(given: Given, run: Path) -> PhaseData:
     write_record(folder / "replay.json", data.replayed)
     given.tell(f"phase {given.number}: {told_of(summary, data)}")
     return data
+
+
+def _check_engine(given: Given, data: PhaseData) -> None:
+    """Raises BadInput where the new actions were not sampled from the policy that they are scored with."""
+    apart = engines_apart(data)
+    if apart is not None and apart > MAX_APART:
+        raise BadInput(
+            f"phase {given.number}: what was sampled is not from {str(given.policy)!r}, log-probabilities differ by"
+            f" {apart:.2f} a token: does the server of rollouts.server have this policy's base?"
+        )
+
+
+def engines_apart(data: PhaseData) -> float | None:
+    """Mean difference, a token, of the new actions' log-probabilities as they were sampled and as they are scored here:
+    rounding, where the same weights played. None where nothing is known of the sampling."""
+    known = [
+        (row.sampled, reference)
+        for row, reference in zip(data.rows, data.references, strict=True)
+        if row.sampled and row.trajectory < data.new
+    ]
+    tokens = sum(len(sampled) for sampled, _ in known)
+    return sum(abs(sum(sampled) - reference) for sampled, reference in known) / tokens if tokens else None
 
 
 def told_of(summary: DataSummary, data: PhaseData) -> str:

@@ -18,6 +18,8 @@ from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
 from training.loop.parts import Place, once, place_of
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
+from training.rollouts.pool import runs_below
+from training.serving.rollout_server import ServerSettings, serving
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
@@ -79,10 +81,11 @@ async def played(
     shared: Path | None,
     listeners: Sequence[Listener],
     tell: Callable[[str], None],
+    server: ServerSettings | None = None,
     ray: RaySettings | None = None,
 ) -> Path:
     """The folder of a finished run of *refs*; it is played, or played to its end, where it is not. On a cluster (*ray*)
-    it holds a run for each shard.
+    it holds a run for each shard. The policy answers from a *server*, or from where the episode is played.
 
     *mark* is a file that then says where the run lies: beside it, or below *shared*, where runs of the same weights,
     settings and tasks are found again. While another process plays the same shared run this one waits for it. Raises
@@ -92,25 +95,48 @@ async def played(
     once(mark, Place, lambda: Place(run=home / RUN))
     folder = RunFolder(place_of(mark))
     async with _alone(folder.path.parent, tell):
-        if ray is not None:
-            return await _on_cluster(folder.path, config, policy, refs, ray, tell)
-        if folder.manifest.exists():
-            result = await resume(folder.path, listeners)
-        else:
-            selection = TaskSelection(refs[0].suite, picked=tuple(refs))
-            result = await run_suite(config, selection, folder.path.parent, listeners, run_id=folder.path.name)
+        if _finished(folder.path) == len(refs) * config.attempts:
+            return folder.path
+        async with _asked(
+            config if ray is None else _found_anywhere(config, policy), server, policy, folder, tell
+        ) as asked:
+            if ray is not None:
+                return await _on_cluster(folder.path, asked, refs, ray, tell)
+            if folder.manifest.exists():
+                result = await resume(folder.path, listeners)
+            else:
+                selection = TaskSelection(refs[0].suite, picked=tuple(refs))
+                result = await run_suite(asked, selection, folder.path.parent, listeners, run_id=folder.path.name)
     if not result.complete:
         raise Interrupted(f"interrupted after {len(result.episodes)} of {result.planned} episodes")
     return folder.path
 
 
-async def _on_cluster(  # noqa: PLR0917 - as `played`, whose part it is
-    place: Path,
-    config: RunConfig,
-    policy: Path,
-    refs: Sequence[TaskRef],
-    ray: RaySettings,
-    tell: Callable[[str], None],
+def _finished(place: Path) -> int:
+    """Episodes of the run at *place*, or of a cluster's runs below it, that were played to their end."""
+    begun = [run for run in runs_below(place) if run.manifest.exists()]
+    return sum(len(run.finished(run.read_manifest().jobs())) for run in begun)
+
+
+def _found_anywhere(config: RunConfig, policy: Path) -> RunConfig:
+    """Workers have a working directory of their own."""
+    return config.model_copy(update={"policy": policy_spec(policy.absolute())})
+
+
+@asynccontextmanager
+async def _asked(
+    config: RunConfig, server: ServerSettings | None, policy: Path, run: RunFolder, tell: Callable[[str], None]
+) -> AsyncGenerator[RunConfig]:
+    """*config*, with the policy on the *server*, if there is one, while the body runs."""
+    if server is None:
+        yield config
+        return
+    async with serving(server, policy, run.path.parent, tell) as spec:
+        yield config.model_copy(update={"policy": spec})
+
+
+async def _on_cluster(
+    place: Path, config: RunConfig, refs: Sequence[TaskRef], ray: RaySettings, tell: Callable[[str], None]
 ) -> Path:
     from training.rollouts.ray_pool import RayPool
 
@@ -121,7 +147,7 @@ async def _on_cluster(  # noqa: PLR0917 - as `played`, whose part it is
         shard_size=ray.shard_size,
         shard_deadline_s=ray.shard_deadline_s,
     ) as pool:
-        played = await pool.play(_found_anywhere(config, policy), selection, place, run_id=SHARD)
+        played = await pool.play(config, selection, place, run_id=SHARD)
     if played.workers_lost:
         tell(f"{played.workers_lost} workers died and were replaced")
     if not played.complete:
@@ -130,11 +156,6 @@ async def _on_cluster(  # noqa: PLR0917 - as `played`, whose part it is
             " Ray's log; the same command goes on"
         )
     return place
-
-
-def _found_anywhere(config: RunConfig, policy: Path) -> RunConfig:
-    """Workers have a working directory of their own."""
-    return config.model_copy(update={"policy": policy_spec(policy.absolute())})
 
 
 @asynccontextmanager

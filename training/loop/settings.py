@@ -17,6 +17,7 @@ from training.curriculum.settings import CurriculumSettings
 from training.loop.arms import ARMS, Arm
 from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
+from training.serving.rollout_server import ServerSettings
 from training.stages.actor import Objective
 from training.stages.settings import Compute, Optimization
 
@@ -60,6 +61,8 @@ class RolloutSettings(Record):
     workers: int = Field(default=2, ge=1)
     limits: Limits = Limits(max_steps=15, max_seconds=120, max_parse_errors=2)
     prompt_style: Literal["compact", "full"] = "compact"
+    server: ServerSettings | None = None
+    """Policies play on a vLLM server, evaluations too; None: in this process."""
     ray: RaySettings | None = None
     """Play on a cluster whose machines see the training folder and the start under these paths; None: in this process.
     Evaluations stay here."""

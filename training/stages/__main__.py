@@ -1,4 +1,5 @@
-"""`python -m training.stages STAGE`: runs one stage, see :mod:`training.stages.jobs`."""
+"""`python -m training.stages FOLDER`: what the folder asks for, a stage (:mod:`training.stages.jobs`) or scores
+(:mod:`training.stages.scoring`)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ from pathlib import Path
 from torch import distributed
 
 from envs.errors import BadInput
-from training.stages.jobs import DIVERGED, run_job
+from training.stages.jobs import run_job
+from training.stages.launching import DIVERGED
+from training.stages.scoring import JOB, run_scoring
 from training.stages.trainer import TrainingDiverged
 from training.stages.watching import Lines
 
@@ -18,7 +21,11 @@ def main(arguments: list[str]) -> int:
     try:
         if len(arguments) != 1:
             raise BadInput("one argument: the folder of a stage")
-        run_job(Path(arguments[0]), watch=Lines(lambda line: sys.stderr.write(f"{line}\n")))
+        folder, watch = Path(arguments[0]), Lines(lambda line: sys.stderr.write(f"{line}\n"))
+        if (folder / JOB).exists():
+            run_scoring(folder, watch)
+        else:
+            run_job(folder, watch=watch)
         if distributed.is_available() and distributed.is_initialized():
             distributed.destroy_process_group()  # left to the interpreter's end, gloo's threads now and then abort it
     except BadInput as error:

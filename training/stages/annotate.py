@@ -1,6 +1,6 @@
 """The pass without gradients between the stages: what the critics say of each state, how likely each action is.
 
-Every state is scored once; the perplexity of a phase and its reference log-probabilities are one pass, because the
+Every state is scored once; the perplexities of a phase and its reference log-probabilities are one pass, because the
 reference is the policy at the start of the phase.
 """
 
@@ -15,7 +15,6 @@ from torch import Tensor
 from training.data.packing import Packed, by_row, packs
 from training.data.rows import Row
 from training.mira.losses import token_logprobs
-from training.mira.replay import perplexity
 from training.stages.critic_model import Critic, states_of
 from training.stages.watching import Watcher, unwatched
 
@@ -28,32 +27,40 @@ def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
 
 @torch.no_grad()
 def score_actions(
-    model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """`log π(a|s)` of every row, summed over the action's tokens, and each row's perplexity, in the order of *rows*."""
-    sums, perplexities = [0.0] * len(rows), [1.0] * len(rows)
+    model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
+) -> tuple[float, ...]:
+    """`log π(a|s)` of every row, summed over the action's tokens, in the order of *rows*.
+
+    *bf16*: in the same autocast as a stage with `compute.bf16` learns in, so that its log-ratios begin at 0.
+    """
+    sums = [0.0] * len(rows)
     for packed in _told(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
-        logprobs = action_token_logprobs(model, moved).double()
-        totals = by_row(logprobs, moved).tolist()
-        owners = moved.owners.tolist()
-        tokens: list[list[float]] = [[] for _ in packed.rows]
-        for owner, value in zip(owners, logprobs.tolist(), strict=True):
-            tokens[owner].append(value)
-        for place, total, own in zip(packed.rows, totals, tokens, strict=True):
-            sums[place], perplexities[place] = total, perplexity(own)
-    return tuple(sums), tuple(perplexities)
+        with _autocast(moved, bf16):
+            logprobs = action_token_logprobs(model, moved)
+        for place, total in zip(packed.rows, by_row(logprobs.double(), moved).tolist(), strict=True):
+            sums[place] = total
+    return tuple(sums)
 
 
 @torch.no_grad()
-def score_states(critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched) -> tuple[float, ...]:
-    """What *critic* says of each row's state, in [0, 1], in the order of *rows*."""
+def score_states(
+    critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
+) -> tuple[float, ...]:
+    """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_actions`."""
     found = [0.0] * len(rows)
     device = next(critic.parameters()).device
     for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
-        for place, value in zip(packed.rows, torch.sigmoid(critic(packed.to(device))).tolist(), strict=True):
+        moved = packed.to(device)
+        with _autocast(moved, bf16):
+            said = critic(moved)
+        for place, value in zip(packed.rows, torch.sigmoid(said.float()).tolist(), strict=True):
             found[place] = value
     return tuple(found)
+
+
+def _autocast(packed: Packed, bf16: bool) -> torch.autocast:
+    return torch.autocast(packed.input_ids.device.type, torch.bfloat16, enabled=bf16)
 
 
 def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[Packed]:

@@ -16,13 +16,9 @@ step's rows come in several packs.
 
 from __future__ import annotations
 
-import gc
 import json
 import math
-import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -39,14 +35,12 @@ from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy, made_whole, save_policy, use_machine, with_adapter
 from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticTrainer
+from training.stages.launching import run_launched
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import RowsTrainer, TrainingDiverged, train, training_arguments
+from training.stages.trainer import RowsTrainer, train, training_arguments
 from training.stages.watching import Watcher, unwatched
-
-DIVERGED = "diverged.txt"
-"""In the folder of a launched stage that the guard stopped: why. Launchers do not pass exit codes on."""
 
 
 class StageJob(Record):
@@ -81,26 +75,10 @@ def launch(
     """
     if not (folder / "model").exists():
         if launcher:
-            _launched(launcher, folder)
+            run_launched(launcher, folder)
         else:
             run_job(folder, models, watch)
     return folder / "model"
-
-
-def _launched(launcher: Sequence[str], folder: Path) -> None:
-    command = [*launcher, "training.stages", str(folder)]
-    if torch.cuda.is_available():  # what scored the rows is gone, but for what PyTorch keeps for the next
-        gc.collect()
-        torch.cuda.empty_cache()
-    (folder / DIVERGED).unlink(missing_ok=True)
-    try:
-        ended = subprocess.run(command, check=False, stdout=sys.stderr).returncode
-    except OSError as error:
-        raise BadInput(f"launcher {command[0]!r} cannot be started: {error.strerror or error}") from error
-    if (folder / DIVERGED).exists():
-        raise TrainingDiverged((folder / DIVERGED).read_text(encoding="utf-8"))
-    if ended:
-        raise BadInput(f"{shlex.join(command)} ended with exit code {ended}; what it said stands above")
 
 
 def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unwatched) -> None:

@@ -33,7 +33,15 @@ def policy() -> tuple[Any, RowEncoder]:
 def made(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
     model, encoder = policy
     encoded = Encoded(rows_of(NEW), 0, ())
-    return phase_data(encoded, NEW, PAST, model=model, encoder=encoder, settings=settings, pack_tokens=50, seed=1)
+    return phase_data(
+        encoded,
+        NEW,
+        PAST,
+        score=lambda rows: score_actions(model, rows, 50),
+        encoder=encoder,
+        settings=settings,
+        seed=1,
+    )
 
 
 def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
@@ -42,7 +50,7 @@ def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
     for one in PAST:
         if one.success:
             rows = rows_of((one,))
-            sums, _ = score_actions(policy[0], rows, 50)
+            sums = score_actions(policy[0], rows, 50)
             found[one.task.seed] = math.exp(-sum(sums) / sum(len(row.action) for row in rows))
     return found
 
@@ -56,7 +64,7 @@ def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy:
     assert chosen == {seed for seed, value in known.items() if low <= value <= high} and len(chosen) == 3
     counts = data.replayed
     assert (counts.held, counts.chosen, counts.too_sure, counts.too_surprised) == (6, 3, 1, 2)
-    expected, _ = score_actions(policy[0], data.rows, 1_000)
+    expected = score_actions(policy[0], data.rows, 1_000)
     assert data.references == pytest.approx(expected, abs=1e-3)
     assert [data.trajectories[row.trajectory].decisions[row.time].tokens.action for row in data.rows] == [  # type: ignore[union-attr]
         row.action for row in data.rows
@@ -77,7 +85,7 @@ def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(poli
         math.exp(-total / len(row.action))
         for one in PAST
         if one.success
-        for row, total in zip(rows_of((one,)), score_actions(policy[0], rows_of((one,)), 50)[0], strict=True)
+        for row, total in zip(rows_of((one,)), score_actions(policy[0], rows_of((one,)), 50), strict=True)
     )
     band = Band(low=values[0], high=values[5])
     data = made(policy, ReplaySettings(band=band, unit="step", per_new=5))

@@ -9,22 +9,28 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.config import RunConfig
 from agent.gathering import gather
+from agent.run_store import RunFolder
 from agent.runner import run_suite
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
-from models.base import ChatReply, ChatRequest, Message, ModelRejected
+from models.base import ChatReply, ChatRequest, Message, ModelRejected, ModelUnavailable
 from models.embedded import embedded_dir
 from models.specs import make_model
 from tests.models.adapters import save_adapter
 from tests.training.serving.servers import free_port, server
 from training.data.trajectories import select
+from training.loop.loop import Loop
+from training.loop.parts import place_of
+from training.loop.settings import LoopSettings
 from training.serving.export import export
 from training.serving.reload import AdapterServer
+from training.serving.rollout_server import served_name
 
 HOME = os.environ.get("MIRA_VLLM")
 pytestmark = [
@@ -33,6 +39,8 @@ pytestmark = [
     pytest.mark.skipif(HOME is None, reason="MIRA_VLLM names no folder of scripts/vllm_cpu.sh"),
 ]
 PROMPT = Message("user", 'Goal: Click on the "Save" button.\nPage:\n[1] button "Save"\n[2] button "Delete"')
+OPTIONS = ("--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.3")
+"""The last is a share of the machine's memory, on a CPU too."""
 ROUNDING = 1e-4
 """Two float32 programs for the same numbers; the adapters here move log-probabilities by far more than this."""
 
@@ -54,7 +62,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         export(work / "base", lora, work / f"phase-{seed}", kind="adapter")
     port = free_port()
     words = [f"{HOME}/bin/vllm", "serve", str(work / "base"), "--served-model-name", "policy"]
-    words += ["--dtype", "float32", "--enforce-eager", "--enable-lora", "--max-lora-rank", "8"]
+    words += [*OPTIONS, "--enable-lora", "--max-lora-rank", "8"]
     settings = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
     with server([*words, "--host", "127.0.0.1", "--port", str(port)], ready_s=500, environ=settings):
         yield Served(f"http://127.0.0.1:{port}", work / "base", (work / "phase-0", work / "phase-1"))
@@ -106,3 +114,60 @@ async def test_its_episodes_hold_what_training_needs(served: Served, tmp_path: P
     tokens = [decision.tokens for episode in kept for decision in episode.decisions]
     assert tokens
     assert all(one is not None and one.logprobs and len(one.logprobs) == len(one.action) for one in tokens)
+
+
+def phase_on(url: str, start: Path, **settings: Any) -> LoopSettings:
+    """One phase of a loop that plays on the server at *url*."""
+    rollouts = {"tasks": 4, "server": {"url": url, **settings.pop("server", {})}}
+    tasks = {"names": ("click-button", "login-user")}
+    told = {
+        "start": str(start),
+        "phases": 1,
+        "rollouts": rollouts,
+        "pool": tasks,
+        "evaluation": {**tasks, "seeds": (0,)},
+    }
+    return LoopSettings.model_validate(told | settings)
+
+
+def policies(loop: Loop) -> list[str]:
+    """Who answered, of the start's evaluation, the rollouts and the actor's evaluation."""
+    parts = [place_of(loop.folder(number) / f"{part}.json") for number, part in PARTS]
+    return [RunFolder(part).read_manifest().config.policy for part in parts]
+
+
+PARTS = ((0, "evaluation"), (1, "rollouts"), (1, "evaluation"))
+
+
+@pytest.mark.browser
+async def test_a_loop_puts_its_adapters_into_a_running_server(served: Served, tmp_path: Path) -> None:
+    compute = {"lean": True, "lora": {"rank": 8, "alpha": 16}, "threads": 1}
+    loop = Loop.open(tmp_path / "loop", phase_on(served.url, served.base, compute=compute))
+    progress = await loop.run()
+    actor = loop.folder(1) / "actor" / "model"
+    url = f"vllm:{served.url}/v1#"
+    assert policies(loop) == [f"{url}policy", f"{url}policy", f"{url}{served_name(actor)}"]
+    assert [one.evaluation.broken for one in progress.phases if one.evaluation] == [0, 0]
+    apart = progress.phases[1].engines_apart
+    assert apart is not None and apart < ROUNDING
+    async with AdapterServer(served.url) as adapters:
+        assert [one.root for one in await adapters.models() if one.id == served_name(actor)] == [str(actor)]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lean", [False, True], ids=["whole checkpoints", "adapters"])
+async def test_a_loop_starts_a_server_for_each_policy(tmp_path: Path, lean: bool) -> None:
+    export(embedded_dir(), None, tmp_path / "base", dtype="float32")
+    url = f"http://127.0.0.1:{free_port()}"
+    server = {"command": (f"{HOME}/bin/vllm", "serve"), "options": OPTIONS}
+    compute = {"threads": 1} | ({"lean": True, "lora": {"rank": 4, "alpha": 8}} if lean else {})
+    loop = Loop.open(tmp_path / "loop", phase_on(url, tmp_path / "base", server=server, compute=compute))
+    progress = await loop.run()
+    actor = loop.folder(1) / "actor" / "model"
+    start = f"vllm:{url}/v1#{served_name(tmp_path / 'base')}"
+    assert policies(loop) == [start, start, f"vllm:{url}/v1#{served_name(actor)}"]
+    apart = progress.phases[1].engines_apart
+    assert apart is not None and apart < ROUNDING
+    async with AdapterServer(url, deadline_s=5) as gone:
+        with pytest.raises(ModelUnavailable):
+            await gone.models()

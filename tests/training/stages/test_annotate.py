@@ -31,12 +31,10 @@ async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_p
     encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
     rows = encoder.encode(kept).rows
     model = load_policy(embedded_dir())[0].eval()
-    sums, perplexities = score_actions(model, rows, 800)
     assert len(rows) >= 6
-    for row, total, value in zip(rows, sums, perplexities, strict=True):
+    for row, total in zip(rows, score_actions(model, rows, 800), strict=True):
         assert row.sampled is not None
         assert total == pytest.approx(sum(row.sampled), abs=1e-3)
-        assert value >= 1.0
 
 
 def test_states_are_scored_in_the_order_of_the_rows() -> None:

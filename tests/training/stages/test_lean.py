@@ -50,7 +50,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(models: LeanModels, part: Part, start: Path) -> tuple[float, ...]:
     model: Any = models.use(part, start)
-    return score_actions(model, ROWS, 200)[0] if part == "actor" else score_states(model, ROWS, 200)
+    return score_actions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
 
 
 def job_of(part: Part, start: Path, **changes: Any) -> StageJob:
@@ -65,7 +65,7 @@ def trained(part: Part, start: Path, out: Path, models: LeanModels | None = None
 
 def columns() -> dict[str, list[float]]:
     steps = torch.linspace(0, 1, len(ROWS)).tolist()
-    references = score_actions(load_policy(BASE)[0].eval(), ROWS, 200)[0]
+    references = score_actions(load_policy(BASE)[0].eval(), ROWS, 200)
     return {"target": steps, "advantage": steps, "reference": list(references)}
 
 
@@ -104,7 +104,7 @@ def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, 
     if part != "actor":
         own = alone(own, tmp_path / "lean")
     bare(part, own, job_of(part, adapter))
-    expected = score_actions(own.eval(), ROWS, 200)[0] if part == "actor" else score_states(own.eval(), ROWS, 200)
+    expected = score_actions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
     assert found == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)
     assert max(abs(a - b) for a, b in zip(found, unshared(part, adapter), strict=True)) > 0.05
     assert [said(models, other, adapter) for other in others] == before
@@ -141,7 +141,7 @@ def bare(part: Part, model: Any, job: StageJob) -> None:
 
 def unshared(part: Part, folder: Path) -> tuple[float, ...]:
     if part == "actor":
-        return score_actions(load_policy(folder)[0].eval(), ROWS, 200)[0]
+        return score_actions(load_policy(folder)[0].eval(), ROWS, 200)
     critic = Critic.load(folder) if Critic.is_at(folder) else Critic.from_policy(folder)
     return score_states(critic.eval(), ROWS, 200)
 
@@ -149,14 +149,14 @@ def unshared(part: Part, folder: Path) -> tuple[float, ...]:
 def test_losses_are_those_of_separate_models(models: LeanModels, adapter: Path) -> None:
     assert said(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
     separate = with_adapter(load_policy(BASE)[0], LORA)
-    assert said(models, "actor", BASE) == pytest.approx(score_actions(separate.eval(), ROWS, 200)[0], abs=1e-4)
+    assert said(models, "actor", BASE) == pytest.approx(score_actions(separate.eval(), ROWS, 200), abs=1e-4)
 
 
 def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: LeanModels, adapter: Path) -> None:
     for start in (BASE, adapter, BASE):
         reference = cast("Any", models.reference(start))
         assert not any(weight.requires_grad for weight in reference.parameters())
-        assert score_actions(reference, ROWS, 200)[0] == pytest.approx(unshared("actor", start), abs=1e-3)
+        assert score_actions(reference, ROWS, 200) == pytest.approx(unshared("actor", start), abs=1e-3)
     models.use("actor", BASE)
     assert any(weight.requires_grad for weight in reference.parameters())
 
@@ -167,7 +167,7 @@ def test_what_is_saved_is_loaded_and_played(models: LeanModels, tmp_path: Path) 
     assert weights_digest(folder) != weights_digest(BASE)
     assert said(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
     played = read_checkpoint(BASE, folder, on_cpu=True).model
-    assert score_actions(played, ROWS, 200)[0] == pytest.approx(said(models, "actor", folder), abs=1e-3)
+    assert score_actions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
     critic = trained("value", folder, tmp_path / "value", models)
     again = trained("value", critic, tmp_path / "again", optimization=Optimization(learning_rate=1e-9, batch_rows=8))
     assert said(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)

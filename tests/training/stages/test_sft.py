@@ -27,7 +27,7 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
     rows = rows_of(7)
     out = supervised(embedded_dir(), rows, Optimization(learning_rate=1e-12, batch_rows=7), COMPUTE, tmp_path / "sft")
     model, _ = load_policy(embedded_dir())
-    sums, _ = score_actions(model.eval(), rows, 100)
+    sums = score_actions(model.eval(), rows, 100)
     expected = -sum(sums) / sum(len(row.action) for row in rows)
     told = json.loads((tmp_path / "sft" / "log.json").read_text())
     assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
@@ -60,7 +60,7 @@ def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora:
     rows = rows_of(8)
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
     out = supervised(embedded_dir(), rows, how, COMPUTE.model_copy(update={"lora": lora}), tmp_path)
-    before, after = (score_actions(load_policy(at)[0].eval(), rows, 100)[0] for at in (embedded_dir(), out))
+    before, after = (score_actions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
     assert sum(after) > sum(before) * 0.8
     assert not (out / "adapter_config.json").exists()
 

@@ -45,7 +45,7 @@ ANCHORED = Objective(beta=0.5, negative_weight=0.3, anchor=1.0)
 
 
 def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
-    references = torch.tensor(score_actions(model.eval(), rows, 400)[0])
+    references = torch.tensor(score_actions(model.eval(), rows, 400))
     return torch.linspace(-1, 1, len(rows)), references
 
 
@@ -105,14 +105,14 @@ def test_an_anchor_holds_the_actions_of_successes(tmp_path: Path) -> None:
     rows = rows_of(12, longest=30)
     won = torch.tensor([float(place % 2) for place in range(len(rows))])
     model, _ = load_policy(embedded_dir())
-    before = torch.tensor(score_actions(model.eval(), rows, 400)[0])
+    before = torch.tensor(score_actions(model.eval(), rows, 400))
     change: dict[float, Tensor] = {}
     for anchor in (0.0, 1.0):
         objective = Objective(beta=0.1, anchor=anchor)
         trainer = trainer_of(rows, tmp_path / str(anchor), epochs=6, objective=objective, successes=won)
         trainer.columns["advantage"].fill_(-1.0)
         train(trainer, COMPUTE)
-        change[anchor] = torch.tensor(score_actions(trainer.model.eval(), rows, 400)[0]) - before
+        change[anchor] = torch.tensor(score_actions(trainer.model.eval(), rows, 400)) - before
     assert change[0.0][won == 1].mean() < 0 < change[1.0][won == 1].mean()
     assert change[1.0][won == 0].mean() < 0
 

@@ -1,0 +1,74 @@
+"""Rows scored here, by several processes, and in the precision that a stage learns in: the numbers are the same."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from envs.errors import BadInput
+from models.embedded import embedded_dir
+from tests.training.stages.token_rows import rows_of
+from training.stages.actor import ActorTrainer, Objective
+from training.stages.checkpoints import load_policy
+from training.stages.critic_model import Critic
+from training.stages.plan import Plan
+from training.stages.scoring import JOB, Asked, run_scoring, score
+from training.stages.settings import Compute, Optimization
+from training.stages.trainer import train, training_arguments
+
+COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)
+TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
+
+
+@pytest.fixture(scope="module")
+def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose states differ."""
+    made = Critic.from_policy(embedded_dir())
+    torch.manual_seed(0)
+    torch.nn.init.normal_(made.head[-1].weight, std=0.02)
+    folder = tmp_path_factory.mktemp("critic") / "model"
+    made.save(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("asked", ["actions", "states"])
+@pytest.mark.parametrize("count", [7, 1], ids=["rows", "fewer rows than processes"])
+def test_two_processes_find_what_one_does(
+    tmp_path: Path, critic: Path, asked: Asked, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    rows, checkpoint = rows_of(count, longest=40), critic if asked == "states" else embedded_dir()
+    alone = score(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "unused")
+    together = score(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
+    assert together == pytest.approx(alone, abs=1e-4)
+    assert len(set(together)) == count
+    assert not list(tmp_path.iterdir()), "nothing is left"
+
+
+def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / JOB).write_text('{"asked": "rewards"}')
+    with pytest.raises(BadInput, match="cannot be read") as error:
+        run_scoring(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("scored_in_bf16", [True, False])
+def test_a_stage_in_bfloat16_begins_where_its_references_are(tmp_path: Path, scored_in_bf16: bool) -> None:
+    """In float32 they would be another policy's by the rounding of every layer."""
+    rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
+    how = Optimization(learning_rate=1e-9, batch_rows=8)
+    said = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE, folder=tmp_path / "unused")
+    plan = Plan(rows, batch_rows=8, pack_tokens=compute.pack_tokens, epochs=1, seed=0)
+    columns = {"advantages": torch.zeros(8), "references": torch.tensor(said)}
+    arguments = training_arguments(tmp_path, how, compute, seed=0, steps=1)
+    trainer = ActorTrainer(Objective(), load_policy(embedded_dir())[0], plan, **columns, arguments=arguments)
+    (log,) = [row for row in train(trainer, compute) if "log_ratio_spread" in row]
+    if scored_in_bf16:
+        assert abs(log["log_ratio"]) < 1e-4 and log["log_ratio_spread"] < 1e-4
+    else:
+        assert log["log_ratio_spread"] > 1e-2

@@ -1,0 +1,186 @@
+"""A vLLM that plays the policy of a phase: one that runs already and takes its adapter, or one started for it.
+
+A policy's name on the server is made of the hash of its weights. So nothing that the server remembers of other weights
+is ever the answer, several training runs may share a server, and a trace's header says which weights played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from envs.errors import BadInput
+from envs.record import Record
+from models.base import ModelError
+from models.local_loading import ADAPTER_CONFIG
+from models.specs import VLLM_KEY, VllmSpec
+from models.transport import RetryPolicy
+from training.serving.adapters import server_rank
+from training.serving.reload import AdapterServer
+from training.stages.checkpoints import base_of, is_adapter, weights_digest
+
+LOG: Final = "server.log"
+POLL_S: Final = 0.5
+ASK_S: Final = 5.0
+"""For one look at whether the server answers."""
+_ERROR: Final = re.compile(r"\b\w+(Error|Exception): \S.*")
+END_S: Final = 30.0
+"""A server that was told to end is killed after it."""
+
+
+class ServerSettings(Record):
+    """Where policies play."""
+
+    url: str
+    """`http://HOST:PORT` of a vLLM server. VLLM_API_KEY, if it wants a key."""
+    command: tuple[str, ...] = ()
+    """Starts it there for as long as a policy plays, and the GPU is free when it learns: `["vllm", "serve"]`, to which
+    the model, its name and the address are added. Empty: a server runs there already, on the policy's base, and takes
+    adapters."""
+    options: tuple[str, ...] = ()
+    """What a started server is told besides, e.g. `["--dtype", "bfloat16", "--max-model-len", "16384"]`."""
+    ready_s: float = Field(default=900.0, gt=0)
+    """A started server that does not answer after it is given up."""
+
+    @field_validator("url")
+    @classmethod
+    def _has_a_port(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
+            raise ValueError(f"{url!r} is not of the form http://HOST:PORT")
+        return url.rstrip("/").removesuffix("/v1")
+
+
+def served_name(policy: Path) -> str:
+    """What servers call the checkpoint in *policy*: equal names, equal weights."""
+    return f"mira-{weights_digest(policy)}"
+
+
+@asynccontextmanager
+async def serving(
+    settings: ServerSettings, policy: Path, folder: Path, tell: Callable[[str], None] = print
+) -> AsyncGenerator[str]:
+    """The model spec of the checkpoint in *policy* on the server, which has it until the body ends.
+
+    *tell* is told where it takes long. What a started server says is written to `server.log` in *folder*. An adapter
+    that a running server was given stays there. Raises BadInput where the server cannot be started, ModelError where it
+    refuses the adapter or cannot be reached.
+    """
+    if settings.command:
+        tell(f"starting {' '.join(settings.command)} at {settings.url}, its log is {str(folder / LOG)!r}")
+        async with _started(settings, policy, folder / LOG):
+            yield _spec(settings, served_name(policy))
+    else:
+        async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY)) as server:
+            yield _spec(settings, await _given(server, policy))
+
+
+def _spec(settings: ServerSettings, name: str) -> str:
+    return str(VllmSpec(f"{settings.url}/v1", name))
+
+
+async def _given(server: AdapterServer, policy: Path) -> str:
+    """The name by which a running server has *policy*: it is given an adapter that it does not know yet."""
+    known = {model.id: model for model in await server.models()}
+    if not is_adapter(policy):
+        bases = [model.id for model in known.values() if model.parent is None]
+        if not bases:
+            raise BadInput(f"{server.url} serves no base model")
+        return bases[0]
+    name = served_name(policy)
+    if name not in known:
+        await server.put(name, policy)
+    return name
+
+
+@asynccontextmanager
+async def _started(settings: ServerSettings, policy: Path, log: Path) -> AsyncGenerator[None]:
+    once = RetryPolicy(max_attempts=1)
+    async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY), deadline_s=ASK_S, policy=once) as server:
+        if await _names(server) is not None:
+            raise BadInput(
+                f"a server answers at {settings.url} already: end it, or play on it, without rollouts.server.command"
+            )
+        process = await _process([*settings.command, *_what_and_where(settings, policy)], log)
+        try:
+            await _ready(process, server, settings, served_name(policy), log)
+            yield
+        finally:
+            await _end(process)
+
+
+async def _process(words: Sequence[str], log: Path) -> asyncio.subprocess.Process:
+    """It outlives no training run, not even one that was killed, where there is util-linux."""
+    bound = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") and shutil.which(words[0]) else ()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as said:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *bound, *words, stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+            )
+        except OSError as error:
+            raise BadInput(f"rollouts.server.command {words[0]!r} cannot be started: {error.strerror}") from error
+
+
+def _what_and_where(settings: ServerSettings, policy: Path) -> list[str]:
+    name, url = served_name(policy), urlsplit(settings.url)
+    words = [str(policy.absolute()), "--served-model-name", name]
+    if is_adapter(policy):
+        rank = int(json.loads((policy / ADAPTER_CONFIG).read_text(encoding="utf-8"))["r"])
+        words = [str(base_of(policy)), "--served-model-name", f"{name}-base", "--enable-lora"]
+        words += ["--max-lora-rank", str(server_rank(rank)), "--lora-modules", f"{name}={policy.absolute()}"]
+    # a generation config beside the weights would add its top_p to what is sampled
+    words += ["--generation-config", "vllm", "--host", str(url.hostname), "--port", str(url.port)]
+    return [*words, *settings.options]
+
+
+async def _ready(
+    process: asyncio.subprocess.Process, server: AdapterServer, settings: ServerSettings, name: str, log: Path
+) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(settings.ready_s):
+            while process.returncode is None:
+                if name in (await _names(server) or ()):
+                    return
+                await asyncio.sleep(POLL_S)
+    what = "did not answer in time" if process.returncode is None else f"ended with exit code {process.returncode}"
+    raise BadInput(f"the server of rollouts.server.command {what}: {_cause(log)} ({str(log)!r})")
+
+
+def _cause(log: Path) -> str:
+    """The first error that it told of, which the later ones follow from; else its last line."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    errors = [found[0] for line in lines if (found := _ERROR.search(line))]
+    return [*errors[:1], *lines[-1:], "it said nothing"][0][:400]
+
+
+async def _names(server: AdapterServer) -> frozenset[str] | None:
+    """What it serves; None where nothing answers as a model server does."""
+    try:
+        return frozenset(model.id for model in await server.models())
+    except ModelError:
+        return None
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(END_S):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

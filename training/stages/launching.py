@@ -1,0 +1,38 @@
+"""A folder's work done by the processes of a launcher, such as `accelerate launch`."""
+
+from __future__ import annotations
+
+import gc
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from envs.errors import BadInput
+from training.stages.trainer import TrainingDiverged
+
+DIVERGED = "diverged.txt"
+"""In the folder of a launched stage that the guard stopped: why. Launchers do not pass exit codes on."""
+
+
+def run_launched(launcher: Sequence[str], folder: Path) -> None:
+    """`python -m training.stages FOLDER` under *launcher*, such as `("accelerate", "launch", "-m")`.
+
+    Raises TrainingDiverged, and BadInput where a process fails: it has said why on stderr.
+    """
+    command = [*launcher, "training.stages", str(folder)]
+    if torch.cuda.is_available():  # what this process held is gone, but for what PyTorch keeps for the next
+        gc.collect()
+        torch.cuda.empty_cache()
+    (folder / DIVERGED).unlink(missing_ok=True)
+    try:
+        ended = subprocess.run(command, check=False, stdout=sys.stderr).returncode
+    except OSError as error:
+        raise BadInput(f"launcher {command[0]!r} cannot be started: {error.strerror or error}") from error
+    if (folder / DIVERGED).exists():
+        raise TrainingDiverged((folder / DIVERGED).read_text(encoding="utf-8"))
+    if ended:
+        raise BadInput(f"{shlex.join(command)} ended with exit code {ended}; what it said stands above")

@@ -1,0 +1,91 @@
+"""The pass between the stages, on whatever machine the stages run: in this process, or a part of the rows in each of a
+launcher's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
+from envs.errors import BadInput
+from envs.record import Record
+from envs.whole_files import replacing
+from training.data.cache import read_rows, write_rows
+from training.data.rows import Row
+from training.stages.annotate import score_actions, score_states
+from training.stages.checkpoints import load_policy, use_machine
+from training.stages.critic_model import Critic
+from training.stages.launching import run_launched
+from training.stages.settings import Compute
+from training.stages.watching import Watcher, unwatched
+
+JOB = "score.json"
+SCORES = "scores.json"
+
+Asked = Literal["actions", "states"]
+"""`actions`: a policy's `log π(a|s)` of each row; `states`: what a critic says of each row's state."""
+
+
+class ScoreJob(Record):
+    """What the processes of a launcher are told; the rows lie beside it."""
+
+    asked: Asked
+    checkpoint: Path
+    compute: Compute
+
+
+def score(
+    asked: Asked,
+    checkpoint: Path,
+    rows: Sequence[Row],
+    compute: Compute,
+    *,
+    folder: Path,
+    launcher: Sequence[str] = (),
+    watch: Watcher = unwatched,
+) -> tuple[float, ...]:
+    """One number for each of *rows*, in their order. Each process holds the whole model. *folder* is used, and gone
+    afterwards, where there is a *launcher*. Raises BadInput."""
+    if not launcher:
+        return _scored(asked, checkpoint, rows, compute, watch)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.parquet", rows, {})
+    job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
+    (folder / JOB).write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    run_launched(launcher, folder)
+    found = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
+    shutil.rmtree(folder)
+    return found
+
+
+def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
+    """This process's part of what `score` asks of *folder*; the first one writes down what all have found."""
+    try:
+        job = ScoreJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+    rows, _ = read_rows(folder / "rows.parquet")
+    processes = PartialState(cpu=job.compute.cpu)
+    rank, world = processes.process_index, processes.num_processes
+    own = _scored(job.asked, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
+    parts: list[tuple[float, ...]] = gather_object([own])
+    if rank == 0:
+        found = [0.0] * len(rows)
+        for place, part in enumerate(parts):
+            found[place::world] = part
+        with replacing(folder / SCORES) as unfinished:
+            unfinished.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _scored(asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher) -> tuple[float, ...]:
+    device = use_machine(compute)
+    if asked == "states":
+        critic = Critic.load(checkpoint).to(device).eval()
+        return score_states(critic, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+    policy = load_policy(checkpoint)[0].to(device).eval()
+    return score_actions(policy, rows, compute.pack_tokens, watch, bf16=compute.bf16)
