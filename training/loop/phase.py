@@ -146,7 +146,7 @@ def _data(given: Given, run: Path) -> PhaseData:
             settings=settings.replay,
             seed=given.seed,
         )
-        _check_engine(given, data)
+        check_engine(data, given.policy, given.number)
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
@@ -161,12 +161,12 @@ def _data(given: Given, run: Path) -> PhaseData:
     return data
 
 
-def _check_engine(given: Given, data: PhaseData) -> None:
-    """Raises BadInput where the new actions were not sampled from the policy that they are scored with."""
+def check_engine(data: PhaseData, policy: Path, phase: int) -> None:
+    """Raises BadInput where the new actions were not sampled from *policy*, which they are scored with."""
     apart = engines_apart(data)
     if apart is not None and apart > MAX_APART:
         raise BadInput(
-            f"phase {given.number}: what was sampled is not from {str(given.policy)!r}, log-probabilities differ by"
+            f"phase {phase}: what was sampled is not from {str(policy)!r}, log-probabilities differ by"
             f" {apart:.2f} a token: does the server of rollouts.server have this policy's base?"
         )
 

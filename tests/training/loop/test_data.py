@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from envs.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import acted, rows_of
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Encoded, RowEncoder
 from training.loop.data import PhaseData, phase_data
+from training.loop.phase import check_engine, engines_apart
 from training.loop.settings import ReplaySettings
 from training.mira.replay import Band
 from training.stages.annotate import score_actions
@@ -113,3 +116,22 @@ def test_other_libraries_read_them(tmp_path: Path) -> None:
     write_rows(tmp_path / "rows.parquet", rows_of(NEW), {"advantage": [0.5, -1.25, 3.0]})
     table = load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"), cache_dir=str(tmp_path / "cache"))
     assert table["train"]["action"][0] == [5, 6]
+
+
+def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncoder]) -> None:
+    data = made(policy, ReplaySettings(per_new=0))
+    assert engines_apart(data) is None, "nothing is known of how they were sampled"
+
+    def sampled(off: float) -> PhaseData:
+        """Each action's tokens are *off* less likely than they are scored."""
+        told = [
+            replace(row, sampled=tuple(total / len(row.action) - off for _ in row.action))
+            for row, total in zip(data.rows, data.references, strict=True)
+        ]
+        return replace(data, rows=tuple(told))
+
+    assert engines_apart(sampled(0.0)) == pytest.approx(0.0, abs=1e-6)
+    assert engines_apart(sampled(0.25)) == pytest.approx(0.25)
+    check_engine(sampled(0.25), Path("policy"), 3)
+    with pytest.raises(BadInput, match=r"phase 3: what was sampled is not from 'policy', .* by 3\.00 a token"):
+        check_engine(sampled(3.0), Path("policy"), 3)

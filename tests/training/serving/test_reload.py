@@ -1,16 +1,14 @@
 """Adapters put into a server while it runs.
 
-The server of the fast tests is a *stand-in*: a real HTTP server that answers as vLLM 0.32 was seen to answer (statuses
-and bodies copied from it) and computes nothing. :mod:`tests.training.serving.test_vllm` asks vLLM itself.
+The server of the fast tests is a stand-in (:mod:`tests.training.serving.stand_in`);
+:mod:`tests.training.serving.test_vllm` asks vLLM itself.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -18,68 +16,8 @@ import pytest
 from envs.errors import BadInput
 from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
 from models.transport import RetryPolicy
+from tests.training.serving.stand_in import StandIn, refusal
 from training.serving.reload import AdapterServer
-
-
-class StandIn:
-    """Speaks vLLM's `/v1/models` and `/v1/(un)load_lora_adapter`."""
-
-    def __init__(self, *, takes_adapters: bool = True) -> None:
-        self.adapters: dict[str, str] = {}
-        self.refused: list[tuple[int, dict[str, Any]]] = []
-        """Answers to give first, whatever is asked."""
-        self.asked: list[str] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self._answer({})
-
-            def do_POST(self) -> None:
-                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-            def _answer(self, body: dict[str, Any]) -> None:
-                outer.asked.append(self.path)
-                status, said = outer.refused.pop(0) if outer.refused else outer.answer(self.path, body, takes_adapters)
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Keeps the test output quiet."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
-
-    def answer(self, path: str, body: dict[str, Any], takes_adapters: bool) -> tuple[int, Any]:
-        if path == "/v1/models":
-            base = {"id": "policy", "root": "/base", "parent": None, "max_model_len": 1024}
-            loras = [{"id": name, "root": root, "parent": "policy"} for name, root in self.adapters.items()]
-            return 200, {"object": "list", "data": [base, *loras]}
-        if not takes_adapters:
-            return 404, {"detail": "Not Found"}
-        name = body["lora_name"]
-        if path == "/v1/load_lora_adapter":
-            if name in self.adapters and not body.get("load_inplace"):
-                return 400, refusal(f"The lora adapter '{name}' has already been loaded.", "InvalidUserInput", 400)
-            self.adapters[name] = body["lora_path"]
-            return 200, f"Success: LoRA adapter '{name}' added successfully."
-        if self.adapters.pop(name, None) is None:
-            return 404, refusal(f"The lora adapter '{name}' cannot be found.", "NotFoundError", 404)
-        return 200, f"Success: LoRA adapter '{name}' removed successfully."
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(5)
-
-
-def refusal(message: str, kind: str, code: int) -> dict[str, Any]:
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 @pytest.fixture

@@ -1,0 +1,182 @@
+"""Policies on a server: one that runs and is given adapters, or one that is started for each.
+
+The server is a stand-in (:mod:`tests.training.serving.stand_in`); :mod:`tests.training.serving.test_vllm` plays a whole
+phase on vLLM itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from agent.gathering import gather
+from agent.run_store import RunFolder
+from envs.errors import BadInput
+from envs.tasks import TaskRef
+from models.base import ModelUnavailable
+from models.embedded import embedded_dir
+from tests.models.adapters import save_adapter
+from tests.training.serving.servers import free_port
+from tests.training.serving.stand_in import StandIn
+from training.data.trajectories import select
+from training.loop.loop import Loop
+from training.loop.playing import played, rollout_config
+from training.loop.settings import LoopSettings, RolloutSettings
+from training.serving.reload import AdapterServer
+from training.serving.rollout_server import LOG, ServerSettings, served_name, serving
+
+COMMAND = (sys.executable, "-m", "tests.training.serving.stand_in", "serve")
+TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_adapter(embedded_dir(), tmp_path_factory.mktemp("lora"), seed=1, size=0.001)
+
+
+@pytest.fixture
+def running() -> Iterator[StandIn]:
+    server = StandIn(embedded_dir())
+    yield server
+    server.close()
+
+
+def started(**changes: Any) -> ServerSettings:
+    return ServerSettings.model_validate(
+        {"url": f"http://127.0.0.1:{free_port()}", "command": COMMAND, "ready_s": 30, **changes}
+    )
+
+
+async def listed(url: str) -> list[str]:
+    async with AdapterServer(url, deadline_s=5) as server:
+        return [model.id for model in await server.models()]
+
+
+async def test_a_running_server_is_given_an_adapter_once(running: StandIn, adapter: Path, tmp_path: Path) -> None:
+    settings, name = ServerSettings(url=running.url), served_name(adapter)
+    for _ in range(2):
+        async with serving(settings, adapter, tmp_path) as spec:
+            assert spec == f"vllm:{running.url}/v1#{name}"
+            assert running.adapters == {name: str(adapter)}
+    assert running.asked.count("/v1/load_lora_adapter") == 1
+    other = save_adapter(embedded_dir(), tmp_path / "other", seed=2)
+    assert served_name(other) != name, "weights that differ have names that do"
+
+
+async def test_what_is_no_adapter_is_the_base_of_a_running_server(running: StandIn, tmp_path: Path) -> None:
+    async with serving(ServerSettings(url=running.url), embedded_dir(), tmp_path) as spec:
+        assert spec == f"vllm:{running.url}/v1#policy"
+    assert not running.adapters
+
+
+@pytest.mark.parametrize("lora", [False, True], ids=["whole", "adapter"])
+async def test_a_server_is_started_and_ended(tmp_path: Path, adapter: Path, lora: bool) -> None:
+    settings, policy = started(), adapter if lora else embedded_dir()
+    said: list[str] = []
+    async with serving(settings, policy, tmp_path, said.append) as spec:
+        assert spec == f"vllm:{settings.url}/v1#{served_name(policy)}"
+        assert served_name(policy) in await listed(settings.url)
+    with pytest.raises(ModelUnavailable):
+        await listed(settings.url)
+    assert said == [f"starting {' '.join(COMMAND)} at {settings.url}, its log is {str(tmp_path / LOG)!r}"]
+    told = (tmp_path / LOG).read_text(encoding="utf-8")
+    assert ("--max-lora-rank 8 --lora-modules" in told) == lora
+    assert "--generation-config vllm" in told, "or the base's own top_p would be sampled with"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"options": ["--fail", "no room"]}, "ended with exit code 1: RuntimeError: no room"),
+        ({"command": ["no-such-vllm", "serve"]}, "'no-such-vllm' cannot be started: No such file"),
+        ({"command": [sys.executable, "-c", "import time; time.sleep(60)"], "ready_s": 0.5}, "did not answer in time"),
+    ],
+    ids=["fails", "is not there", "hangs"],
+)
+async def test_a_server_that_does_not_come_up_is_one_line(tmp_path: Path, changes: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message) as error:
+        async with serving(started(**changes), embedded_dir(), tmp_path):
+            pytest.fail("nothing is played")
+    assert "\n" not in str(error.value)
+
+
+async def test_no_server_is_started_where_one_answers(running: StandIn, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"a server answers at .* already"):
+        async with serving(started(url=running.url), embedded_dir(), tmp_path):
+            pytest.fail("nothing is played")
+
+
+def test_a_server_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
+    settings = started()
+    words = f"""
+import asyncio, pathlib
+from models.embedded import embedded_dir
+from training.serving.rollout_server import ServerSettings, serving
+async def main():
+    async with serving(ServerSettings(**{settings.model_dump()!r}), embedded_dir(), pathlib.Path({str(tmp_path)!r})):
+        print("ready", flush=True)
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    run = subprocess.Popen([sys.executable, "-c", words], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    assert run.stdout.readline().startswith("starting ")
+    assert run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGKILL)
+    run.wait(10)
+    run.stdout.close()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            asyncio.run(listed(settings.url))
+        except ModelUnavailable:
+            return
+    pytest.fail("it still answers")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "http://host", "ftp://host:1"])
+def test_an_address_without_a_port_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="http://HOST:PORT"):
+        ServerSettings(url=url)
+
+
+def test_whole_checkpoints_cannot_be_put_into_a_running_server(tmp_path: Path) -> None:
+    rollouts = {"server": {"url": "http://127.0.0.1:8000"}}
+    with pytest.raises(BadInput, match=r"set compute\.lean"):
+        Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts}))
+    Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts, "compute": {"lean": True}}))
+
+
+@pytest.mark.browser
+async def test_episodes_are_played_on_it_and_a_finished_run_asks_nobody(adapter: Path, tmp_path: Path) -> None:
+    running = StandIn(embedded_dir())
+    config = rollout_config(adapter, RolloutSettings(workers=2), 1)
+
+    async def play() -> Path:
+        return await played(
+            tmp_path / "rollouts.json",
+            config,
+            adapter,
+            TASKS,
+            shared=None,
+            listeners=(),
+            tell=print,
+            server=ServerSettings(url=running.url),
+        )
+
+    run = await play()
+    running.close()
+    assert await play() == run, "the server is gone, and not missed"
+    assert RunFolder(run).read_manifest().config.policy == f"vllm:{running.url}/v1#{served_name(adapter)}"
+    kept = select((one.read(), one.blobs) for one in gather([run])).kept
+    tokens = [decision.tokens for episode in kept for decision in episode.decisions]
+    assert len(kept) == 2 and all(one is not None and one.logprobs for one in tokens)
