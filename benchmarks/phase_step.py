@@ -4,7 +4,8 @@ Both train the potential and the value critic, compute advantages, filter by per
 optimizer step each, so that every number can be compared. *Ours* goes through the stages: packed rows, one scoring pass
 for perplexity and reference, every state scored once, logits at action tokens alone. *Naive*: one trajectory
 at a time, or four, padded to the longest row; V and P scored on s and on s'; the reference scored again in the update;
-logits everywhere.
+logits everywhere. *As published*: the same, one trajectory at a time, with V trained on s' as well, as WebRL's code does;
+its V, and so its advantages, are others.
 
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json
 """
@@ -38,6 +39,7 @@ from training.stages.trainer import RowsTrainer, train, training_arguments
 RATE, BETA, ALPHA, GAMMA, MIX = 1e-4, 0.5, 0.3, 0.9, 0.5
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512)
 WIDTH = 256
+AS_PUBLISHED = "naive, as published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,10 @@ class Phase:
         """The rows of so many trajectories at a time."""
         size = together * self.steps
         return [list(range(at, min(at + size, len(self.rows)))) for at in range(0, len(self.rows), size)]
+
+    def after(self, places: Sequence[int]) -> list[Row]:
+        """The state after each action; the last one's own."""
+        return [self.rows[min(n + 1, n - n % self.steps + self.steps - 1)] for n in places]
 
     def success(self, trajectory: Sequence[int]) -> bool:
         return bool(self.rows[trajectory[0]].trajectory % 2)
@@ -122,8 +128,8 @@ def _trained(rows: Sequence[Row], make: Callable[[Plan, Any], RowsTrainer]) -> f
         return next(row["loss"] for row in train(trainer, COMPUTE) if "loss" in row)
 
 
-def naive(phase: Phase, together: int) -> Found:
-    """*together*: trajectories of a padded batch."""
+def naive(phase: Phase, together: int, *, following: bool = False) -> Found:
+    """*together*: trajectories of a padded batch. *following*: V learns from the state after each action, too."""
     batches = phase.batches(together)
     rows, losses = phase.rows, dict[str, float]()
     policy, reference = llama(), llama().eval()
@@ -139,6 +145,9 @@ def naive(phase: Phase, together: int) -> Found:
                 value_loss(logits, target[one]) if kind == "value" else potential_loss(logits.sigmoid(), target[one])
             )
             losses[kind] += _backward(of_one * len(one) / len(rows))
+            if following and kind == "value":
+                after = _states(critics[kind], phase.after(one))
+                _backward(value_loss(after, target[one]) * len(one) / len(rows))
         _step(critics[kind], optimizer)
     optimizer, found, losses["actor"] = (
         torch.optim.AdamW(policy.parameters(), RATE, weight_decay=0.0),
@@ -147,10 +156,9 @@ def naive(phase: Phase, together: int) -> Found:
     )
     for one in batches:
         here = [rows[n] for n in one]
-        following = [rows[min(n + 1, n - n % phase.steps + phase.steps - 1)] for n in one]
         with torch.no_grad():
             now = {kind: _states(critic, here).sigmoid().tolist() for kind, critic in critics.items()}
-            after = {kind: _states(critic, following).sigmoid().tolist() for kind, critic in critics.items()}
+            after = {kind: _states(critic, phase.after(one)).sigmoid().tolist() for kind, critic in critics.items()}
             again = _logprobs(reference, here)
         mine: list[float] = []
         for at in range(0, len(one), phase.steps):
@@ -225,6 +233,7 @@ def main() -> None:
     arms = {
         "naive": arm("naive", lambda one: naive(one, 1)),
         "naive, four trajectories padded": arm("naive, four trajectories padded", lambda one: naive(one, 4)),
+        AS_PUBLISHED: arm(AS_PUBLISHED, lambda one: naive(one, 1, following=True)),
         "ours": arm("ours", ours),
     }
     ours(Phase(phase.rows[: given.steps], given.steps))  # what only a first call costs: imports
@@ -239,7 +248,9 @@ def main() -> None:
             "cpu_seconds": {name: round(value, 2) for name, value in middle.items()},
             "times_faster": {name: round(value / middle["ours"], 2) for name, value in middle.items()},
             "rounds": {name: [round(value, 2) for value in values] for name, values in seconds.items()},
-            "largest_differences": [compare(found["ours"], one) for name, one in found.items() if name != "ours"],
+            "largest_differences": [
+                compare(found["ours"], one) for name, one in found.items() if name not in ("ours", AS_PUBLISHED)
+            ],
             "losses": {name: round(value, 4) for name, value in found["ours"].losses.items()},
             "target": 3.0,
         },

@@ -61,6 +61,12 @@ class Critic(nn.Module):
         """Whether `save` wrote *folder*."""
         return (folder / HEAD).is_file()
 
+    @property
+    def _no_split_modules(self) -> Any:
+        """For FSDP: the trunk's layers, each of which is spread over the processes as one."""
+        trunk: Any = self.trunk
+        return trunk._no_split_modules
+
     def adapt(self, lora: Lora) -> None:
         """From now on the trunk learns through low-rank adapters alone."""
         from peft import LoraConfig, get_peft_model

@@ -9,9 +9,8 @@
     └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
 `python -m training.stages STAGE` runs one; `accelerate launch -m training.stages STAGE` or `torchrun -m …` on many
-processes, each with the whole model (DDP). FSDP, which spreads the weights over processes, is refused: the result is
-written from one process's. So is DeepSpeed: its engine takes a step of the optimizer at every backward, and here a
-step's rows come in several packs.
+processes: each with the whole model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is refused:
+its engine takes a step of the optimizer at every backward, and here a step's rows come in several packs.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,24 +93,63 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
     if job.compute.lean and models is None:
         models = LeanModels(job.start, job.compute.needed_lora, device)
     if models is not None:
-        trainer, save = _lean(folder, job, rows, columns, models)
+        trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
-        trainer, save = (_actor if job.kind == "actor" else _critic)(folder, job, rows, columns)
-    _check_whole(trainer)
+        trainer = _trainer(folder, job, _built(job), rows, columns)
+    _check_sharding(trainer, job.compute)
     log = train(trainer, job.compute, folder.name, watch)
+    learned = None if models is not None else _learned(trainer, job)
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-        save()
+        if models is not None:
+            models.save(job.kind, folder / "model")
+        else:
+            _save(learned, job, folder / "model")
         _keep_curves(folder)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def _check_whole(trainer: RowsTrainer) -> None:
-    """Raises BadInput where no process would hold all weights, or a step would be several."""
+def _check_sharding(trainer: RowsTrainer, compute: Compute) -> None:
+    """Raises BadInput for what spreads weights in a way that a stage does not know."""
     accelerator: Any = trainer.accelerator
     kind = accelerator.distributed_type
-    if kind in (DistributedType.FSDP, DistributedType.DEEPSPEED) or accelerator.state.deepspeed_plugin is not None:
-        raise BadInput(f"a stage trains with DDP, not with {kind.value}: launch it with --multi_gpu, without a plugin")
+    if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
+        raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
+    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
+        raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
+    if kind == DistributedType.FSDP and compute.lean:
+        raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
+
+
+def _built(job: StageJob) -> nn.Module:
+    """What the stage trains, as it starts."""
+    if job.kind == "actor":
+        return with_adapter(load_policy(job.start)[0], job.compute.lora)
+    critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
+    if job.compute.lora is not None:
+        critic.adapt(job.compute.lora)
+    return critic
+
+
+def _learned(trainer: RowsTrainer, job: StageJob) -> nn.Module | None:
+    """The trained model, whole; None in the processes that do not write it. All of them call this together."""
+    accelerator: Any = trainer.accelerator
+    if accelerator.distributed_type != DistributedType.FSDP:
+        return accelerator.unwrap_model(trainer.model)
+    weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
+    if not trainer.is_world_process_zero():
+        return None
+    whole = _built(job)
+    whole.load_state_dict(weights)
+    return whole
+
+
+def _save(learned: Any, job: StageJob, out: Path) -> None:
+    if job.kind == "actor":
+        save_policy(learned, load_policy(job.start)[1], out)
+        return
+    with made_whole(out) as part:
+        learned.save(part)
 
 
 def _keep_curves(folder: Path) -> None:
@@ -140,33 +178,6 @@ def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
 
 
 Columns = Mapping[str, Sequence[float]]
-Prepared = tuple[RowsTrainer, Callable[[], None]]
-"""A trainer, and what writes its model."""
-
-
-def _actor(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> Prepared:
-    model, tokenizer = load_policy(job.start)
-    trainer = _trainer(folder, job, with_adapter(model, job.compute.lora), rows, columns)
-    return trainer, lambda: save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, folder / "model")
-
-
-def _critic(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> Prepared:
-    critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
-    if job.compute.lora is not None:
-        critic.adapt(job.compute.lora)
-    trainer = _trainer(folder, job, critic, rows, columns)
-
-    def save() -> None:
-        saved: Any = trainer.accelerator.unwrap_model(trainer.model)
-        with made_whole(folder / "model") as part:
-            saved.save(part)
-
-    return trainer, save
-
-
-def _lean(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns, models: LeanModels) -> Prepared:
-    trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
-    return trainer, lambda: models.save(job.kind, folder / "model")
 
 
 def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:

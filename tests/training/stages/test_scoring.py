@@ -36,8 +36,7 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("asked", ["actions", "states"])
-@pytest.mark.parametrize("count", [7, 1], ids=["rows", "fewer rows than processes"])
+@pytest.mark.parametrize(("asked", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
 def test_two_processes_find_what_one_does(
     tmp_path: Path, critic: Path, asked: Asked, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

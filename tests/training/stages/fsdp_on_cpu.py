@@ -1,0 +1,31 @@
+"""FSDP without a GPU: `python -m tests.training.stages.fsdp_on_cpu training.stages FOLDER`, under a launcher.
+
+PyTorch shards weights on a CPU as on a GPU; accelerate turns its plugin on for GPUs alone. That one decision is taken
+for it here, everything after it is accelerate's and transformers' own.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedType
+
+from training.stages.__main__ import main
+
+_decide = AcceleratorState.__init__
+
+
+@functools.wraps(_decide)
+def _shard_on_a_cpu(self: Any, *args: Any, fsdp_plugin: Any = None, **others: Any) -> None:
+    _decide(self, *args, fsdp_plugin=fsdp_plugin, **others)
+    plugin = fsdp_plugin or self.__dict__.get("fsdp_plugin")
+    if plugin is not None and self.distributed_type == DistributedType.MULTI_CPU:
+        self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, plugin
+
+
+if __name__ == "__main__":
+    AcceleratorState.__init__ = _shard_on_a_cpu  # type: ignore[method-assign]
+    sys.exit(main(sys.argv[2:]))
