@@ -33,7 +33,7 @@ from training.stages.jobs import StageJob, launch, write_job
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Lora, Optimization
-from training.stages.sft import supervised
+from training.stages.sft import SupervisedJob, supervised
 
 VOCAB = 8_192
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512, max_tokens=512, lora=Lora(), lean=True)
@@ -68,7 +68,7 @@ def lean(base: Path, rows: list[Row], folder: Path) -> None:
 
 
 def trl(base: Path, rows: list[Row], folder: Path) -> None:
-    supervised(base, rows, HOW, COMPUTE, folder)
+    supervised(SupervisedJob(start=base, optimization=HOW, compute=COMPUTE), rows, folder)
 
 
 def packed(base: Path, rows: list[Row], folder: Path) -> None:

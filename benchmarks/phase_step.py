@@ -4,7 +4,7 @@ Both train the potential and the value critic, compute advantages, filter by per
 optimizer step each, so that every number can be compared. *Ours* goes through the stages: packed rows, one scoring pass
 for perplexity and reference, every state scored once, logits at action tokens alone. *Naive*: one trajectory
 at a time, or four, padded to the longest row; V and P scored on s and on s'; the reference scored again in the update;
-logits everywhere. *As published*: the same, one trajectory at a time, with V trained on s' as well, as WebRL's code does;
+logits everywhere. *As published*: the same, one trajectory at a time, with V trained on s' as well, as in WebRL's code;
 its V, and so its advantages, are others.
 
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json

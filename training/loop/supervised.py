@@ -26,7 +26,7 @@ from training.loop.parts import once, write_record
 from training.loop.settings import values_of
 from training.stages.checkpoints import load_policy, weights_digest
 from training.stages.settings import Compute, Optimization
-from training.stages.sft import supervised
+from training.stages.sft import SupervisedJob, supervised
 from training.stages.watching import Watcher, unwatched
 
 
@@ -41,6 +41,8 @@ class SupervisedSettings(Record):
     seed: int = 0
     failures: bool = False
     """Learn from failed episodes, too."""
+    launcher: tuple[str, ...] = ()
+    """Runs it on many processes, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: in this one."""
 
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
@@ -118,9 +120,10 @@ def fine_tune(
     write_record(out / "summary.json", summary)
     write_trajectories(out / "trajectories.parquet", kept)
     tell(f"{len(encoded.rows)} rows of {len(kept)} episodes")
-    made = supervised(
-        policy, encoded.rows, settings.optimization, settings.compute, out, seed=settings.seed, watch=watch
+    job = SupervisedJob(
+        start=policy.resolve(), optimization=settings.optimization, compute=settings.compute, seed=settings.seed
     )
+    made = supervised(job, encoded.rows, out, launcher=settings.launcher, watch=watch)
     declare_style(made, _style(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)

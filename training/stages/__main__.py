@@ -1,5 +1,5 @@
-"""`python -m training.stages FOLDER`: what the folder asks for, a stage (:mod:`training.stages.jobs`) or scores
-(:mod:`training.stages.scoring`)."""
+"""`python -m training.stages FOLDER`: what the folder asks for, a stage (:mod:`training.stages.jobs`), scores
+(:mod:`training.stages.scoring`) or a fine-tuning (:mod:`training.stages.sft`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from torch import distributed
 
 from envs.errors import BadInput
+from training.stages import scoring, sft
 from training.stages.jobs import run_job
 from training.stages.launching import DIVERGED
-from training.stages.scoring import JOB, run_scoring
 from training.stages.trainer import TrainingDiverged
 from training.stages.watching import Lines
 
@@ -22,8 +22,10 @@ def main(arguments: list[str]) -> int:
         if len(arguments) != 1:
             raise BadInput("one argument: the folder of a stage")
         folder, watch = Path(arguments[0]), Lines(lambda line: sys.stderr.write(f"{line}\n"))
-        if (folder / JOB).exists():
-            run_scoring(folder, watch)
+        if (folder / scoring.JOB).exists():
+            scoring.run_scoring(folder, watch)
+        elif (folder / sft.JOB).exists():
+            sft.run_supervised(folder, watch)
         else:
             run_job(folder, watch=watch)
         if distributed.is_available() and distributed.is_initialized():

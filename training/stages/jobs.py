@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from accelerate.utils import DistributedType
 from torch import nn
 
 from envs.errors import BadInput
@@ -38,7 +37,7 @@ from training.stages.launching import run_launched
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import RowsTrainer, train, training_arguments
+from training.stages.trainer import RowsTrainer, check_sharding, train, training_arguments, whole_model
 from training.stages.watching import Watcher, unwatched
 
 
@@ -96,9 +95,11 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
         trainer = _trainer(folder, job, _built(job), rows, columns)
-    _check_sharding(trainer, job.compute)
+    check_sharding(trainer)
+    if job.compute.lean and trainer.is_fsdp_enabled:
+        raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
     log = train(trainer, job.compute, folder.name, watch)
-    learned = None if models is not None else _learned(trainer, job)
+    learned = None if models is not None else whole_model(trainer, lambda: _built(job))
     if trainer.is_world_process_zero():
         (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
         if models is not None:
@@ -109,18 +110,6 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def _check_sharding(trainer: RowsTrainer, compute: Compute) -> None:
-    """Raises BadInput for what spreads weights in a way that a stage does not know."""
-    accelerator: Any = trainer.accelerator
-    kind = accelerator.distributed_type
-    if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
-        raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
-    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
-        raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
-    if kind == DistributedType.FSDP and compute.lean:
-        raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
-
-
 def _built(job: StageJob) -> nn.Module:
     """What the stage trains, as it starts."""
     if job.kind == "actor":
@@ -129,19 +118,6 @@ def _built(job: StageJob) -> nn.Module:
     if job.compute.lora is not None:
         critic.adapt(job.compute.lora)
     return critic
-
-
-def _learned(trainer: RowsTrainer, job: StageJob) -> nn.Module | None:
-    """The trained model, whole; None in the processes that do not write it. All of them call this together."""
-    accelerator: Any = trainer.accelerator
-    if accelerator.distributed_type != DistributedType.FSDP:
-        return accelerator.unwrap_model(trainer.model)
-    weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
-    if not trainer.is_world_process_zero():
-        return None
-    whole = _built(job)
-    whole.load_state_dict(weights)
-    return whole
 
 
 def _save(learned: Any, job: StageJob, out: Path) -> None:

@@ -14,55 +14,96 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from envs.errors import BadInput
+from envs.record import Record
+from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine
+from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
+from training.stages.launching import run_launched
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import SaveByTheClock, one_device, warmup_steps, whole_checkpoint
+from training.stages.trainer import (
+    SaveByTheClock,
+    check_sharding,
+    one_device,
+    warmup_steps,
+    whole_checkpoint,
+    whole_model,
+)
 from training.stages.watching import TellSteps, Watcher, unwatched
 
 IGNORED = -100
 """A label that counts for nothing."""
 MICRO_BATCH = 8
 """Most rows of one forward pass, padded to the longest."""
+JOB = "sft.json"
+ROWS = "rows.parquet"
+
+
+class SupervisedJob(Record):
+    """A fine-tuning, whole but for its rows."""
+
+    start: Path
+    optimization: Optimization
+    compute: Compute = Compute()
+    seed: int = 0
 
 
 def supervised(
-    start: Path,
-    rows: Sequence[Row],
-    how: Optimization,
-    compute: Compute,
-    out: Path,
-    *,
-    seed: int = 0,
-    watch: Watcher = unwatched,
+    job: SupervisedJob, rows: Sequence[Row], out: Path, *, launcher: Sequence[str] = (), watch: Watcher = unwatched
 ) -> Path:
-    """Trains the checkpoint *start* on *rows* and returns the folder of the result, `OUT/model`; a killed one goes on.
+    """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed one goes on.
 
-    Raises BadInput where *start* is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
+    *launcher*: runs it on many processes, see :func:`training.stages.launching.run_launched`. Raises BadInput where the
+    start is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
     """
     if (out / "model").exists():
         return out / "model"
+    too_long = sum(len(row) > job.compute.max_tokens for row in rows)
+    if too_long:
+        raise ValueError(f"{too_long} rows are longer than {job.compute.max_tokens} tokens: they would be cut")
+    if not launcher:
+        return _trained(job, rows, out, watch)
+    out.mkdir(parents=True, exist_ok=True)
+    write_rows(out / ROWS, rows, {})
+    (out / JOB).write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    run_launched(launcher, out)
+    for told in (ROWS, JOB):
+        (out / told).unlink()
+    return out / "model"
+
+
+def run_supervised(folder: Path, watch: Watcher = unwatched) -> None:
+    """What one process does of what `supervised` asks of *folder*. Raises BadInput."""
+    try:
+        job = SupervisedJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+    _trained(job, read_rows(folder / ROWS)[0], folder, watch)
+
+
+def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher) -> Path:
     from transformers import PrinterCallback
 
-    too_long = sum(len(row) > compute.max_tokens for row in rows)
-    if too_long:
-        raise ValueError(f"{too_long} rows are longer than {compute.max_tokens} tokens: they would be cut")
+    compute, lora = job.compute, job.compute.lora
     use_machine(compute)
-    model, tokenizer = load_policy(start, padded=True)
+    model, tokenizer = load_policy(job.start, padded=True)
     trainer = at_actions()(
         model=model,
-        args=_config(out / "checkpoints", len(rows), how, compute, seed),
+        args=_config(out / "checkpoints", len(rows), job),
         train_dataset=_dataset(rows),
         processing_class=tokenizer,
-        peft_config=lora_config(compute.lora) if compute.lora is not None else None,
+        peft_config=lora_config(lora) if lora is not None else None,
     )
+    check_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
     trainer.add_callback(TellSteps("fine-tuning", watch))
     trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
-    (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
-    save_policy(trainer.accelerator.unwrap_model(trainer.model), tokenizer, out / "model")
-    shutil.rmtree(out / "checkpoints", ignore_errors=True)
+    learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
+    if learned is not None:
+        (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
+        save_policy(learned, tokenizer, out / "model")
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
     return out / "model"
 
 
@@ -101,16 +142,23 @@ def _dataset(rows: Sequence[Row]) -> Any:
     return Dataset.from_dict({"input_ids": ids, "labels": labels})
 
 
-def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int) -> Any:
+def _config(out: Path, rows: int, job: SupervisedJob) -> Any:
+    """Raises BadInput where a step's rows cannot be dealt evenly to the processes."""
     import torch
+    from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
 
-    micro = max(size for size in range(1, MICRO_BATCH + 1) if how.batch_rows % size == 0)
+    how, compute = job.optimization, job.compute
+    processes = PartialState(cpu=compute.cpu).num_processes
+    own, left = divmod(how.batch_rows, processes)
+    if left:
+        raise BadInput(f"optimization.batch_rows {how.batch_rows} is no multiple of the {processes} processes")
+    micro = max(size for size in range(1, MICRO_BATCH + 1) if own % size == 0)
     steps = max(1, how.epochs * math.ceil(rows / how.batch_rows))
     arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=how.batch_rows // micro,
+        gradient_accumulation_steps=own // micro,
         num_train_epochs=how.epochs,
         learning_rate=how.learning_rate,
         lr_scheduler_type="constant_with_warmup" if how.schedule == "constant" else how.schedule,
@@ -124,8 +172,8 @@ def _config(out: Path, rows: int, how: Optimization, compute: Compute, seed: int
         gradient_checkpointing=cast(Any, None),  # the old name of the next one, which TRL switches on
         activation_checkpointing=compute.gradient_checkpointing,
         use_cpu=compute.cpu or not torch.cuda.is_available(),
-        seed=seed,
-        data_seed=seed,
+        seed=job.seed,
+        data_seed=job.seed,
         train_sampling_strategy="group_by_length",
         dataloader_pin_memory=False,
         logging_strategy="steps",

@@ -12,11 +12,12 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from accelerate.utils import DistributedType
 from torch import Tensor, distributed, nn
 from transformers import (
     PrinterCallback,
@@ -29,6 +30,7 @@ from transformers import (
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
+from envs.errors import BadInput
 from training.data.packing import Packed
 from training.stages.plan import Plan, Share
 from training.stages.settings import Compute, Optimization
@@ -140,6 +142,30 @@ def train(
     trainer.add_callback(TellSteps(stage, watch))
     trainer.train(resume_from_checkpoint=whole_checkpoint(Path(out)))
     return [dict(row) for row in trainer.state.log_history]
+
+
+def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module | None:
+    """The trained model, with all of its weights; None in a process that does not write it. All processes call this
+    together. *build*: the model as it was before it was trained, for weights that are spread over them (FSDP)."""
+    accelerator: Any = trainer.accelerator
+    if accelerator.distributed_type != DistributedType.FSDP:
+        return accelerator.unwrap_model(trainer.model) if trainer.is_world_process_zero() else None
+    weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
+    if not trainer.is_world_process_zero():
+        return None
+    model = build()
+    model.load_state_dict(weights)
+    return model
+
+
+def check_sharding(trainer: Trainer) -> None:
+    """Raises BadInput for what spreads weights in a way that stages do not know."""
+    accelerator: Any = trainer.accelerator
+    kind = accelerator.distributed_type
+    if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
+        raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
+    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
+        raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
 
 
 def whole_checkpoint(folder: Path) -> str | None:

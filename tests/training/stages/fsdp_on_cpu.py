@@ -15,6 +15,19 @@ from accelerate.utils import DistributedType
 
 from training.stages.__main__ import main
 
+TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
+"""A launcher of two processes, each with the whole model."""
+SHARDED = (*TWO, "tests.training.stages.fsdp_on_cpu")
+"""A launcher of two processes that spread it, where they are told:"""
+WHAT_ACCELERATE_TELLS = {
+    "ACCELERATE_USE_CPU": "true",
+    "ACCELERATE_USE_FSDP": "true",
+    "FSDP_VERSION": "2",
+    "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
+    "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
+}
+"""What `accelerate launch --use_fsdp --fsdp_version 2` tells its processes."""
+
 _decide = AcceleratorState.__init__
 
 

@@ -12,6 +12,7 @@ import torch
 
 from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
 from tests.training.stages.test_trainer import weights_of
 from tests.training.stages.token_rows import rows_of
 from training.data.cache import write_rows
@@ -25,22 +26,13 @@ from training.stages.trainer import TrainingDiverged
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
-SHARDED = (*TWO, "tests.training.stages.fsdp_on_cpu")
 ROWS = rows_of(24, longest=60)
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9)
 
 
 @pytest.fixture(autouse=True)
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `accelerate launch --use_fsdp --fsdp_version 2` tells its processes."""
-    for name, value in {
-        "ACCELERATE_USE_CPU": "true",
-        "ACCELERATE_USE_FSDP": "true",
-        "FSDP_VERSION": "2",
-        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
-        "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
-    }.items():
+    for name, value in WHAT_ACCELERATE_TELLS.items():
         monkeypatch.setenv(name, value)
 
 

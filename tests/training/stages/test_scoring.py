@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import torch
 
 from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.checkpoints import load_policy
@@ -20,7 +20,6 @@ from training.stages.settings import Compute, Optimization
 from training.stages.trainer import train, training_arguments
 
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)
-TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
 
 
 @pytest.fixture(scope="module")

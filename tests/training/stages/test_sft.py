@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from trl.trainer.sft_trainer import SFTTrainer
 
+from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELLS
 from tests.training.stages.token_rows import rows_of
 from training.data.rows import Row
 from training.stages import sft
 from training.stages.annotate import score_actions
 from training.stages.checkpoints import load_policy
 from training.stages.settings import Compute, Lora, Optimization
-from training.stages.sft import supervised
+from training.stages.sft import SupervisedJob, supervised
 
 torch.set_num_threads(1)
 COMPUTE = Compute(cpu=True, threads=1, max_tokens=60)
 
 
+def job(how: Optimization, **compute: Any) -> SupervisedJob:
+    return SupervisedJob(start=embedded_dir(), optimization=how, compute=COMPUTE.model_copy(update=compute))
+
+
 def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path) -> None:
     """One step over all rows at rate 0: whatever TRL masks, cuts or pads would show in its first number."""
     rows = rows_of(7)
-    out = supervised(embedded_dir(), rows, Optimization(learning_rate=1e-12, batch_rows=7), COMPUTE, tmp_path / "sft")
+    out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
     model, _ = load_policy(embedded_dir())
     sums = score_actions(model.eval(), rows, 100)
     expected = -sum(sums) / sum(len(row.action) for row in rows)
@@ -38,11 +45,10 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
 def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
     tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compute = COMPUTE.model_copy(update={"lora": lora})
     how = Optimization(learning_rate=1e-3, batch_rows=3, epochs=2)
 
     def learned(name: str) -> tuple[dict[str, torch.Tensor], float]:
-        out = supervised(embedded_dir(), rows_of(7), how, compute, tmp_path / name)
+        out = supervised(job(how, lora=lora), rows_of(7), tmp_path / name)
         return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
 
     ours, loss = learned("ours")
@@ -59,7 +65,7 @@ def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
 def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
     rows = rows_of(8)
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
-    out = supervised(embedded_dir(), rows, how, COMPUTE.model_copy(update={"lora": lora}), tmp_path)
+    out = supervised(job(how, lora=lora), rows, tmp_path)
     before, after = (score_actions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
     assert sum(after) > sum(before) * 0.8
     assert not (out / "adapter_config.json").exists()
@@ -68,5 +74,37 @@ def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora:
 def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
     rows = [Row((5,) * 55, (6,) * 10, 0, 0)]
     with pytest.raises(ValueError, match="1 rows are longer than 60 tokens"):
-        supervised(embedded_dir(), rows, Optimization(learning_rate=1e-3), COMPUTE, tmp_path)
+        supervised(job(Optimization(learning_rate=1e-3)), rows, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("launcher", "environ"), [(TWO, {}), (SHARDED, WHAT_ACCELERATE_TELLS)], ids=["whole models", "parts of one"]
+)
+def test_two_processes_learn_what_one_does(
+    tmp_path: Path, launcher: tuple[str, ...], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, rows = job(Optimization(learning_rate=1e-3, batch_rows=4, epochs=2), lora=Lora(rank=4)), rows_of(8)
+    alone = supervised(asked, rows, tmp_path / "alone")
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    together = supervised(asked, rows, tmp_path / "together", launcher=launcher)
+    start, one, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
+    apart = max((one[name] - two[name]).abs().max().item() for name in one)
+    moved = max((one[name] - start[name]).abs().max().item() for name in one)
+    assert apart < 1e-4, "but for the order of sums"
+    assert moved > 1e-3
+    assert sorted(path.name for path in (tmp_path / "together").iterdir()) == ["log.json", "model"]
+
+
+@pytest.mark.slow
+def test_a_step_that_processes_cannot_share_evenly_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
+    with pytest.raises(BadInput, match="ended with exit code"):
+        supervised(job(Optimization(learning_rate=1e-3, batch_rows=3)), rows_of(6), tmp_path, launcher=TWO)
+    assert "batch_rows 3 is no multiple of the 2 processes" in capfd.readouterr().err

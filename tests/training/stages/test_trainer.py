@@ -16,6 +16,7 @@ from transformers import TrainerCallback
 
 from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
 from training.data.rows import Row
@@ -239,8 +240,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatc
         objective=HALF,
         compute=Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9),
     )
-    two = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
-    for name, launcher in (("one", ()), ("two", two)):
+    for name, launcher in (("one", ()), ("two", TWO)):
         write_job(tmp_path / name, job, rows, columns)
         launch(tmp_path / name, launcher)
     one, other = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")

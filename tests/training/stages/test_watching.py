@@ -15,7 +15,7 @@ from training.stages.checkpoints import load_policy
 from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.settings import Compute, Optimization
-from training.stages.sft import supervised
+from training.stages.sft import SupervisedJob, supervised
 from training.stages.watching import Lines, duration
 
 torch.set_num_threads(1)
@@ -37,7 +37,7 @@ def test_every_step_is_told_with_the_loss_of_the_one_before(tmp_path: Path, kind
         write_job(tmp_path / "value-fold-1", job, rows, {"target": [0.5] * len(rows)})
         launch(tmp_path / "value-fold-1", watch=watch)
     else:
-        supervised(embedded_dir(), rows, HOW, COMPUTE, tmp_path, watch=watch)
+        supervised(SupervisedJob(start=embedded_dir(), optimization=HOW, compute=COMPUTE), rows, tmp_path, watch=watch)
     name = "value-fold-1" if kind == "stage" else "fine-tuning"
     assert [one[:3] for one in told] == [(name, step, 6) for step in range(1, 7)]
     assert told[0][3] is None and all(loss is not None and loss > 0 for *_, loss in told[1:])
