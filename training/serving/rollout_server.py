@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -107,10 +108,7 @@ async def _given(server: AdapterServer, policy: Path) -> str:
 async def _started(settings: ServerSettings, policy: Path, log: Path) -> AsyncGenerator[None]:
     once = RetryPolicy(max_attempts=1)
     async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY), deadline_s=ASK_S, policy=once) as server:
-        if await _names(server) is not None:
-            raise BadInput(
-                f"a server answers at {settings.url} already: end it, or play on it, without rollouts.server.command"
-            )
+        await _left(server, served_name(policy))
         process = await _process([*settings.command, *_what_and_where(settings, policy)], log)
         try:
             await _ready(process, server, settings, served_name(policy), log)
@@ -162,6 +160,18 @@ def _cause(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     errors = [found[0] for line in lines if (found := _ERROR.search(line))]
     return [*errors[:1], *lines[-1:], "it said nothing"][0][:400]
+
+
+async def _left(server: AdapterServer, name: str) -> None:
+    """Waits for the end of what a killed run has started, which serves *name*. Raises BadInput where it stays, and for
+    any other server."""
+    ends_at = time.monotonic() + END_S
+    while (names := await _names(server)) is not None:
+        if name not in names or time.monotonic() > ends_at:
+            raise BadInput(
+                f"a server answers at {server.url} already: end it, or play on it, without rollouts.server.command"
+            )
+        await asyncio.sleep(POLL_S)
 
 
 async def _names(server: AdapterServer) -> frozenset[str] | None:

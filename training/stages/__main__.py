@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from torch import distributed
+from transformers.utils import logging
 
 from envs.errors import BadInput
 from training.stages import scoring, sft
@@ -18,6 +19,7 @@ from training.stages.watching import Lines
 
 def main(arguments: list[str]) -> int:
     """The exit code. What went wrong is one line on stderr."""
+    logging.disable_progress_bar()
     try:
         if len(arguments) != 1:
             raise BadInput("one argument: the folder of a stage")

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -113,6 +114,16 @@ async def test_no_server_is_started_where_one_answers(running: StandIn, tmp_path
     with pytest.raises(BadInput, match=r"a server answers at .* already"):
         async with serving(started(url=running.url), embedded_dir(), tmp_path):
             pytest.fail("nothing is played")
+
+
+async def test_what_a_killed_run_has_started_is_waited_for(tmp_path: Path) -> None:
+    settings = started()
+    left = StandIn(embedded_dir(), name=served_name(embedded_dir()), port=int(settings.url.rpartition(":")[2]))
+    ending = Timer(1.0, left.close)
+    ending.start()
+    async with serving(settings, embedded_dir(), tmp_path):
+        assert not ending.is_alive()
+        assert await listed(settings.url) == [served_name(embedded_dir())]
 
 
 def test_a_server_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
