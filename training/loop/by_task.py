@@ -47,7 +47,7 @@ ALL = "all"
 """Name of the line of all tasks together: its `auroc` also counts that some tasks are easier than others."""
 
 
-def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tuple[TaskLine, ...]:
+def by_task(phase: Path, *, rescore: bool = False) -> tuple[TaskLine, ...]:
     """Of a phase whose actor has learned, by name, the line `ALL` last. *rescore* loads the new actor and scores every
     row again.
 
@@ -58,7 +58,7 @@ def by_task(phase: Path, *, rescore: bool = False, pack_tokens: int = 512) -> tu
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     new, replayed = read_episodes(phase)
     episodes = new + replayed
-    after = _scored(phase, rows, pack_tokens) if rescore else None
+    after = _scored(phase, rows) if rescore else None
     found: dict[str, dict[bool, list[_Said]]] = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
         episode = episodes[row.trajectory]
@@ -95,11 +95,13 @@ def _name(episode: Trajectory) -> str:
     return f"{episode.task.suite}/{episode.task.name}"
 
 
-def _scored(phase: Path, rows: Sequence[Row], pack_tokens: int) -> tuple[float, ...]:
-    from training.stages.annotate import score_actions
-    from training.stages.checkpoints import load_policy
+def _scored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
+    """By the new actor, in the precision of its references."""
+    from training.stages.jobs import read_job
+    from training.stages.scoring import score
 
-    return score_actions(load_policy(phase / "actor" / "model")[0].eval(), rows, pack_tokens)
+    compute = read_job(phase / "actor").compute
+    return score("actions", phase / "actor" / "model", rows, compute, folder=phase / "scoring")
 
 
 def _told(rows: Sequence[_Said]) -> Told | None:

@@ -85,7 +85,7 @@ class PhaseMetrics(Record):
     perplexity: float | None = None
     """Of the phase's own actions under the policy that took them."""
     engines_apart: float | None = None
-    """Mean |log π as sampled - log π as scored for training|, nats a token, of the phase's own actions."""
+    """|log π as sampled - log π as scored for training| of the phase's own actions, nats a token."""
     seconds: dict[str, float] = Field(default_factory=dict)
     """Wall seconds of each part that this process did."""
 

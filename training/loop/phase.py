@@ -24,11 +24,12 @@ from training.loop.playing import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
-from training.stages.checkpoints import load_policy
+from training.stages.checkpoints import load_tokenizer
 from training.stages.jobs import StageJob, launch, write_job
 
 MAX_APART = 0.5
-"""Nats a token. bfloat16 against float32 is some hundredths, other weights are whole nats."""
+"""Nats a token. bfloat16 against float32 is some hundredths, another model whole nats; weights of a phase before may be
+closer than this."""
 
 
 def finished(folder: Path) -> PhaseMetrics | None:
@@ -129,7 +130,7 @@ def _data(given: Given, run: Path) -> PhaseData:
         )
     with given.part("data", "reading traces, scoring them with the policy that starts"):
         selection = read_runs([run])
-        encoder = RowEncoder(load_policy(given.policy)[1], settings.compute.max_tokens)
+        encoder = RowEncoder(load_tokenizer(given.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
             why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
@@ -146,7 +147,7 @@ def _data(given: Given, run: Path) -> PhaseData:
             settings=settings.replay,
             seed=given.seed,
         )
-        check_engine(data, given.policy, given.number)
+        check_engine(data, given.policy, given.number, run)
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
@@ -161,19 +162,21 @@ def _data(given: Given, run: Path) -> PhaseData:
     return data
 
 
-def check_engine(data: PhaseData, policy: Path, phase: int) -> None:
+def check_engine(data: PhaseData, policy: Path, phase: int, run: Path) -> None:
     """Raises BadInput where the new actions were not sampled from *policy*, which they are scored with."""
     apart = engines_apart(data)
     if apart is not None and apart > MAX_APART:
         raise BadInput(
             f"phase {phase}: what was sampled is not from {str(policy)!r}, log-probabilities differ by"
-            f" {apart:.2f} a token: does the server of rollouts.server have this policy's base?"
+            f" {apart:.2f} a token: does the server of rollouts.server have this policy's base? Remove {str(run)!r},"
+            " and evaluations that it played, and start again"
         )
 
 
 def engines_apart(data: PhaseData) -> float | None:
-    """Mean difference, a token, of the new actions' log-probabilities as they were sampled and as they are scored here:
-    rounding, where the same weights played. None where nothing is known of the sampling."""
+    """How far the new actions' log-probabilities as they were sampled are from those that they are scored with here:
+    |difference| of whole actions, by their tokens. Rounding, where the same weights played; None where nothing is known
+    of the sampling."""
     known = [
         (row.sampled, reference)
         for row, reference in zip(data.rows, data.references, strict=True)

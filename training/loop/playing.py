@@ -16,6 +16,7 @@ from agent.runner import resume, run_suite
 from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
+from envs.whole_files import write_whole
 from training.loop.parts import Place, once, place_of
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
@@ -23,6 +24,8 @@ from training.serving.rollout_server import ServerSettings, serving
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
+VLLM = "vllm:"
+"""Begins the spec of a policy on a server."""
 SHARD = "shard"
 """Begins the names of a cluster's runs."""
 WAIT = 1.0
@@ -91,7 +94,7 @@ async def played(
     settings and tasks are found again. While another process plays the same shared run this one waits for it. Raises
     Interrupted.
     """
-    home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs, ray)).resolve()
+    home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs, ray, server)).resolve()
     once(mark, Place, lambda: Place(run=home / RUN))
     folder = RunFolder(place_of(mark))
     async with _alone(folder.path.parent, tell):
@@ -103,6 +106,7 @@ async def played(
             if ray is not None:
                 return await _on_cluster(folder.path, asked, refs, ray, tell)
             if folder.manifest.exists():
+                _ask_there(folder, asked.policy)
                 result = await resume(folder.path, listeners)
             else:
                 selection = TaskSelection(refs[0].suite, picked=tuple(refs))
@@ -116,6 +120,14 @@ def _finished(place: Path) -> int:
     """Episodes of the run at *place*, or of a cluster's runs below it, that were played to their end."""
     begun = [run for run in runs_below(place) if run.manifest.exists()]
     return sum(len(run.finished(run.read_manifest().jobs())) for run in begun)
+
+
+def _ask_there(run: RunFolder, policy: str) -> None:
+    """What is left of *run* is asked of *policy*: the same weights, on a server that may have another address now."""
+    manifest = run.read_manifest()
+    if manifest.config.policy != policy and (VLLM in manifest.config.policy or VLLM in policy):
+        config = manifest.config.model_copy(update={"policy": policy})
+        write_whole(run.manifest, manifest.model_copy(update={"config": config}).model_dump_json(indent=2) + "\n")
 
 
 def _found_anywhere(config: RunConfig, policy: Path) -> RunConfig:
@@ -183,10 +195,18 @@ def _lease(home: Path) -> RunLease:
     return RunLease(home)
 
 
-def shared_key(config: RunConfig, policy: Path, refs: Sequence[TaskRef], ray: RaySettings | None = None) -> str:
+def shared_key(
+    config: RunConfig,
+    policy: Path,
+    refs: Sequence[TaskRef],
+    ray: RaySettings | None = None,
+    server: ServerSettings | None = None,
+) -> str:
     """Equal for runs that must come out alike."""
     told = config.resolved() | {"policy": weights_digest(policy), "tasks": [ref.id for ref in refs]}
     told.pop("workers")
     if ray is not None:  # its folder holds shards
         told["shard_size"] = ray.shard_size
+    if server is not None:  # its precision is another
+        told["server"] = server.options
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import re
-import shutil
+import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -27,8 +27,10 @@ from models.local_loading import ADAPTER_CONFIG
 from models.specs import VLLM_KEY, VllmSpec
 from models.transport import RetryPolicy
 from training.serving.adapters import server_rank
+from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
-from training.stages.checkpoints import base_of, is_adapter, weights_digest
+from training.stages.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
+from training.stages.launching import bound_to_us, release_gpu
 
 LOG: Final = "server.log"
 POLL_S: Final = 0.5
@@ -79,8 +81,9 @@ async def serving(
     """
     if settings.command:
         tell(f"starting {' '.join(settings.command)} at {settings.url}, its log is {str(folder / LOG)!r}")
-        async with _started(settings, policy, folder / LOG):
-            yield _spec(settings, served_name(policy))
+        name = served_name(policy)
+        async with _started(settings, policy, name, folder / LOG):
+            yield _spec(settings, name)
     else:
         async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY)) as server:
             yield _spec(settings, await _given(server, policy))
@@ -93,50 +96,83 @@ def _spec(settings: ServerSettings, name: str) -> str:
 async def _given(server: AdapterServer, policy: Path) -> str:
     """The name by which a running server has *policy*: it is given an adapter that it does not know yet."""
     known = {model.id: model for model in await server.models()}
+    base = next((model for model in known.values() if model.parent is None), None)
+    if base is None:
+        raise BadInput(f"{server.url} serves no base model")
+    if base.root is not None and await asyncio.to_thread(_is_another, Path(base.root), base_of(policy)):
+        raise BadInput(f"{server.url} serves {base.root!r}, whose weights are not those of {str(base_of(policy))!r}")
     if not is_adapter(policy):
-        bases = [model.id for model in known.values() if model.parent is None]
-        if not bases:
-            raise BadInput(f"{server.url} serves no base model")
-        return bases[0]
+        return base.id
     name = served_name(policy)
     if name not in known:
         await server.put(name, policy)
     return name
 
 
+def _is_another(served: Path, base: Path) -> bool:
+    """Whether what the server has was read from a folder of this machine that holds other weights than *base*."""
+    return served.is_dir() and weights_digest(served) != weights_digest(base)
+
+
 @asynccontextmanager
-async def _started(settings: ServerSettings, policy: Path, log: Path) -> AsyncGenerator[None]:
+async def _started(settings: ServerSettings, policy: Path, name: str, log: Path) -> AsyncGenerator[None]:
     once = RetryPolicy(max_attempts=1)
     async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY), deadline_s=ASK_S, policy=once) as server:
-        await _left(server, served_name(policy))
-        process = await _process([*settings.command, *_what_and_where(settings, policy)], log)
+        await _left(server, name)
+        process = await _process([*settings.command, *_what_and_where(settings, policy, name, log.parent)], log)
         try:
-            await _ready(process, server, settings, served_name(policy), log)
-            yield
+            await _ready(process, server, settings, name, log)
+            async with _watched(process, log):
+                yield
         finally:
             await _end(process)
 
 
+@asynccontextmanager
+async def _watched(process: asyncio.subprocess.Process, log: Path) -> AsyncGenerator[None]:
+    """Breaks the body off, and raises BadInput, when the server ends: what is played then is not the policy's doing."""
+    body = asyncio.current_task()
+    assert body is not None
+
+    async def cut() -> None:
+        await process.wait()
+        body.cancel()
+
+    watch = asyncio.create_task(cut())
+    try:
+        yield
+    except asyncio.CancelledError:
+        if process.returncode is None:
+            raise
+        body.uncancel()
+        raise _failed(f"ended with exit code {process.returncode} while it was needed", log) from None
+    finally:
+        watch.cancel()
+
+
 async def _process(words: Sequence[str], log: Path) -> asyncio.subprocess.Process:
-    """It outlives no training run, not even one that was killed, where there is util-linux."""
-    bound = ("setpriv", "--pdeathsig", "TERM") if shutil.which("setpriv") and shutil.which(words[0]) else ()
+    release_gpu()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         try:
             return await asyncio.create_subprocess_exec(
-                *bound, *words, stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
+                *bound_to_us(words), stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )
         except OSError as error:
             raise BadInput(f"rollouts.server.command {words[0]!r} cannot be started: {error.strerror}") from error
 
 
-def _what_and_where(settings: ServerSettings, policy: Path) -> list[str]:
-    name, url = served_name(policy), urlsplit(settings.url)
+def _what_and_where(settings: ServerSettings, policy: Path, name: str, folder: Path) -> list[str]:
+    url = urlsplit(settings.url)
     words = [str(policy.absolute()), "--served-model-name", name]
     if is_adapter(policy):
         rank = int(json.loads((policy / ADAPTER_CONFIG).read_text(encoding="utf-8"))["r"])
         words = [str(base_of(policy)), "--served-model-name", f"{name}-base", "--enable-lora"]
         words += ["--max-lora-rank", str(server_rank(rank)), "--lora-modules", f"{name}={policy.absolute()}"]
+    if load_tokenizer(policy).chat_template is None:  # as it is asked here, and as `mira export` has it
+        template = (folder / "chat_template.jinja").absolute()
+        template.write_text(PLAIN_TEMPLATE, encoding="utf-8")
+        words += ["--chat-template", str(template)]
     # a generation config beside the weights would add its top_p to what is sampled
     words += ["--generation-config", "vllm", "--host", str(url.hostname), "--port", str(url.port)]
     return [*words, *settings.options]
@@ -151,8 +187,13 @@ async def _ready(
                 if name in (await _names(server) or ()):
                     return
                 await asyncio.sleep(POLL_S)
-    what = "did not answer in time" if process.returncode is None else f"ended with exit code {process.returncode}"
-    raise BadInput(f"the server of rollouts.server.command {what}: {_cause(log)} ({str(log)!r})")
+    raise _failed(
+        "did not answer in time" if process.returncode is None else f"ended with exit code {process.returncode}", log
+    )
+
+
+def _failed(how: str, log: Path) -> BadInput:
+    return BadInput(f"the server of rollouts.server.command {how}: {_cause(log)} ({str(log)!r})")
 
 
 def _cause(log: Path) -> str:
@@ -183,14 +224,13 @@ async def _names(server: AdapterServer) -> frozenset[str] | None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is not None:
-        return
+    """Of the server and of whatever it has started."""
     with suppress(ProcessLookupError):
-        process.terminate()
-    try:
+        if process.returncode is None:
+            process.terminate()
+    with suppress(TimeoutError):
         async with asyncio.timeout(END_S):
             await process.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # the session is its own
+    await process.wait()

@@ -16,6 +16,7 @@ from training.data.packing import Packed, by_row, packs
 from training.data.rows import Row
 from training.mira.losses import token_logprobs
 from training.stages.critic_model import Critic, states_of
+from training.stages.packed_model import precision
 from training.stages.watching import Watcher, unwatched
 
 
@@ -36,7 +37,7 @@ def score_actions(
     sums = [0.0] * len(rows)
     for packed in _told(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
-        with _autocast(moved, bf16):
+        with precision(moved.input_ids.device, bf16=bf16):
             logprobs = action_token_logprobs(model, moved)
         for place, total in zip(packed.rows, by_row(logprobs.double(), moved).tolist(), strict=True):
             sums[place] = total
@@ -52,15 +53,11 @@ def score_states(
     device = next(critic.parameters()).device
     for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
         moved = packed.to(device)
-        with _autocast(moved, bf16):
+        with precision(device, bf16=bf16):
             said = critic(moved)
         for place, value in zip(packed.rows, torch.sigmoid(said.float()).tolist(), strict=True):
             found[place] = value
     return tuple(found)
-
-
-def _autocast(packed: Packed, bf16: bool) -> torch.autocast:
-    return torch.autocast(packed.input_ids.device.type, torch.bfloat16, enabled=bf16)
 
 
 def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[Packed]:

@@ -34,6 +34,20 @@ def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
     return model, tokenizer
 
 
+def load_tokenizer(folder: Path) -> Any:
+    """What `load_policy` gives beside the model; of an adapter its own, where it brings one. Raises BadInput."""
+    from transformers import AutoTokenizer
+
+    brought = (folder / "tokenizer_config.json").is_file()
+    place = folder if brought else base_of(folder)
+    try:
+        return AutoTokenizer.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(
+            f"the tokenizer in {str(place)!r} cannot be read: {' '.join(str(error).split())[:300]}"
+        ) from error
+
+
 def _read_policy(folder: Path) -> tuple[Any, Any]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from safetensors import SafetensorError

@@ -30,14 +30,14 @@ from envs.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.actor import ActorTrainer, Objective
-from training.stages.checkpoints import load_policy, made_whole, save_policy, use_machine, with_adapter
+from training.stages.checkpoints import load_policy, load_tokenizer, made_whole, save_policy, use_machine, with_adapter
 from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticTrainer
 from training.stages.launching import run_launched
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Optimization
-from training.stages.trainer import RowsTrainer, check_sharding, train, training_arguments, whole_model
+from training.stages.trainer import RowsTrainer, settle_sharding, train, training_arguments, whole_model
 from training.stages.watching import Watcher, unwatched
 
 
@@ -79,13 +79,18 @@ def launch(
     return folder / "model"
 
 
+def read_job(folder: Path) -> StageJob:
+    """Raises BadInput."""
+    try:
+        return StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
+
+
 def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unwatched) -> None:
     """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
     its own where none are given. Raises BadInput, TrainingDiverged."""
-    try:
-        job = StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
+    job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
     device = use_machine(job.compute)
     torch.manual_seed(job.seed)
@@ -95,7 +100,7 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
         trainer = _trainer(folder, job, _built(job), rows, columns)
-    check_sharding(trainer)
+    settle_sharding(trainer)
     if job.compute.lean and trainer.is_fsdp_enabled:
         raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
     log = train(trainer, job.compute, folder.name, watch)
@@ -122,7 +127,7 @@ def _built(job: StageJob) -> nn.Module:
 
 def _save(learned: Any, job: StageJob, out: Path) -> None:
     if job.kind == "actor":
-        save_policy(learned, load_policy(job.start)[1], out)
+        save_policy(learned, load_tokenizer(job.start), out)
         return
     with made_whole(out) as part:
         learned.save(part)

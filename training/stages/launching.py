@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,18 +19,29 @@ DIVERGED = "diverged.txt"
 """In the folder of a launched stage that the guard stopped: why. Launchers do not pass exit codes on."""
 
 
+def release_gpu() -> None:
+    """Another process may have it: what this one held is gone, but for what PyTorch keeps for the next time."""
+    if torch.cuda.is_available():
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def bound_to_us(words: Sequence[str]) -> tuple[str, ...]:
+    """The command *words*, which is told to end when this process does, however it ends: where there is util-linux."""
+    found = shutil.which("setpriv") and shutil.which(words[0])
+    return ("setpriv", "--pdeathsig", "TERM", *words) if found else tuple(words)
+
+
 def run_launched(launcher: Sequence[str], folder: Path) -> None:
     """`python -m training.stages FOLDER` under *launcher*, such as `("accelerate", "launch", "-m")`.
 
     Raises TrainingDiverged, and BadInput where a process fails: it has said why on stderr.
     """
     command = [*launcher, "training.stages", str(folder)]
-    if torch.cuda.is_available():  # what this process held is gone, but for what PyTorch keeps for the next
-        gc.collect()
-        torch.cuda.empty_cache()
+    release_gpu()
     (folder / DIVERGED).unlink(missing_ok=True)
     try:
-        ended = subprocess.run(command, check=False, stdout=sys.stderr).returncode
+        ended = subprocess.run(bound_to_us(command), check=False, stdout=sys.stderr).returncode
     except OSError as error:
         raise BadInput(f"launcher {command[0]!r} cannot be started: {error.strerror or error}") from error
     if (folder / DIVERGED).exists():

@@ -18,6 +18,12 @@ READ_AT = "read_at"
 """The argument of a model that names the positions whose hidden states are read, (R,); without it all are."""
 
 
+def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
+    """The one in which a model is asked, by stages and by the pass that scores between them: float32 weights, and with
+    *bf16* products in bfloat16."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=bf16)
+
+
 def take_packs(model: Any) -> None:
     """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.Packed.read_at`."""
     attend_in_rows(model)

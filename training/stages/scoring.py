@@ -4,10 +4,11 @@ launcher's."""
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
@@ -18,9 +19,10 @@ from envs.whole_files import replacing
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.annotate import score_actions, score_states
-from training.stages.checkpoints import load_policy, use_machine
+from training.stages.checkpoints import is_adapter, load_policy, use_machine
 from training.stages.critic_model import Critic
 from training.stages.launching import run_launched
+from training.stages.lean import LeanModels
 from training.stages.settings import Compute
 from training.stages.watching import Watcher, unwatched
 
@@ -57,7 +59,10 @@ def score(
     write_rows(folder / "rows.parquet", rows, {})
     job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
     (folder / JOB).write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / SCORES).unlink(missing_ok=True)
     run_launched(launcher, folder)
+    if not (folder / SCORES).exists():
+        raise BadInput(f"launcher {shlex.join(launcher)} ended well and scored nothing")
     found = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
     shutil.rmtree(folder)
     return found
@@ -83,9 +88,17 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
 
 
 def _scored(asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher) -> tuple[float, ...]:
+    model = _loaded(asked, checkpoint, compute)
+    if isinstance(model, Critic):
+        return score_states(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+    return score_actions(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+
+
+def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:
+    """As a stage has it: an adapter of the lean mode beside its base, since merged it would be rounded otherwise."""
     device = use_machine(compute)
-    if asked == "states":
-        critic = Critic.load(checkpoint).to(device).eval()
-        return score_states(critic, rows, compute.pack_tokens, watch, bf16=compute.bf16)
-    policy = load_policy(checkpoint)[0].to(device).eval()
-    return score_actions(policy, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+    if compute.lean and is_adapter(checkpoint):
+        models = LeanModels(checkpoint, compute.needed_lora, device)
+        return models.reference(checkpoint) if asked == "actions" else models.use("value", checkpoint)
+    model: Any = Critic.load(checkpoint) if asked == "states" else load_policy(checkpoint)[0]
+    return model.to(device).eval()

@@ -23,8 +23,8 @@ from training.stages.launching import run_launched
 from training.stages.settings import Compute, Optimization
 from training.stages.trainer import (
     SaveByTheClock,
-    check_sharding,
     one_device,
+    settle_sharding,
     warmup_steps,
     whole_checkpoint,
     whole_model,
@@ -94,7 +94,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
         processing_class=tokenizer,
         peft_config=lora_config(lora) if lora is not None else None,
     )
-    check_sharding(trainer)
+    settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
     trainer.add_callback(TellSteps("fine-tuning", watch))

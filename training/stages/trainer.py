@@ -32,6 +32,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 
 from envs.errors import BadInput
 from training.data.packing import Packed
+from training.stages.packed_model import precision
 from training.stages.plan import Plan, Share
 from training.stages.settings import Compute, Optimization
 from training.stages.watching import TellSteps, Watcher, unwatched
@@ -77,7 +78,7 @@ class RowsTrainer(Trainer, ABC):
     def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
         packed = self.plan.packed(indices).to(self.args.device)
         chosen = {name: column[list(indices)].to(self.args.device) for name, column in self.columns.items()}
-        with self.compute_loss_context_manager():
+        with self.compute_loss_context_manager(), precision(self.args.device, bf16=self.args.bf16):
             loss, numbers = self.pack_loss(model, packed, chosen)
         if not math.isfinite(loss.item()):
             raise TrainingDiverged(
@@ -158,14 +159,17 @@ def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module |
     return model
 
 
-def check_sharding(trainer: Trainer) -> None:
-    """Raises BadInput for what spreads weights in a way that stages do not know."""
+def settle_sharding(trainer: Trainer) -> None:
+    """Before it trains: spread weights stay float32, as whole ones do. Raises BadInput for what spreads them in a way
+    that stages do not know."""
     accelerator: Any = trainer.accelerator
     kind = accelerator.distributed_type
     if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
         raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
         raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
+    if kind == DistributedType.FSDP:  # it would cast the weights, which is another precision than references have
+        accelerator.state.fsdp_plugin.mixed_precision_policy = None
 
 
 def whole_checkpoint(folder: Path) -> str | None:

@@ -132,6 +132,8 @@ def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncod
 
     assert engines_apart(sampled(0.0)) == pytest.approx(0.0, abs=1e-6)
     assert engines_apart(sampled(0.25)) == pytest.approx(0.25)
-    check_engine(sampled(0.25), Path("policy"), 3)
-    with pytest.raises(BadInput, match=r"phase 3: what was sampled is not from 'policy', .* by 3\.00 a token"):
-        check_engine(sampled(3.0), Path("policy"), 3)
+    check_engine(sampled(0.25), Path("policy"), 3, Path("run"))
+    with pytest.raises(
+        BadInput, match=r"phase 3: what was sampled is not from 'policy', .* by 3\.00 a token.* Remove 'run'"
+    ):
+        check_engine(sampled(3.0), Path("policy"), 3, Path("run"))

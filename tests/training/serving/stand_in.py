@@ -11,7 +11,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
+import subprocess
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
@@ -143,17 +146,26 @@ def main() -> None:
     parser.add_argument("--enable-lora", action="store_true")
     parser.add_argument("--max-lora-rank", type=int, default=1)
     parser.add_argument("--lora-modules", default="")
-    parser.add_argument("--fail")
+    parser.add_argument("--chat-template", type=Path)
+    parser.add_argument("--fail", help="say this, and do not come up")
+    parser.add_argument("--answers", type=int, default=0, help="die before the next one")
+    parser.add_argument("--child", type=Path, help="start a process that ends by itself in a minute, note its number")
     given = parser.parse_args()
     print("told:", *sys.argv[1:], flush=True)
     if given.fail:
         print(f"RuntimeError: {given.fail}\nRuntimeError: Engine core initialization failed.", file=sys.stderr)
         sys.exit(1)
+    if given.child:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        given.child.write_text(str(child.pid))
     server = StandIn(given.model, name=given.served_model_name, port=given.port)
     if given.lora_modules:
         name, _, path = given.lora_modules.partition("=")
         server.adapters[name] = path
-    server._thread.join()
+    while not given.answers or server.asked.count("/v1/chat/completions") <= given.answers:
+        time.sleep(0.01)
+    print("RuntimeError: out of memory", flush=True)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,20 @@ phase on vLLM itself.
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import psutil
 import pytest
 from pydantic import ValidationError
+from safetensors.torch import load_file, save_file
 
 from agent.gathering import gather
 from agent.run_store import RunFolder
@@ -32,8 +35,10 @@ from training.data.trajectories import select
 from training.loop.loop import Loop
 from training.loop.playing import played, rollout_config
 from training.loop.settings import LoopSettings, RolloutSettings
+from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
 from training.serving.rollout_server import LOG, ServerSettings, served_name, serving
+from training.stages.checkpoints import load_tokenizer
 
 COMMAND = (sys.executable, "-m", "tests.training.serving.stand_in", "serve")
 TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
@@ -110,6 +115,42 @@ async def test_a_server_that_does_not_come_up_is_one_line(tmp_path: Path, change
     assert "\n" not in str(error.value)
 
 
+async def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
+    noted = tmp_path / "child"
+    async with serving(started(options=["--child", str(noted)]), embedded_dir(), tmp_path):
+        child = psutil.Process(int(noted.read_text()))
+        assert child.is_running()
+    psutil.wait_procs([child], timeout=10)
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+async def test_a_server_is_told_how_a_policy_without_a_chat_template_is_asked(tmp_path: Path) -> None:
+    policy = tmp_path / "policy"
+    shutil.copytree(embedded_dir(), policy)
+    tokenizer = load_tokenizer(policy)
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(policy)
+    (policy / "chat_template.jinja").unlink(missing_ok=True)
+    async with serving(started(), policy, tmp_path):
+        told = (tmp_path / LOG).read_text(encoding="utf-8")
+    assert f"--chat-template {tmp_path / 'chat_template.jinja'}" in told
+    assert (tmp_path / "chat_template.jinja").read_text(encoding="utf-8") == PLAIN_TEMPLATE
+
+
+async def test_a_running_server_on_other_weights_is_refused(adapter: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(embedded_dir(), other)
+    weights = load_file(other / "model.safetensors")
+    name = min(weights)
+    save_file(weights | {name: weights[name] + 1}, other / "model.safetensors", {"format": "pt"})
+    server = StandIn(other)
+    with pytest.raises(BadInput, match="whose weights are not those of"):
+        async with serving(ServerSettings(url=server.url), adapter, tmp_path):
+            pytest.fail("nothing is played")
+    assert not server.adapters
+    server.close()
+
+
 async def test_no_server_is_started_where_one_answers(running: StandIn, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"a server answers at .* already"):
         async with serving(started(url=running.url), embedded_dir(), tmp_path):
@@ -167,26 +208,36 @@ def test_whole_checkpoints_cannot_be_put_into_a_running_server(tmp_path: Path) -
     Loop.open(tmp_path / "loop", LoopSettings.model_validate({"rollouts": rollouts, "compute": {"lean": True}}))
 
 
+def playing(home: Path, policy: Path, server: ServerSettings) -> Coroutine[Any, Any, Path]:
+    config = rollout_config(policy, RolloutSettings(workers=1), 1)
+    mark = home / "rollouts.json"
+    return played(mark, config, policy, TASKS, shared=None, listeners=(), tell=print, server=server)
+
+
+def outcomes(run: Path) -> list[str]:
+    folder = RunFolder(run)
+    return [one.outcome for one in folder.finished(folder.read_manifest().jobs()).values()]
+
+
+@pytest.mark.browser
+async def test_a_server_that_dies_breaks_no_episode_and_another_plays_on(tmp_path: Path) -> None:
+    dying = started(options=["--answers", "1"])
+    with pytest.raises(BadInput, match="ended with exit code 1 while it was needed: RuntimeError: out of memory"):
+        await playing(tmp_path, embedded_dir(), dying)
+    run = tmp_path / "rollouts" / "run"
+    assert outcomes(run) == ["success"], "one answer, one episode"
+    elsewhere = started()
+    assert await playing(tmp_path, embedded_dir(), elsewhere) == run
+    assert outcomes(run) == ["success"] * 2
+    assert RunFolder(run).read_manifest().config.policy.startswith(f"vllm:{elsewhere.url}")
+
+
 @pytest.mark.browser
 async def test_episodes_are_played_on_it_and_a_finished_run_asks_nobody(adapter: Path, tmp_path: Path) -> None:
     running = StandIn(embedded_dir())
-    config = rollout_config(adapter, RolloutSettings(workers=2), 1)
-
-    async def play() -> Path:
-        return await played(
-            tmp_path / "rollouts.json",
-            config,
-            adapter,
-            TASKS,
-            shared=None,
-            listeners=(),
-            tell=print,
-            server=ServerSettings(url=running.url),
-        )
-
-    run = await play()
+    run = await playing(tmp_path, adapter, ServerSettings(url=running.url))
     running.close()
-    assert await play() == run, "the server is gone, and not missed"
+    assert await playing(tmp_path, adapter, ServerSettings(url=running.url)) == run, "it is gone, and not missed"
     assert RunFolder(run).read_manifest().config.policy == f"vllm:{running.url}/v1#{served_name(adapter)}"
     kept = select((one.read(), one.blobs) for one in gather([run])).kept
     tokens = [decision.tokens for episode in kept for decision in episode.decisions]

@@ -1,7 +1,7 @@
 """FSDP without a GPU: `python -m tests.training.stages.fsdp_on_cpu training.stages FOLDER`, under a launcher.
 
 PyTorch shards weights on a CPU as on a GPU; accelerate turns its plugin on for GPUs alone. That one decision is taken
-for it here, everything after it is accelerate's and transformers' own.
+for it here, with the precision that it sets then; everything after it is accelerate's and transformers' own.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ def _shard_on_a_cpu(self: Any, *args: Any, fsdp_plugin: Any = None, **others: An
     plugin = fsdp_plugin or self.__dict__.get("fsdp_plugin")
     if plugin is not None and self.distributed_type == DistributedType.MULTI_CPU:
         self.distributed_type, self.fsdp_plugin = DistributedType.FSDP, plugin
+        if fsdp_plugin is not None and self._mixed_precision != "no":
+            plugin.set_mixed_precision(self._mixed_precision)
 
 
 if __name__ == "__main__":

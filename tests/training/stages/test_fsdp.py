@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from training.stages.checkpoints import load_policy
 from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
+from training.stages.scoring import score
 from training.stages.settings import Compute, Lora, Optimization
 from training.stages.trainer import TrainingDiverged
 
@@ -101,6 +103,26 @@ def test_a_critic_goes_on_from_a_sharded_checkpoint(
     write_rows(folder / "rows.parquet", ROWS, columns)
     made = launch(folder, SHARDED)
     assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, critic)
+
+
+@pytest.mark.parametrize("kind", ["actor", "value"])
+def test_in_bfloat16_it_begins_where_its_references_are(
+    tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FSDP would cast the weights themselves, which is another policy by the rounding of every one."""
+    job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
+    job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
+    if kind == "actor":
+        columns |= {"reference": list(score("actions", job.start, ROWS, job.compute, folder=tmp_path / "unused"))}
+    write_job(tmp_path / "sharded", job, ROWS, columns)
+    launch(tmp_path / "sharded", SHARDED)
+    told = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
+    if kind == "actor":
+        assert abs(told["log_ratio"]) < 1e-4 and told["log_ratio_spread"] < 1e-4
+    else:
+        alone(tmp_path / "alone", job, columns, monkeypatch)
+        expected = json.loads((tmp_path / "alone" / "log.json").read_text(encoding="utf-8"))[0]
+        assert told["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
 def _spoiled(targets: list[float], job: StageJob) -> list[float]:

@@ -12,11 +12,13 @@ from models.embedded import embedded_dir
 from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
 from training.stages.actor import ActorTrainer, Objective
+from training.stages.annotate import score_actions, score_states
 from training.stages.checkpoints import load_policy
 from training.stages.critic_model import Critic
+from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.scoring import JOB, Asked, run_scoring, score
-from training.stages.settings import Compute, Optimization
+from training.stages.settings import Compute, Lora, Optimization
 from training.stages.trainer import train, training_arguments
 
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)
@@ -46,6 +48,33 @@ def test_two_processes_find_what_one_does(
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(together)) == count
     assert not list(tmp_path.iterdir()), "nothing is left"
+
+
+@pytest.mark.parametrize("asked", ["actions", "states"])
+def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, asked: Asked) -> None:
+    """Beside its base: merged, every weight would be rounded otherwise in bfloat16."""
+    lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
+    compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
+    models, part = LeanModels(embedded_dir(), lora), "actor" if asked == "actions" else "value"
+    learned = models.use(part, embedded_dir())
+    torch.manual_seed(0)
+    for weight in learned.parameters():
+        if weight.requires_grad:
+            torch.nn.init.normal_(weight, std=0.02)
+    models.save(part, tmp_path / "adapter")
+    scored = score_actions if asked == "actions" else score_states
+    expected = scored(learned, rows, compute.pack_tokens, bf16=True)  # type: ignore[arg-type]
+    found = score(asked, tmp_path / "adapter", rows, compute, folder=tmp_path / "unused")
+    assert found == pytest.approx(expected, abs=1e-5)
+    merged = score(asked, tmp_path / "adapter", rows, COMPUTE, folder=tmp_path / "unused")
+    assert found != pytest.approx(merged, abs=1e-5)
+
+
+def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "scoring").mkdir()
+    (tmp_path / "scoring" / "scores.json").write_text("[0.5]")
+    with pytest.raises(BadInput, match="launcher true ended well and scored nothing"):
+        score("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
 
 
 def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
