@@ -111,7 +111,7 @@ async def _given(server: AdapterServer, policy: Path) -> str:
 
 def _is_another(served: Path, base: Path) -> bool:
     """Whether what the server has was read from a folder of this machine that holds other weights than *base*."""
-    return served.is_dir() and weights_digest(served) != weights_digest(base)
+    return served.is_dir() and served.resolve() != base and weights_digest(served) != weights_digest(base)
 
 
 @asynccontextmanager
@@ -119,6 +119,7 @@ async def _started(settings: ServerSettings, policy: Path, name: str, log: Path)
     once = RetryPolicy(max_attempts=1)
     async with AdapterServer(settings.url, api_key=os.environ.get(VLLM_KEY), deadline_s=ASK_S, policy=once) as server:
         await _left(server, name)
+        log.parent.mkdir(parents=True, exist_ok=True)
         process = await _process([*settings.command, *_what_and_where(settings, policy, name, log.parent)], log)
         try:
             await _ready(process, server, settings, name, log)
@@ -152,7 +153,6 @@ async def _watched(process: asyncio.subprocess.Process, log: Path) -> AsyncGener
 
 async def _process(words: Sequence[str], log: Path) -> asyncio.subprocess.Process:
     release_gpu()
-    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         try:
             return await asyncio.create_subprocess_exec(
