@@ -13,13 +13,13 @@ import torch
 
 from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.critics import save_critic
 from tests.training.stages.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
 from tests.training.stages.test_trainer import weights_of
 from tests.training.stages.token_rows import rows_of
 from training.data.cache import write_rows
 from training.stages.actor import Objective
 from training.stages.checkpoints import load_policy
-from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
 from training.stages.scoring import score
@@ -40,13 +40,8 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose head has learned something, so that its trunk learns, too."""
-    made = Critic.from_policy(embedded_dir())
-    torch.manual_seed(0)
-    torch.nn.init.normal_(made.head[-1].weight, std=0.1)
-    folder = tmp_path_factory.mktemp("critic") / "model"
-    made.save(folder)
-    return folder
+    """Its trunk learns, too."""
+    return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.1)
 
 
 def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, list[float]]]:

@@ -9,12 +9,12 @@ import torch
 
 from envs.errors import BadInput
 from models.embedded import embedded_dir
+from tests.training.stages.critics import save_critic
 from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
 from training.stages.actor import ActorTrainer, Objective
 from training.stages.annotate import score_actions, score_states
 from training.stages.checkpoints import load_policy
-from training.stages.critic_model import Critic
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.scoring import JOB, Asked, run_scoring, score
@@ -26,13 +26,7 @@ COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)
 
 @pytest.fixture(scope="module")
 def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One whose states differ."""
-    made = Critic.from_policy(embedded_dir())
-    torch.manual_seed(0)
-    torch.nn.init.normal_(made.head[-1].weight, std=0.02)
-    folder = tmp_path_factory.mktemp("critic") / "model"
-    made.save(folder)
-    return folder
+    return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.02)
 
 
 @pytest.mark.slow
