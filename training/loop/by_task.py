@@ -101,7 +101,7 @@ def _scored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
     from training.stages.scoring import score
 
     compute = read_job(phase / "actor").compute
-    return score("actions", phase / "actor" / "model", rows, compute, folder=phase / "scoring")
+    return score("actions", phase / "actor" / "model", rows, compute)
 
 
 def _told(rows: Sequence[_Said]) -> Told | None:

@@ -12,7 +12,7 @@ from agent.progress import Listener
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.loop.settings import LoopSettings
-from training.stages.scoring import Asked, score
+from training.stages.scoring import Asked, score, score_launched
 from training.stages.watching import Watcher, unwatched
 
 Teller = Callable[[str], None]
@@ -51,16 +51,10 @@ class Given:
 
     def score(self, asked: Asked, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
         """What a policy or critic says of *rows*, on the machine that the stages run on."""
-        how = self.settings
-        return score(
-            asked,
-            checkpoint,
-            rows,
-            how.compute,
-            folder=self.folder / "scoring",
-            launcher=how.launcher,
-            watch=self.watch,
-        )
+        compute, launcher = self.settings.compute, self.settings.launcher
+        if not launcher:
+            return score(asked, checkpoint, rows, compute, self.watch)
+        return score_launched(asked, checkpoint, rows, compute, launcher=launcher, folder=self.folder / "scoring")
 
     @contextmanager
     def part(self, name: str, told: str) -> Generator[None]:

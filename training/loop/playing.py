@@ -24,8 +24,6 @@ from training.serving.rollout_server import ServerSettings, serving
 from training.stages.checkpoints import is_adapter, policy_spec, weights_digest
 
 RUN = "run"
-VLLM = "vllm:"
-"""Begins the spec of a policy on a server."""
 SHARD = "shard"
 """Begins the names of a cluster's runs."""
 WAIT = 1.0
@@ -123,9 +121,9 @@ def _finished(place: Path) -> int:
 
 
 def _ask_there(run: RunFolder, policy: str) -> None:
-    """What is left of *run* is asked of *policy*: the same weights, on a server that may have another address now."""
+    """What is left of *run* is asked of *policy*: the same weights, which may have another address now."""
     manifest = run.read_manifest()
-    if manifest.config.policy != policy and (VLLM in manifest.config.policy or VLLM in policy):
+    if manifest.config.policy != policy:
         config = manifest.config.model_copy(update={"policy": policy})
         write_whole(run.manifest, manifest.model_copy(update={"config": config}).model_dump_json(indent=2) + "\n")
 

@@ -10,9 +10,8 @@ from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.curriculum import Candidate
 from training.data.rows import Row
-from training.stages.annotate import score_states
-from training.stages.checkpoints import load_policy, use_machine
-from training.stages.critic_model import Critic
+from training.stages.checkpoints import load_tokenizer
+from training.stages.scoring import score
 
 if TYPE_CHECKING:
     from training.loop.settings import LoopSettings
@@ -29,12 +28,11 @@ def start_values(
     def values(tasks: Sequence[Candidate]) -> Sequence[float]:
         if critic is None or not tasks:
             return [UNKNOWN] * len(tasks)
-        prompts = PromptTokens(load_policy(policy)[1])
+        prompts = PromptTokens(load_tokenizer(policy))
         words = sorted({_words(task) for task in tasks})
         room = settings.compute.max_tokens
         rows = [Row(prompts.encode((Message("user", text),), room), (), n, 0) for n, text in enumerate(words)]
-        model = Critic.load(critic).to(use_machine(settings.compute)).eval()
-        said = dict(zip(words, score_states(model, rows, settings.compute.pack_tokens), strict=True))
+        said = dict(zip(words, score("states", critic, rows, settings.compute), strict=True))
         return [said[_words(task)] for task in tasks]
 
     return values

@@ -42,19 +42,19 @@ class ScoreJob(Record):
 
 
 def score(
-    asked: Asked,
-    checkpoint: Path,
-    rows: Sequence[Row],
-    compute: Compute,
-    *,
-    folder: Path,
-    launcher: Sequence[str] = (),
-    watch: Watcher = unwatched,
+    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
 ) -> tuple[float, ...]:
-    """One number for each of *rows*, in their order. Each process holds the whole model. *folder* is used, and gone
-    afterwards, where there is a *launcher*. Raises BadInput."""
-    if not launcher:
-        return _scored(asked, checkpoint, rows, compute, watch)
+    """One number for each of *rows*, in their order, by this process. Raises BadInput."""
+    model = _loaded(asked, checkpoint, compute)
+    scored = score_states if isinstance(model, Critic) else score_actions
+    return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+
+
+def score_launched(
+    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
+) -> tuple[float, ...]:
+    """As :func:`score`, by the processes of *launcher*, each with the whole model. *folder* is theirs, and gone
+    afterwards. Raises BadInput."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
     job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
@@ -69,7 +69,7 @@ def score(
 
 
 def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
-    """This process's part of what `score` asks of *folder*; the first one writes down what all have found."""
+    """This process's part of what `score_launched` asks of *folder*; the first one writes down what all have found."""
     try:
         job = ScoreJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -77,7 +77,7 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
     rows, _ = read_rows(folder / "rows.parquet")
     processes = PartialState(cpu=job.compute.cpu)
     rank, world = processes.process_index, processes.num_processes
-    own = _scored(job.asked, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
+    own = score(job.asked, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
     parts: list[tuple[float, ...]] = gather_object([own])
     if rank == 0:
         found = [0.0] * len(rows)
@@ -85,13 +85,6 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
             found[place::world] = part
         with replacing(folder / SCORES) as unfinished:
             unfinished.write_text(json.dumps(found), encoding="utf-8")
-
-
-def _scored(asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher) -> tuple[float, ...]:
-    model = _loaded(asked, checkpoint, compute)
-    if isinstance(model, Critic):
-        return score_states(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
-    return score_actions(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
 
 
 def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:

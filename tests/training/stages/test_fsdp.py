@@ -108,7 +108,7 @@ def test_in_bfloat16_it_begins_where_its_references_are(
     job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
     job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
     if kind == "actor":
-        columns |= {"reference": list(score("actions", job.start, ROWS, job.compute, folder=tmp_path / "unused"))}
+        columns |= {"reference": list(score("actions", job.start, ROWS, job.compute))}
     write_job(tmp_path / "sharded", job, ROWS, columns)
     launch(tmp_path / "sharded", SHARDED)
     told = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]

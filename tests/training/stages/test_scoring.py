@@ -17,7 +17,7 @@ from training.stages.annotate import score_actions, score_states
 from training.stages.checkpoints import load_policy
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
-from training.stages.scoring import JOB, Asked, run_scoring, score
+from training.stages.scoring import JOB, Asked, run_scoring, score, score_launched
 from training.stages.settings import Compute, Lora, Optimization
 from training.stages.trainer import train, training_arguments
 
@@ -37,8 +37,8 @@ def test_two_processes_find_what_one_does(
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows, checkpoint = rows_of(count, longest=40), critic if asked == "states" else embedded_dir()
-    alone = score(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "unused")
-    together = score(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
+    alone = score(asked, checkpoint, rows, COMPUTE)
+    together = score_launched(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(together)) == count
     assert not list(tmp_path.iterdir()), "nothing is left"
@@ -58,9 +58,9 @@ def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, aske
     models.save(part, tmp_path / "adapter")
     scored = score_actions if asked == "actions" else score_states
     expected = scored(learned, rows, compute.pack_tokens, bf16=True)  # type: ignore[arg-type]
-    found = score(asked, tmp_path / "adapter", rows, compute, folder=tmp_path / "unused")
+    found = score(asked, tmp_path / "adapter", rows, compute)
     assert found == pytest.approx(expected, abs=1e-5)
-    merged = score(asked, tmp_path / "adapter", rows, COMPUTE, folder=tmp_path / "unused")
+    merged = score(asked, tmp_path / "adapter", rows, COMPUTE)
     assert found != pytest.approx(merged, abs=1e-5)
 
 
@@ -68,7 +68,7 @@ def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "scoring").mkdir()
     (tmp_path / "scoring" / "scores.json").write_text("[0.5]")
     with pytest.raises(BadInput, match="launcher true ended well and scored nothing"):
-        score("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
+        score_launched("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
 
 
 def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_stage_in_bfloat16_begins_where_its_references_are(tmp_path: Path, sco
     """In float32 they would be another policy's by the rounding of every layer."""
     rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
     how = Optimization(learning_rate=1e-9, batch_rows=8)
-    said = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE, folder=tmp_path / "unused")
+    said = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)
     plan = Plan(rows, batch_rows=8, pack_tokens=compute.pack_tokens, epochs=1, seed=0)
     columns = {"advantages": torch.zeros(8), "references": torch.tensor(said)}
     arguments = training_arguments(tmp_path, how, compute, seed=0, steps=1)
