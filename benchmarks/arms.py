@@ -5,9 +5,10 @@
 
 `play` can be killed at any point and started again. Arms of one seed share what they would all play alike: the
 evaluation of the start and the rollouts of the first phase. `table` reads what there is, writes FILE.json (every
-episode of every evaluation, so that the table can be made again without the traces) and FILE.md. `--add FILE.json` adds
-what such a file holds of runs that are not under `--out`: a table can be played on several machines. `--variant
-NAME=FOLDER` adds what was played with other settings (`play --set …`) into a folder of its own, as arms `ARM NAME`.
+episode of every evaluation, so that the table can be made again without the traces), FILE.md, and FILE.svg with the
+curves of the runs that were measured as far. `--add FILE.json` adds what such a file holds of runs that are not under
+`--out`: a table can be played on several machines. `--variant NAME=FOLDER` adds what was played with other settings
+(`play --set …`) into a folder of its own, as arms `ARM NAME`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from agent.gathering import gather
 from envs.errors import BadInput
 from judges.statistics import Estimate
 from training.evaluation import ArmsTable, Trial, compare_arms
+from training.evaluation.curves import Curve, write_curves
 from training.evaluation.phases import is_whole
 from training.loop.loop import Loop, Progress
+from training.loop.metrics import PhaseMetrics
 from training.loop.parts import place_of, read_record
 from training.loop.settings import load_settings
 
@@ -98,7 +101,7 @@ def table(
     rows += [one for phase, one in found if phase == final]
     made = compare_arms(rows, baseline=START)
     rivals = compare_arms(rows, baseline=rival)
-    curves.sort(key=lambda one: (one["arm"], one["seed"]))
+    curves.sort(key=lambda one: (one.arm, one.seed))
     tasks = sorted({one.task for _, one in found})
     episodes = {name: [cell.get(task, "") for task in tasks] for name, cell in _cells(found).items()}
     write.parent.mkdir(parents=True, exist_ok=True)
@@ -106,13 +109,14 @@ def table(
         "phase": final,
         "table": made.model_dump(mode="json"),
         "rivals": rivals.model_dump(mode="json"),
-        "curves": curves,
+        "curves": [_told(curve) for curve in curves],
         "tasks": tasks,
         "episodes": episodes,
     }
     write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
     text = markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
     write.with_suffix(".md").write_text(text, encoding="utf-8")
+    write_curves([one for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
     print(text)
 
 
@@ -125,12 +129,19 @@ def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
     return cells
 
 
-def _add(file: Path, found: list[tuple[int, Trial]], curves: list[dict[str, Any]]) -> None:
+def _told(curve: Curve) -> dict[str, Any]:
+    return {**curve._asdict(), "phases": [phase.model_dump(mode="json") for phase in curve.phases]}
+
+
+def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Curve]) -> None:
     """The runs of a table written before that are not among *curves* yet. Raises BadInput where it is no such file."""
-    known = {(one["arm"], one["seed"]) for one in curves}
+    known = {(one.arm, one.seed) for one in curves}
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
-        new = [one for one in told["curves"] if (one["arm"], one["seed"]) not in known]
+        read = [
+            Curve(one["arm"], one["seed"], [PhaseMetrics.model_validate(phase) for phase in one["phases"]])
+            for one in told["curves"]
+        ]
         for name, cells in told["episodes"].items():
             arm, _, seed, _, phase = name.rsplit(" ", 4)
             if (arm, int(seed)) in known:
@@ -141,20 +152,16 @@ def _add(file: Path, found: list[tuple[int, Trial]], curves: list[dict[str, Any]
                     found.append((int(phase), Trial(arm, int(seed), task, attempt, success)))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"--add {str(file)!r} is no table that `table --write` made: {error}") from None
-    curves += new
+    curves += [one for one in read if (one.arm, one.seed) not in known]
 
 
-def _curves(out: Path, variant: str = "") -> Iterator[dict[str, Any]]:
+def _curves(out: Path, variant: str = "") -> Iterator[Curve]:
     for path in sorted(out.glob("*/seed-*/progress.json")):
         progress = read_record(path, Progress)
-        yield {
-            "arm": f"{progress.arm}{variant}",
-            "seed": progress.seed,
-            "phases": [p.model_dump(mode="json") for p in progress.phases],
-        }
+        yield Curve(f"{progress.arm}{variant}", progress.seed, progress.phases)
 
 
-def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[dict[str, Any]], phase: int) -> str:
+def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[Curve], phase: int) -> str:
     """*rivals*: the same arms, compared with another baseline."""
     lines = [
         f"Success on {made.tasks} held-out task instances after phase {phase}; differences to `{made.baseline}` and to "
@@ -176,12 +183,11 @@ def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[dict[str, Any]
         "|---|---|---|---|---|",
     ]
     for curve in curves:
-        measured = [(one["phase"], one["evaluation"]) for one in curve["phases"] if one["evaluation"]]
-        solved = ", ".join(f"{number}: {one['successes']}" for number, one in measured)
-        played = [one["rollouts"] for one in curve["phases"] if one["rollouts"]]
-        rates = ", ".join(f"{one['successes'] / max(1, one['episodes'] - one['broken']):.0%}" for one in played)
-        stuck = ", ".join(f"{one['failures'].get('stuck_midway', 0) / max(1, one['episodes']):.1%}" for one in played)
-        lines.append(f"| {curve['arm']} | {curve['seed']} | {solved} | {rates} | {stuck} |")
+        solved = ", ".join(f"{one.phase}: {one.evaluation.successes}" for one in curve.phases if one.evaluation)
+        played = [one.rollouts for one in curve.phases if one.rollouts]
+        rates = ", ".join(f"{one.rate:.0%}" for one in played)
+        stuck = ", ".join(f"{one.failures.get('stuck_midway', 0) / max(1, one.episodes):.1%}" for one in played)
+        lines.append(f"| {curve.arm} | {curve.seed} | {solved} | {rates} | {stuck} |")
     return "\n".join(lines) + "\n"
 
 

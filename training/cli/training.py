@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,23 +87,70 @@ def sft(
 
 @app.command()
 def show(
-    out: Annotated[Path, typer.Argument(help="Folder of a training run.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Folder of a training run, or NAME=FOLDER; several are set beside each other.", metavar="RUN"
+        ),
+    ],
     phase: Annotated[int | None, typer.Option("--phase", help="One phase, task by task.", min=1)] = None,
     rescore: Annotated[bool, typer.Option("--rescore", help="With --phase: what the actor made of it.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Draw the runs' curves, phase by phase: a file .svg.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """What a training run has come to, phase by phase, or one phase task by task."""
+    """What training runs have come to, phase by phase, or one phase of one of them task by task."""
     if phase is not None:
-        return _show_phase(out / f"phase-{phase}", rescore, as_json)
+        if len(runs) > 1 or out is not None:
+            raise BadInput("--phase tells of one phase of one run, as a table: leave further runs and --out away")
+        return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
+    from training.evaluation.curves import Curve, check_picture, write_curves
+
+    if out is not None:
+        check_picture(out)
+    found = [_progress(word) for word in runs]
+    if out is not None:
+        write_curves([Curve(one.arm, one.seed, one.phases) for one in found], out)
+    if len(found) == 1:
+        _print(found[0], as_json)
+    elif as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+    else:
+        stdout.print(_beside(found))
+    if out is not None and not as_json:
+        stdout.print(f"curves: {out}", highlight=False, markup=False)
+    return EXIT_OK
+
+
+def _progress(word: str) -> Progress:
+    """Of the run that *word* names; a NAME is told in place of its arm. Raises BadInput."""
     from training.loop.loop import Progress
     from training.loop.parts import read_record
 
-    if not (out / "progress.json").exists():
-        raise BadInput(f"{str(out)!r} holds no training run whose start is measured")
-    _print(read_record(out / "progress.json", Progress), as_json)
-    return EXIT_OK
+    name, equals, place = word.partition("=")
+    if not equals or Path(word).is_dir():
+        name, place = "", word
+    if not (Path(place) / "progress.json").exists():
+        raise BadInput(f"{place!r} holds no training run whose start is measured")
+    found = read_record(Path(place) / "progress.json", Progress)
+    return found.model_copy(update={"arm": name}) if name else found
+
+
+def _beside(found: Sequence[Progress]) -> Table:
+    """A row a run: success on held-out tasks, by phase."""
+    phases = sorted({one.phase for run in found for one in run.phases if one.evaluation})
+    table = Table(title="success on held-out tasks by phase (95 %)", title_justify="left", header_style="bold")
+    table.add_column("run", overflow="fold")
+    table.add_column("seed", justify="right")
+    for phase in phases:
+        table.add_column(str(phase), justify="right")
+    for run in found:
+        cells = {one.phase: _held_out(one) for one in run.phases}
+        table.add_row(run.arm, str(run.seed), *(cells.get(phase, "") for phase in phases))
+    return table
 
 
 def _print(progress: Progress, as_json: bool) -> None:
@@ -149,10 +197,10 @@ _COLUMNS = ("phase", "held out\n(95 %)", "roll-\nouts", "replayed", "rows", "A o
 
 
 def _cells(one: PhaseMetrics) -> tuple[str, ...]:
-    held, own = (said if said and said.judged else None for said in (one.evaluation, one.rollouts))
+    own = one.rollouts if one.rollouts and one.rollouts.judged else None
     return (
         str(one.phase),
-        f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})" if held else "",
+        _held_out(one),
         f"{own.rate:.0%}" if own else "",
         str(one.replayed.chosen) if one.phase else "",
         str(one.actor_rows) if one.phase else "",
@@ -160,6 +208,13 @@ def _cells(one: PhaseMetrics) -> tuple[str, ...]:
         _number(one.potential.absolute_error if one.potential else None),
         f"{one.actor_loss.first:.2f}→{one.actor_loss.last:.2f}" if one.actor_loss else "",
     )
+
+
+def _held_out(one: PhaseMetrics) -> str:
+    held = one.evaluation
+    if held is None or not held.judged:
+        return ""
+    return f"{held.rate:.0%} ({100 * held.interval.low:.0f}-{100 * held.interval.high:.0f})"
 
 
 def _number(value: float | None) -> str:

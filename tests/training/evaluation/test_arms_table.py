@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.arms import table
 from envs.errors import BadInput
+from training.loop.metrics import PhaseMetrics, PlayedRun
 
 TASKS = ["click-link/0", "click-link/1", "click-tab/0", "click-tab/1"]
 EPISODES = {
@@ -20,10 +21,11 @@ EPISODES = {
     "awr seed 0 phase 0": ["0", "1", "0", "0"],
     "awr seed 0 phase 6": ["0", "1", "1", "?"],
 }
+ONE_OF_FOUR = PlayedRun(episodes=4, successes=1, broken=0, steps=3.0, progress=None, failures={"other": 3})
 
 
 def curve(arm: str, seed: int) -> dict[str, Any]:
-    return {"arm": arm, "seed": seed, "phases": [{"phase": 0, "evaluation": {"successes": 1}, "rollouts": None}]}
+    return {"arm": arm, "seed": seed, "phases": [PhaseMetrics(phase=0, evaluation=ONE_OF_FOUR).model_dump(mode="json")]}
 
 
 def written(folder: Path, episodes: dict[str, list[str]] = EPISODES) -> Path:

@@ -111,6 +111,9 @@ WRONG = [
     ),
     pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
     pytest.param(["train", "show", "full"], "'full' holds no training run", id="nothing to show"),
+    pytest.param(["train", "show", "a=full"], "'full' holds no training run", id="nothing to show under a name"),
+    pytest.param(["train", "show", "full", "--out", "c.png"], "must end in .svg", id="no picture"),
+    pytest.param(["train", "show", "full", "--phase", "1", "--out", "c.svg"], "leave", id="no picture of a phase"),
 ]
 
 

@@ -71,3 +71,31 @@ def test_a_run_whose_start_is_measured_is_shown(
     write_record(tmp_path / "progress.json", Progress(arm="mira", seed=0, phases=(START,)))
     show(monkeypatch, str(tmp_path))
     assert "100% (57-100)" in capsys.readouterr().out
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    """Words that name two runs: one measured at its start and end, one at its start."""
+    for seed, phases in ((0, (START, LATER)), (1, (START,))):
+        write_record(tmp_path / f"seed-{seed}" / "progress.json", Progress(arm="mira", seed=seed, phases=phases))
+    return [str(tmp_path / "seed-0"), f"again={tmp_path / 'seed-1'}"]
+
+
+def test_runs_stand_beside_each_other_phase_by_phase(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], two: list[str]
+) -> None:
+    show(monkeypatch, *two)
+    lines = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
+    assert cells == [["mira", "0", "100% (57-100)", "65% (43-82)"], ["again", "1", "100% (57-100)", ""]]
+    show(monkeypatch, *two, "--json")
+    told = [Progress.model_validate(one) for one in json.loads(capsys.readouterr().out)]
+    assert [(one.arm, one.seed, len(one.phases)) for one in told] == [("mira", 0, 2), ("again", 1, 1)]
+
+
+def test_their_curves_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], two: list[str], tmp_path: Path
+) -> None:
+    show(monkeypatch, *two, "--out", str(tmp_path / "c.svg"))
+    assert str(tmp_path / "c.svg") in capsys.readouterr().out.replace("\n", "")
+    assert "again (1 seed)" in (tmp_path / "c.svg").read_text()

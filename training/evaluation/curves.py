@@ -1,0 +1,203 @@
+"""Training runs against each other, phase by phase, as one SVG file: success on held-out tasks, success of the
+rollouts, and failures that got stuck midway."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from markupsafe import Markup
+
+from agent.report.svg import element, line, text
+from envs.errors import BadInput
+from envs.whole_files import write_whole
+from training.loop.metrics import PhaseMetrics, PlayedRun
+
+_STYLE: Final = Path(__file__).with_name("curves.css")
+COLOURS: Final = 8
+"""That `curves.css` has; further arms have them again, with dashes."""
+_WIDE, _HIGH, _GAP, _LEFT, _TOP, _FOOT = 330.0, 250.0, 34.0, 44.0, 46.0, 50.0
+"""Pixels: the frame of one chart, between charts, its ticks at the left, above it, below it."""
+_ENTRY, _LEGEND = 220.0, 20.0
+"""An entry of the legend, and a line of it."""
+_APART: Final = (0.02, 0.05, 0.1, 0.2, 0.25)
+"""Shares between two lines of the grid: the first with which there are at most `_LINES`."""
+_LINES: Final = 6
+
+
+class Curve(NamedTuple):
+    """One training run."""
+
+    arm: str
+    seed: int
+    phases: Sequence[PhaseMetrics]
+
+
+class Chart(NamedTuple):
+    """What is drawn of a phase."""
+
+    title: str
+    share: Callable[[PhaseMetrics], float | None]
+    """In [0, 1]; None where the phase says nothing of it."""
+
+
+Points = Mapping[int, float]
+"""Share by phase."""
+
+
+def _held_out(phase: PhaseMetrics) -> float | None:
+    return _success(phase.evaluation)
+
+
+def _rollouts(phase: PhaseMetrics) -> float | None:
+    return _success(phase.rollouts)
+
+
+def _stuck(phase: PhaseMetrics) -> float | None:
+    run = phase.rollouts
+    return run.failures.get("stuck_midway", 0) / run.judged if run is not None and run.judged else None
+
+
+def _success(run: PlayedRun | None) -> float | None:
+    return run.rate if run is not None and run.judged else None
+
+
+CHARTS: Final = (
+    Chart("success, held out", _held_out),
+    Chart("success, rollouts", _rollouts),
+    Chart("stuck midway, rollouts", _stuck),
+)
+
+
+def check_picture(target: Path) -> None:
+    """Raises BadInput where :func:`write_curves` could not write *target*."""
+    if target.suffix.lower() != ".svg":
+        raise BadInput(f"--out {str(target)!r} must end in .svg")
+    if not target.parent.is_dir():
+        raise BadInput(f"--out {str(target)!r}: there is no folder {str(target.parent)!r}")
+
+
+def write_curves(curves: Sequence[Curve], target: Path) -> None:
+    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    check_picture(target)
+    try:
+        write_whole(target, f"{drawn(curves)}\n")
+    except OSError as error:
+        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+
+
+def drawn(curves: Sequence[Curve]) -> Markup:
+    """A chart for each of `CHARTS`, side by side, and a legend below. An arm's line is the mean of its seeds, over
+    phases that all of them have; where there are several, each has a thin line."""
+    arms = list(dict.fromkeys(curve.arm for curve in curves))
+    phases = [phase.phase for curve in curves for phase in curve.phases]
+    last = max(phases, default=0)
+    wide = len(CHARTS) * (_LEFT + _WIDE + _GAP) + _GAP
+    across = int((wide - 2 * _GAP) // _ENTRY)
+    deep = _TOP + _HIGH + _FOOT + _LEGEND * -(-len(arms) // across) + 8
+    charts = [
+        element(
+            "g", *_chart(chart, curves, arms, last), transform=f"translate({_GAP + place * (_LEFT + _WIDE + _GAP):g} 0)"
+        )
+        for place, chart in enumerate(CHARTS)
+    ]
+    seeds = {arm: sum(curve.arm == arm for curve in curves) for arm in arms}
+    legend = [
+        _entry(f"{arm} ({seeds[arm]} {'seed' if seeds[arm] == 1 else 'seeds'})", _class(place))
+        for place, arm in enumerate(arms)
+    ]
+    placed = [
+        element(
+            "g", *entry, transform=f"translate({_GAP + _LEFT + x * _ENTRY:g} {_TOP + _HIGH + _FOOT + y * _LEGEND:g})"
+        )
+        for entry, (y, x) in zip(legend, (divmod(place, across) for place in range(len(legend))), strict=True)
+    ]
+    return element(
+        "svg",
+        element("title", f"Training runs by phase: {', '.join(arms)}"),
+        element("style", Markup(_STYLE.read_text("utf-8"))),
+        element("rect", width=wide, height=deep, class_="paper"),
+        *charts,
+        *placed,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {wide:g} {deep:g}",
+        width=wide,
+        height=deep,
+        role="img",
+        class_="curves",
+    )
+
+
+def by_seed(curves: Sequence[Curve], chart: Chart) -> Mapping[str, Sequence[Points]]:
+    """By arm what *chart* shows of each of its seeds, phases in order."""
+    found: dict[str, list[Points]] = {}
+    for curve in curves:
+        shares = {phase.phase: chart.share(phase) for phase in curve.phases}
+        known = {number: share for number, share in sorted(shares.items()) if share is not None}
+        found.setdefault(curve.arm, []).append(known)
+    return found
+
+
+def mean_of(seeds: Sequence[Points]) -> Points:
+    """Over the phases that all *seeds* have: a mean of other runs at each end of a line would bend it."""
+    common = set.intersection(*(set(one) for one in seeds))
+    return {phase: fmean(one[phase] for one in seeds) for phase in sorted(common)}
+
+
+def _chart(chart: Chart, curves: Sequence[Curve], arms: Sequence[str], last: int) -> Iterator[Markup]:
+    found = by_seed(curves, chart)
+    shares = [share for seeds in found.values() for one in seeds for share in one.values()]
+    yield text(_LEFT, 22, chart.title, class_="name")
+    if not shares:
+        yield text(_LEFT, 40, "no phase tells of it", class_="tick")
+        return
+    low, high, apart = _range(shares)
+
+    def at(phase: int, share: float) -> tuple[float, float]:
+        return _LEFT + _WIDE * phase / max(last, 1), _TOP + _HIGH * (high - share) / (high - low)
+
+    for number in range(round((high - low) / apart) + 1):
+        x, y = at(0, low + number * apart)
+        yield line(x, y, x + _WIDE, y, class_="grid")
+        yield text(x - 8, y + 4, f"{low + number * apart:.0%}", class_="tick", anchor="end")
+    for phase in range(last + 1) if last <= 12 else (0, last):
+        yield text(at(phase, low)[0], _TOP + _HIGH + 16, str(phase), class_="tick", anchor="middle")
+    yield text(_LEFT + _WIDE / 2, _TOP + _HIGH + 31, "phase", class_="tick", anchor="middle")
+    for place, arm in enumerate(arms):
+        if len(found[arm]) > 1:
+            for one in found[arm]:
+                yield _line([at(*point) for point in one.items()], f"seed {_class(place)}")
+        points = mean_of(found[arm])
+        yield _line([at(*point) for point in points.items()], f"arm {_class(place)}")
+        for point in points.items():
+            x, y = at(*point)
+            told = element("title", f"{arm}, phase {point[0]}: {point[1]:.1%}")
+            yield element("circle", told, cx=x, cy=y, r=3, class_=_class(place))
+
+
+def _range(shares: Sequence[float]) -> tuple[float, float, float]:
+    """(least, most, between two lines of the grid) of an axis that holds all *shares*."""
+    axes = [(*_ends(shares, apart), apart) for apart in _APART]
+    low, high, apart = next((axis for axis in axes if axis[1] - axis[0] <= _LINES), axes[-1])
+    return low * apart, high * apart, apart
+
+
+def _ends(shares: Sequence[float], apart: float) -> tuple[int, int]:
+    """In lines of the grid; rounding errors ask for no further line."""
+    low = math.floor(min(shares) / apart + 1e-9)
+    return low, max(math.ceil(max(shares) / apart - 1e-9), low + 1)
+
+
+def _line(points: Sequence[tuple[float, float]], class_: str) -> Markup:
+    return element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points), class_=class_)
+
+
+def _entry(name: str, class_: str) -> tuple[Markup, ...]:
+    return line(0, 0, 26, 0, class_=f"arm {class_}"), text(34, 4, name)
+
+
+def _class(place: int) -> str:
+    return f"c{place % COLOURS}" + (" again" if place >= COLOURS else "")
