@@ -8,6 +8,10 @@ logits everywhere. *As published*: the same, one trajectory at a time, with V tr
 its V, and so its advantages, are others.
 
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json
+    OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json --phase runs/mira/phase-1
+
+Without `--phase` rows are drawn, and no two are alike. A phase that was played has rows that are: attempts at one task
+begin on one page, and who is stuck says the same again. Ours computes those once (`training/data/packing.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
+from training.data.cache import read_rows
+from training.data.packing import alike
 from training.data.rows import Row
 from training.mira.losses import potential_loss, regression_loss, value_loss
 from training.mira.returns import advantages, outcome_rewards, shaped_rewards
@@ -53,36 +60,48 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Trajectories of *steps* rows each, every second one a success."""
+    """Rows, trajectory by trajectory, and which of those ended in success."""
 
     rows: Sequence[Row]
-    steps: int
+    won: Sequence[bool]
+
+    @classmethod
+    def drawn(cls, trajectories: int, steps: int) -> Phase:
+        """Every second one a success."""
+        return cls(rows_of(trajectories, steps), [bool(number % 2) for number in range(trajectories)])
+
+    @classmethod
+    def played(cls, folder: Path, trajectories: int) -> Phase:
+        """The first of a recorded phase."""
+        rows, columns = read_rows(folder / "actor" / "rows.parquet")
+        kept = [place for place, row in enumerate(rows) if row.trajectory < trajectories]
+        won = {rows[place].trajectory: bool(columns["success"][place]) for place in kept}
+        numbers = {index: number for number, index in enumerate(won)}
+        return cls([replace(rows[n], trajectory=numbers[rows[n].trajectory]) for n in kept], list(won.values()))
+
+    def first(self) -> Phase:
+        """Its first trajectory alone."""
+        return Phase([self.rows[n] for n in self.trajectories[0]], self.won[:1])
 
     @property
     def trajectories(self) -> list[list[int]]:
-        return self.batches(1)
+        """The places of each one's rows."""
+        return [list(places) for _, places in groupby(range(len(self.rows)), lambda n: self.rows[n].trajectory)]
 
-    def batches(self, together: int) -> list[list[int]]:
-        """The rows of so many trajectories at a time."""
-        size = together * self.steps
-        return [list(range(at, min(at + size, len(self.rows)))) for at in range(0, len(self.rows), size)]
-
-    def after(self, places: Sequence[int]) -> list[Row]:
-        """The state after each action; the last one's own."""
-        return [self.rows[min(n + 1, n - n % self.steps + self.steps - 1)] for n in places]
-
-    def success(self, trajectory: Sequence[int]) -> bool:
-        return bool(self.rows[trajectory[0]].trajectory % 2)
+    def after(self, one: Sequence[int]) -> list[Row]:
+        """The state after each action of a trajectory; the last one's own."""
+        return [self.rows[n] for n in (*one[1:], one[-1])]
 
     def targets(self) -> dict[CriticKind, Tensor]:
-        progress = [row.time / self.steps for row in self.rows]
-        outcome = [float(self.success(one)) for one in self.trajectories for _ in one]
+        progress = [row.time / len(one) for one in self.trajectories for row in (self.rows[n] for n in one)]
+        outcome = [float(self.won[row.trajectory]) for row in self.rows]
         return {"potential": torch.tensor(progress), "value": torch.tensor(outcome)}
 
     def advantages(self, one: Sequence[int], potentials: list[float], values: list[float]) -> tuple[float, ...]:
         """Of one trajectory, from P and V of its states."""
-        end = 1.0 if self.success(one) else potentials[-1]
-        rewards = outcome_rewards(len(one), success=self.success(one))
+        success = self.won[self.rows[one[0]].trajectory]
+        end = 1.0 if success else potentials[-1]
+        rewards = outcome_rewards(len(one), success=success)
         shaped = shaped_rewards(rewards, [*potentials, end], ALPHA)
         return advantages(shaped, values, gamma=GAMMA, mix=MIX)
 
@@ -130,43 +149,46 @@ def _trained(rows: Sequence[Row], make: Callable[[Plan, Any], RowsTrainer]) -> f
 
 def naive(phase: Phase, together: int, *, following: bool = False) -> Found:
     """*together*: trajectories of a padded batch. *following*: V learns from the state after each action, too."""
-    batches = phase.batches(together)
+    singles = phase.trajectories
+    batches = [singles[at : at + together] for at in range(0, len(singles), together)]
     rows, losses = phase.rows, dict[str, float]()
     policy, reference = llama(), llama().eval()
     with torch.no_grad():
-        references = torch.cat([_logprobs(policy, [rows[n] for n in one]) for one in batches])
+        references = torch.cat([_logprobs(policy, [rows[n] for n in chain(*batch)]) for batch in batches])
     critics = {kind: critic_of(kind) for kind in phase.targets()}
     for kind, target in phase.targets().items():
         optimizer = torch.optim.AdamW(critics[kind].parameters(), RATE, weight_decay=0.0)
         losses[kind] = 0.0
-        for one in batches:
-            logits = _states(critics[kind], [rows[n] for n in one])
-            of_one = (
-                value_loss(logits, target[one]) if kind == "value" else potential_loss(logits.sigmoid(), target[one])
-            )
-            losses[kind] += _backward(of_one * len(one) / len(rows))
+        for batch in batches:
+            places = list(chain(*batch))
+            logits = _states(critics[kind], [rows[n] for n in places])
+            wanted = target[places]
+            of_batch = value_loss(logits, wanted) if kind == "value" else potential_loss(logits.sigmoid(), wanted)
+            losses[kind] += _backward(of_batch * len(places) / len(rows))
             if following and kind == "value":
-                after = _states(critics[kind], phase.after(one))
-                _backward(value_loss(after, target[one]) * len(one) / len(rows))
+                after = _states(critics[kind], [row for one in batch for row in phase.after(one)])
+                _backward(value_loss(after, wanted) * len(places) / len(rows))
         _step(critics[kind], optimizer)
     optimizer, found, losses["actor"] = (
         torch.optim.AdamW(policy.parameters(), RATE, weight_decay=0.0),
         list[float](),
         0.0,
     )
-    for one in batches:
-        here = [rows[n] for n in one]
+    for batch in batches:
+        here = [rows[n] for n in chain(*batch)]
+        following_states = [row for one in batch for row in phase.after(one)]
         with torch.no_grad():
             now = {kind: _states(critic, here).sigmoid().tolist() for kind, critic in critics.items()}
-            after = {kind: _states(critic, phase.after(one)).sigmoid().tolist() for kind, critic in critics.items()}
+            after = {kind: _states(critic, following_states).sigmoid().tolist() for kind, critic in critics.items()}
             again = _logprobs(reference, here)
         mine: list[float] = []
-        for at in range(0, len(one), phase.steps):
-            own = slice(at, at + phase.steps - 1)
-            potentials, values = ([now[k][at], *after[k][own]] for k in ("potential", "value"))
-            mine += phase.advantages(one[at : at + phase.steps], potentials, values)
+        for one in batch:
+            at = len(mine)
+            own = slice(at, at + len(one) - 1)
+            potentials, values = ([now[kind][at], *after[kind][own]] for kind in ("potential", "value"))
+            mine += phase.advantages(one, potentials, values)
         loss = regression_loss(_logprobs(policy, here), again, torch.tensor(mine), BETA)
-        losses["actor"] += _backward(loss * len(one) / len(rows))
+        losses["actor"] += _backward(loss * len(here) / len(rows))
         found += mine
     _step(policy, optimizer)
     return Found(losses, tuple(found), tuple(references.tolist()))
@@ -222,10 +244,15 @@ def compare(one: Found, other: Found) -> dict[str, float]:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--trajectories", type=int, default=12)
-    options.add_argument("--steps", type=int, default=4)
+    options.add_argument("--steps", type=int, default=4, help="of each trajectory that is drawn")
+    options.add_argument("--phase", type=Path, help="a phase of `mira train`: its first trajectories are learned from")
     given = options.parse_args()
     torch.set_num_threads(1)
-    phase, found = Phase(rows_of(given.trajectories, given.steps), given.steps), dict[str, Found]()
+    if given.phase is not None:
+        phase = Phase.played(given.phase, given.trajectories)
+    else:
+        phase = Phase.drawn(given.trajectories, given.steps)
+    found = dict[str, Found]()
 
     def arm(name: str, way: Callable[[Phase], Found]) -> Callable[[], float]:
         return lambda: cpu_seconds(lambda: found.update({name: way(phase)}))
@@ -236,13 +263,17 @@ def main() -> None:
         AS_PUBLISHED: arm(AS_PUBLISHED, lambda one: naive(one, 1, following=True)),
         "ours": arm("ours", ours),
     }
-    ours(Phase(phase.rows[: given.steps], given.steps))  # what only a first call costs: imports
+    ours(phase.first())  # what only a first call costs: imports
     seconds = interleaved(arms, given.rounds)
     middle, tokens = medians(seconds), sum(len(row) for row in phase.rows)
     report(
         given,
         {
             "rows": len(phase.rows),
+            "computed": {
+                "states": len(alike(states_of(phase.rows), range(len(phase.rows)))),
+                "actions": len(alike(phase.rows, range(len(phase.rows)))),
+            },
             "mean_tokens": round(tokens / len(phase.rows)),
             "longest": max(len(row) for row in phase.rows),
             "cpu_seconds": {name: round(value, 2) for name, value in middle.items()},

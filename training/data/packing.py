@@ -1,14 +1,18 @@
-"""Rows packed into sequences without padding, isolated by their lengths and positions.
+"""Rows packed without padding, isolated by their lengths and positions, those that are alike once.
 
-A packed batch is one sequence whose `position_ids` start again at 0 with every row. A model that attends in rows
-(:mod:`training.stages.row_attention`) keeps them apart by `lengths`; any other of transformers' by the positions, but
-only where it is given no attention mask and no cache (`use_cache=False`): with either, rows see each other and the
+Attempts at one task begin on one page, and an episode that is stuck says the same of the same page again: a third to a
+half of a phase's rows read what another one does. A pack computes it once and counts it as often as it comes, which is
+the same loss and the same gradient.
+
+In a pack `position_ids` start again at 0 with every text. A model that attends in rows
+(:mod:`training.stages.row_attention`) keeps texts apart by `lengths`; any other of transformers' by the positions, but
+only where it is given no attention mask and no cache (`use_cache=False`): with either, they see each other and the
 logits are silently wrong. `tests/training/data/test_packing.py` holds both to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,24 +24,26 @@ from training.data.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """N rows in one sequence of L tokens, A of them the actions'."""
+    """N rows as T texts, a row's prompt and action each, one after the other: L tokens, A of them actions'."""
 
     input_ids: Tensor
     """(1, L)."""
     position_ids: Tensor
-    """(1, L), 0-based within each row."""
+    """(1, L), 0-based within each text."""
     predictors: Tensor
     """(A,): position of the token whose logits predict an action token; logits are needed nowhere else."""
     targets: Tensor
     """(A,): that action token."""
     owners: Tensor
-    """(A,): which of the N rows the token belongs to."""
+    """(A,): which of the T texts the token belongs to."""
     states: Tensor
-    """(N,): position of each row's last prompt token, where a critic reads the state."""
+    """(T,): position of each text's last prompt token, where a critic reads the state."""
+    texts: Tensor
+    """(N,): which of the T texts is each row's; what was computed of texts is indexed with it."""
     rows: tuple[int, ...]
-    """Index of each row in the data."""
+    """(N,): index of each row in the data."""
     lengths: tuple[int, ...]
-    """Tokens of each row; they add up to L."""
+    """(T,): tokens of each text; they add up to L."""
 
     def read_at(self, positions: Tensor) -> dict[str, Any]:
         """What a transformers model is called with whose hidden states are read at *positions*, (R,), alone: those
@@ -59,26 +65,36 @@ class Packed:
         return Packed(**moved, rows=self.rows, lengths=self.lengths)
 
 
-_TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states")
+_TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states", "texts")
+
+
+def alike(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:
+    """*indices* in groups of rows that have the same prompt and the same action, in the order of each group's first."""
+    groups: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    for index in indices:
+        groups.setdefault((rows[index].prompt, rows[index].action), []).append(index)
+    return [tuple(group) for group in groups.values()]
 
 
 def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
-    """The rows at *indices*, one after the other."""
+    """The rows at *indices*."""
     ids: list[int] = []
     positions: list[int] = []
     predictors: list[int] = []
     targets: list[int] = []
     owners: list[int] = []
     states: list[int] = []
-    for owner, index in enumerate(indices):
-        row, start = rows[index], len(ids)
+    groups = alike(rows, indices)
+    for text, group in enumerate(groups):
+        row, start = rows[group[0]], len(ids)
         ids += (*row.prompt, *row.action)
         positions += range(len(row))
         last = start + len(row.prompt) - 1
         states.append(last)
         predictors += range(last, last + len(row.action))
         targets += row.action
-        owners += [owner] * len(row.action)
+        owners += [text] * len(row.action)
+    texts = {index: text for text, group in enumerate(groups) for index in group}
     return Packed(
         input_ids=torch.tensor([ids]),
         position_ids=torch.tensor([positions]),
@@ -86,25 +102,28 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
         targets=torch.tensor(targets),
         owners=torch.tensor(owners),
         states=torch.tensor(states),
+        texts=torch.tensor([texts[index] for index in indices]),
         rows=tuple(indices),
-        lengths=tuple(len(rows[index]) for index in indices),
+        lengths=tuple(len(rows[group[0]]) for group in groups),
     )
 
 
 def packs(rows: Sequence[Row], max_tokens: int) -> Iterator[Packed]:
-    """Every row once, in order, in packs of at most *max_tokens* (a longer row is a pack of its own)."""
+    """Every row once, those alike together, in packs of at most *max_tokens* (a longer text is a pack of its own)."""
     taken: list[int] = []
     tokens = 0
-    for index, row in enumerate(rows):
-        if taken and tokens + len(row) > max_tokens:
+    for group in alike(rows, range(len(rows))):
+        length = len(rows[group[0]])
+        if taken and tokens + length > max_tokens:
             yield pack(rows, taken)
             taken, tokens = [], 0
-        taken.append(index)
-        tokens += len(row)
+        taken += group
+        tokens += length
     if taken:
         yield pack(rows, taken)
 
 
 def by_row(values: Tensor, packed: Packed) -> Tensor:
     """Sums *values* (A,) of the action tokens to one number a row, (N,)."""
-    return torch.zeros(len(packed.rows), dtype=values.dtype, device=values.device).index_add(0, packed.owners, values)
+    sums = torch.zeros(len(packed.lengths), dtype=values.dtype, device=values.device)
+    return sums.index_add(0, packed.owners, values)[packed.texts]

@@ -1,7 +1,7 @@
 """The pass without gradients between the stages: what the critics say of each state, how likely each action is.
 
-Every state is scored once; the perplexities of a phase and its reference log-probabilities are one pass, because the
-reference is the policy at the start of the phase.
+Every state is scored once, however many rows have it; the perplexities of a phase and its reference log-probabilities
+are one pass, because the reference is the policy at the start of the phase.
 """
 
 from __future__ import annotations

@@ -96,10 +96,10 @@ class Critic(nn.Module):
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD)
 
     def forward(self, packed: Packed) -> Tensor:
-        """Logits of the states, shape (N,); their sigmoid is the potential or the probability of success."""
+        """Logits of the rows' states, shape (N,); their sigmoid is the potential or the probability of success."""
         out = self.trunk(**packed.read_at(packed.states))
         hidden: Tensor = out.last_hidden_state[0, packed.states]
-        return self.head(hidden.float()).squeeze(-1)
+        return self.head(hidden.float()).squeeze(-1)[packed.texts]
 
 
 def states_of(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.utils.data import Dataset
 
-from training.data.packing import Packed, pack
+from training.data.packing import Packed, alike, pack
 from training.data.rows import Row
 
 
@@ -23,7 +23,8 @@ class Share:
 
 
 class Plan(Dataset[Share]):
-    """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer).
+    """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer). Rows that
+    are alike come one after the other, so that most of them share a pack and are computed once.
 
     Item `step·world + rank` is the share of process *rank*. All processes have the same number of packs in a step:
     with sharded weights a process that is done earlier would leave the others waiting.
@@ -35,8 +36,9 @@ class Plan(Dataset[Share]):
         self._rows = rows
         self._shares: list[Share] = []
         for epoch in range(epochs):
-            order = list(range(len(rows)))
-            random.Random(f"{seed} {epoch}").shuffle(order)
+            groups = alike(rows, range(len(rows)))
+            random.Random(f"{seed} {epoch}").shuffle(groups)
+            order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
                 self._shares += _shares(rows, order[start : start + batch_rows], pack_tokens, world)
 
@@ -57,15 +59,15 @@ def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: 
 
 
 def _first_fit(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:
-    """First-fit decreasing: few packs, all of them nearly full. A row that is longer than a pack is one of its own."""
+    """First-fit decreasing: few packs, all of them nearly full. A text that is longer than a pack is one of its own."""
     bins: list[tuple[int, list[int]]] = []
-    for index in sorted(batch, key=lambda one: (-len(rows[one]), one)):
-        size = len(rows[index])
+    for group in sorted(alike(rows, batch), key=lambda one: (-len(rows[one[0]]), one)):
+        size = len(rows[group[0]])
         for place, (used, members) in enumerate(bins):
             if used + size <= pack_tokens:
-                members.append(index)
+                members.extend(group)
                 bins[place] = (used + size, members)
                 break
         else:
-            bins.append((size, [index]))
+            bins.append((size, list(group)))
     return [tuple(members) for _, members in bins]

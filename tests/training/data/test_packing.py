@@ -97,6 +97,24 @@ def test_every_row_is_in_one_pack_and_no_pack_is_too_long() -> None:
     assert all(one.input_ids.shape[1] <= 12 or len(one.rows) == 1 for one in found)
 
 
+def test_rows_that_are_alike_are_one_text_and_count_as_often_as_they_come() -> None:
+    again = Row((1, 2, 3), (7, 8), 4, 2)
+    rows = [Row((1, 2, 3), (7, 8), 0, 0), Row((1, 2, 3), (9,), 1, 0), again, Row((4,), (7, 8), 2, 0)]
+    packed = pack(rows, [3, 2, 1, 0])
+    assert packed.input_ids.tolist() == [[4, 7, 8, 1, 2, 3, 7, 8, 1, 2, 3, 9]], (
+        "another action, another prompt: another text"
+    )
+    assert packed.lengths == (3, 5, 4) and packed.texts.tolist() == [0, 1, 2, 1]
+    assert by_row(torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]), packed).tolist() == [3.0, 12.0, 16.0, 12.0]
+
+
+def test_packs_hold_as_many_rows_as_their_texts_allow() -> None:
+    rows = [Row((n % 3,) * 5, (2,), n, 0) for n in range(9)]
+    found = list(packs(rows, 12))
+    assert [one.rows for one in found] == [(0, 3, 6, 1, 4, 7), (2, 5, 8)]
+    assert [one.lengths for one in found] == [(6, 6), (6,)]
+
+
 def test_packed_rows_do_not_see_each_other(tokenizer: AutoTokenizer) -> None:
     """On the model that ships: log-probabilities of the actions in a pack are those of each row alone."""
     model = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()

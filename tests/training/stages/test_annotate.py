@@ -45,3 +45,21 @@ def test_states_are_scored_in_the_order_of_the_rows() -> None:
     packed, alone = score_states(critic, rows, 12), [score_states(critic, [row], 12)[0] for row in rows]
     assert packed == pytest.approx(alone, abs=1e-4)
     assert len(set(packed)) == len(rows) and all(0 <= value <= 1 for value in packed)
+
+
+def test_what_rows_share_is_computed_once() -> None:
+    """Ten rows: the critic is shown their two states, the policy their four pairs of state and action."""
+    critic = Critic.from_policy(embedded_dir()).eval()
+    torch.nn.init.normal_(critic.head[-1].weight, std=0.02)
+    model = load_policy(embedded_dir())[0].eval()
+    rows = [Row((5, 6, 7 + n % 2), (9, 10 + n % 4 // 2), n, 0) for n in range(10)]
+    shown: list[int] = []
+    for network in (critic.trunk, model.base_model):
+        network.register_forward_pre_hook(
+            lambda _module, _given, options: shown.append(len(options["row_lengths"])), with_kwargs=True
+        )
+    states, actions = score_states(critic, rows, 100), score_actions(model, rows, 100)
+    assert shown == [2, 4]
+    assert states == pytest.approx([score_states(critic, [row], 100)[0] for row in rows], abs=1e-4)
+    assert actions == pytest.approx([score_actions(model, [row], 100)[0] for row in rows], abs=1e-4)
+    assert len(set(actions)) == 4

@@ -20,8 +20,8 @@ from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
 from training.data.rows import Row
-from training.mira.losses import regression_loss
-from training.stages.actor import ActorTrainer, Objective
+from training.mira.losses import regression_loss, webrl_code_loss
+from training.stages.actor import ActorTrainer, Objective, ObjectiveKind
 from training.stages.annotate import action_token_logprobs, score_actions
 from training.stages.checkpoints import load_policy, save_policy
 from training.stages.critic_model import Critic
@@ -98,6 +98,33 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
         optimizer.step()
     moved = (weights(plain) - weights(load_policy(embedded_dir())[0])).abs().max()
     assert moved > 1e-4
+    assert_same(trainer.model, plain)
+
+
+@pytest.mark.parametrize("kind", ["regression", "webrl_code"])
+def test_rows_that_are_alike_are_learned_from_as_if_each_were_alone(tmp_path: Path, kind: ObjectiveKind) -> None:
+    """With targets of their own, and in steps that part a group of them."""
+    few = rows_of(4, longest=30)
+    rows = [few[place] for place in (0, 1, 0, 2, 0, 3, 1, 0, 0)]
+    trainer = trainer_of(rows, tmp_path, objective=Objective(kind=kind, beta=0.5))
+    train(trainer, COMPUTE)
+    plain, _ = load_policy(embedded_dir())
+    advantages, references = columns_of(rows, plain)
+    optimizer = torch.optim.AdamW(plain.parameters(), lr=RATE, weight_decay=0.0)
+    plain.train()
+    computed = 0
+    for share in (trainer.plan[step] for step in range(len(trainer.plan))):
+        computed += sum(len(trainer.plan.packed(one).lengths) for one in share.packs)
+        optimizer.zero_grad()
+        for index in (index for one in share.packs for index in one):
+            own = action_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
+            given = own, references[[index]], advantages[[index]], 0.5
+            lengths = torch.tensor([len(rows[index].action)])
+            loss = regression_loss(*given) if kind == "regression" else webrl_code_loss(*given, tokens=lengths)
+            (loss / share.batch_rows).backward()
+        torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
+        optimizer.step()
+    assert computed < len(rows) * len(trainer.plan) / 3, "shared"
     assert_same(trainer.model, plain)
 
 
@@ -188,6 +215,17 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
         assert {share.batch_rows for share in shares[step : step + 3]} == {len(indices)}
     for share in shares:
         assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
+
+
+def test_rows_that_are_alike_share_a_pack_on_whichever_process_has_it() -> None:
+    few = rows_of(10, longest=30)
+    rows = [few[place % 10] for place in range(40)]
+    plan = Plan(rows, batch_rows=12, pack_tokens=60, epochs=1, seed=1, world=2)
+    shares = [plan[index] for index in range(len(plan))]
+    assert sorted(index for share in shares for one in share.packs for index in one) == list(range(40))
+    texts = sum(len(plan.packed(one).lengths) for share in shares for one in share.packs if one)
+    assert 10 <= texts <= 10 + 3, "a group is parted where a step ends, and nowhere else"
+    assert {share.batch_rows for share in shares} == {12, 4}
 
 
 def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
