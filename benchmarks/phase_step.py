@@ -1,17 +1,19 @@
 """A phase's learning, from its rows to the new actor, against the naive way of computing the same numbers.
 
-Both train the potential and the value critic, compute advantages, filter by perplexity and train the actor: one
-optimizer step each, so that every number can be compared. *Ours* goes through the stages: packed rows, one scoring pass
-for perplexity and reference, every state scored once, logits at action tokens alone. *Naive*: one trajectory
-at a time, or four, padded to the longest row; V and P scored on s and on s'; the reference scored again in the update;
-logits everywhere. *As published*: the same, one trajectory at a time, with V trained on s' as well, as in WebRL's code;
-its V, and so its advantages, are others.
+Both train the potential and the value critic, compute advantages, filter by perplexity and train the actor, so that
+every number can be compared: in one optimizer step each, or ours in several (`--batch-rows`), at a rate of nearly 0.
+
+*Ours* goes through the stages: packed rows, one scoring pass for perplexity and reference, every state scored once,
+logits at action tokens alone. *Naive*: one trajectory at a time, or four, padded to the longest row; V and P scored on
+s and on s'; the reference scored again in the update; logits everywhere. *As published*: the same, one trajectory at a
+time, with V trained on s' as well, as in WebRL's code; its V, and so its advantages, are others.
 
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json
-    OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json --phase runs/mira/phase-1
+    OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json --phase runs/mira/phase-1 --batch-rows 16
 
 Without `--phase` rows are drawn, and no two are alike. A phase that was played has rows that are: attempts at one task
-begin on one page, and who is stuck says the same again. Ours computes those once (`training/data/packing.py`).
+begin on one page, and who is stuck says the same again. Ours computes those of one step once
+(`training/data/packing.py`), so that smaller steps share less.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from training.stages.settings import Compute, Optimization
 from training.stages.trainer import RowsTrainer, train, training_arguments
 
 RATE, BETA, ALPHA, GAMMA, MIX = 1e-4, 0.5, 0.3, 0.9, 0.5
+STILL = 1e-12
+"""A rate at which several steps leave the numbers of the first."""
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512)
 WIDTH = 256
 AS_PUBLISHED = "naive, as published"
@@ -115,7 +119,8 @@ def critic_of(kind: CriticKind) -> Critic:
     return critic
 
 
-def ours(phase: Phase) -> Found:
+def ours(phase: Phase, batch_rows: int) -> Found:
+    """*batch_rows*: of an optimizer step; 0 takes one step, of all rows."""
     rows, losses = phase.rows, dict[str, float]()
     policy = llama()
     take_packs(policy)
@@ -125,7 +130,7 @@ def ours(phase: Phase) -> Found:
         critic = critic_of(kind)
         take_packs(critic.trunk)
         losses[kind] = _trained(
-            states_of(rows), lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
+            states_of(rows), batch_rows, lambda plan, how, c=critic, k=kind, t=target: CriticTrainer(k, c, plan, t, how)
         )
         said[kind] = score_states(critic.eval(), rows, COMPUTE.pack_tokens)
     found: list[float] = []
@@ -133,21 +138,24 @@ def ours(phase: Phase) -> Found:
         found += phase.advantages(one, [said["potential"][n] for n in one], [said["value"][n] for n in one])
     columns = {"advantages": torch.tensor(found), "references": torch.tensor(references)}
     losses["actor"] = _trained(
-        rows, lambda plan, how: ActorTrainer(Objective(beta=BETA), policy, plan, **columns, arguments=how)
+        rows, batch_rows, lambda plan, how: ActorTrainer(Objective(beta=BETA), policy, plan, **columns, arguments=how)
     )
     return Found(losses, tuple(found), references)
 
 
-def _trained(rows: Sequence[Row], make: Callable[[Plan, Any], RowsTrainer]) -> float:
-    """The loss of one optimizer step over all rows."""
-    how = Optimization(learning_rate=RATE, batch_rows=len(rows))
-    plan = Plan(rows, batch_rows=len(rows), pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
+def _trained(rows: Sequence[Row], batch_rows: int, make: Callable[[Plan, Any], RowsTrainer]) -> float:
+    """The mean loss over all rows."""
+    how = Optimization(learning_rate=STILL if batch_rows else RATE, batch_rows=batch_rows or len(rows))
+    plan = Plan(rows, batch_rows=how.batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
     with tempfile.TemporaryDirectory() as folder:
-        trainer = make(plan, training_arguments(Path(folder), how, COMPUTE, seed=0, steps=1))
-        return next(row["loss"] for row in train(trainer, COMPUTE) if "loss" in row)
+        arguments = training_arguments(Path(folder), how, COMPUTE, seed=0, steps=len(plan))
+        arguments.logging_steps = 1
+        losses = [row["loss"] for row in train(make(plan, arguments), COMPUTE) if "loss" in row]
+    weighted = (loss * plan[step].batch_rows for step, loss in enumerate(losses))
+    return sum(weighted) / len(rows)
 
 
-def naive(phase: Phase, together: int, *, following: bool = False) -> Found:
+def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = False) -> Found:
     """*together*: trajectories of a padded batch. *following*: V learns from the state after each action, too."""
     singles = phase.trajectories
     batches = [singles[at : at + together] for at in range(0, len(singles), together)]
@@ -157,7 +165,7 @@ def naive(phase: Phase, together: int, *, following: bool = False) -> Found:
         references = torch.cat([_logprobs(policy, [rows[n] for n in chain(*batch)]) for batch in batches])
     critics = {kind: critic_of(kind) for kind in phase.targets()}
     for kind, target in phase.targets().items():
-        optimizer = torch.optim.AdamW(critics[kind].parameters(), RATE, weight_decay=0.0)
+        optimizer = torch.optim.AdamW(critics[kind].parameters(), rate, weight_decay=0.0)
         losses[kind] = 0.0
         for batch in batches:
             places = list(chain(*batch))
@@ -170,7 +178,7 @@ def naive(phase: Phase, together: int, *, following: bool = False) -> Found:
                 _backward(value_loss(after, wanted) * len(places) / len(rows))
         _step(critics[kind], optimizer)
     optimizer, found, losses["actor"] = (
-        torch.optim.AdamW(policy.parameters(), RATE, weight_decay=0.0),
+        torch.optim.AdamW(policy.parameters(), rate, weight_decay=0.0),
         list[float](),
         0.0,
     )
@@ -245,6 +253,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--trajectories", type=int, default=12)
     options.add_argument("--steps", type=int, default=4, help="of each trajectory that is drawn")
+    options.add_argument("--batch-rows", type=int, default=0, help="of a step of ours; 0: all, in one step")
     options.add_argument("--phase", type=Path, help="a phase of `mira train`: its first trajectories are learned from")
     given = options.parse_args()
     torch.set_num_threads(1)
@@ -257,13 +266,14 @@ def main() -> None:
     def arm(name: str, way: Callable[[Phase], Found]) -> Callable[[], float]:
         return lambda: cpu_seconds(lambda: found.update({name: way(phase)}))
 
+    rate = STILL if given.batch_rows else RATE
     arms = {
-        "naive": arm("naive", lambda one: naive(one, 1)),
-        "naive, four trajectories padded": arm("naive, four trajectories padded", lambda one: naive(one, 4)),
-        AS_PUBLISHED: arm(AS_PUBLISHED, lambda one: naive(one, 1, following=True)),
-        "ours": arm("ours", ours),
+        "naive": arm("naive", lambda one: naive(one, 1, rate)),
+        "naive, four trajectories padded": arm("naive, four trajectories padded", lambda one: naive(one, 4, rate)),
+        AS_PUBLISHED: arm(AS_PUBLISHED, lambda one: naive(one, 1, rate, following=True)),
+        "ours": arm("ours", lambda one: ours(one, given.batch_rows)),
     }
-    ours(phase.first())  # what only a first call costs: imports
+    ours(phase.first(), given.batch_rows)  # what only a first call costs: imports
     seconds = interleaved(arms, given.rounds)
     middle, tokens = medians(seconds), sum(len(row) for row in phase.rows)
     report(

@@ -11,6 +11,9 @@ from torch.utils.data import Dataset
 from training.data.packing import Packed, alike, pack
 from training.data.rows import Row
 
+ALIKE = 1 / 8
+"""The share of a step's rows that may be one text's, as far as chance does not bring more of them together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -24,7 +27,8 @@ class Share:
 
 class Plan(Dataset[Share]):
     """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer). Rows that
-    are alike come one after the other, so that most of them share a pack and are computed once.
+    are alike come one after the other, so that they share a pack and are computed once, but no more than `ALIKE` of a
+    step: a step of one text again and again is a noisy one.
 
     Item `step·world + rank` is the share of process *rank*. All processes have the same number of packs in a step:
     with sharded weights a process that is done earlier would leave the others waiting.
@@ -36,7 +40,7 @@ class Plan(Dataset[Share]):
         self._rows = rows
         self._shares: list[Share] = []
         for epoch in range(epochs):
-            groups = alike(rows, range(len(rows)))
+            groups = _parted(alike(rows, range(len(rows))), max(1, int(ALIKE * batch_rows)))
             random.Random(f"{seed} {epoch}").shuffle(groups)
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
@@ -50,6 +54,11 @@ class Plan(Dataset[Share]):
 
     def packed(self, indices: tuple[int, ...]) -> Packed:
         return pack(self._rows, indices)
+
+
+def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...]]:
+    """*groups* in parts of at most *most*."""
+    return [group[at : at + most] for group in groups for at in range(0, len(group), most)]
 
 
 def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[Share]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,9 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["regression", "webrl_code"])
 def test_rows_that_are_alike_are_learned_from_as_if_each_were_alone(tmp_path: Path, kind: ObjectiveKind) -> None:
     """With targets of their own, and in steps that part a group of them."""
-    few = rows_of(4, longest=30)
-    rows = [few[place] for place in (0, 1, 0, 2, 0, 3, 1, 0, 0)]
-    trainer = trainer_of(rows, tmp_path, objective=Objective(kind=kind, beta=0.5))
+    few = rows_of(6, longest=30)
+    rows = [few[place % 6] for place in range(18)] + [few[0]] * 6
+    trainer = trainer_of(rows, tmp_path, objective=Objective(kind=kind, beta=0.5), batch_rows=16)
     train(trainer, COMPUTE)
     plain, _ = load_policy(embedded_dir())
     advantages, references = columns_of(rows, plain)
@@ -124,7 +125,7 @@ def test_rows_that_are_alike_are_learned_from_as_if_each_were_alone(tmp_path: Pa
             (loss / share.batch_rows).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         optimizer.step()
-    assert computed < len(rows) * len(trainer.plan) / 3, "shared"
+    assert computed <= 17 < len(rows), "shared"
     assert_same(trainer.model, plain)
 
 
@@ -217,15 +218,17 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
         assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
 
 
-def test_rows_that_are_alike_share_a_pack_on_whichever_process_has_it() -> None:
-    few = rows_of(10, longest=30)
-    rows = [few[place % 10] for place in range(40)]
-    plan = Plan(rows, batch_rows=12, pack_tokens=60, epochs=1, seed=1, world=2)
-    shares = [plan[index] for index in range(len(plan))]
-    assert sorted(index for share in shares for one in share.packs for index in one) == list(range(40))
-    texts = sum(len(plan.packed(one).lengths) for share in shares for one in share.packs if one)
-    assert 10 <= texts <= 10 + 3, "a group is parted where a step ends, and nowhere else"
-    assert {share.batch_rows for share in shares} == {12, 4}
+def test_rows_that_are_alike_share_a_pack_and_are_no_more_than_an_eighth_of_a_step() -> None:
+    few = rows_of(20, longest=30)
+    rows = [few[place % 20] for place in range(80)] + [few[0]] * 40
+    plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world=2)
+    steps = [[one for rank in (0, 1) for one in plan[step + rank].packs if one] for step in range(0, len(plan), 2)]
+    assert sorted(index for step in steps for one in step for index in one) == list(range(120))
+    computed = sum(len(plan.packed(one).lengths) for step in steps for one in step)
+    assert 19 + 4 <= computed <= 19 + 11 + 4, "parts of four, of which a step's end may part one again"
+    often = [Counter(rows[index] for one in step for index in one)[few[0]] for step in steps]
+    assert max(often) <= 24, "44 of 120 alike, and no step is theirs alone"
+    assert {plan[0].batch_rows, plan[-1].batch_rows} == {32, 24}
 
 
 def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
