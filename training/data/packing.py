@@ -1,8 +1,8 @@
 """Rows packed without padding, isolated by their lengths and positions, those that are alike once.
 
-Attempts at one task begin on one page, and an episode that is stuck says the same of the same page again: on MiniWoB++ a
-third of a phase's rows read what another one does. A pack computes it once and counts it as often as it comes, which is
-the same loss and, but for dropout, the same gradient.
+Attempts at one task begin on one page, and an episode that is stuck says the same of the same page again: on
+MiniWoB++ a third of a phase's rows read what another one does. A pack computes it once and counts it as often as it
+comes, which is the same loss and, but for dropout, the same gradient.
 
 In a pack `position_ids` start again at 0 with every text. A model that attends in rows
 (:mod:`training.stages.row_attention`) keeps texts apart by `lengths`; any other of transformers' by the positions, but
