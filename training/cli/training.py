@@ -107,10 +107,11 @@ def show(
         return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
-    from training.evaluation.curves import Curve, check_picture, write_curves
+    from training.evaluation.curves import FORMATS, Curve, write_curves
+    from training.evaluation.drawing import check_target
 
     if out is not None:
-        check_picture(out)
+        check_target(out, FORMATS)
     found = [_progress(word) for word in runs]
     if out is not None:
         write_curves([Curve(one.arm, one.seed, one.phases) for one in found], out)

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from agent.report.svg import element, line, text
-from envs.errors import BadInput
-from envs.whole_files import write_whole
+from training.evaluation.drawing import check_target, write_picture
 from training.loop.metrics import PhaseMetrics, PlayedRun
 
+FORMATS: Final = (".svg",)
 _STYLE: Final = Path(__file__).with_name("curves.css")
 COLOURS: Final = 8
 """That `curves.css` has; further arms have them again, with dashes."""
@@ -72,21 +72,10 @@ CHARTS: Final = (
 )
 
 
-def check_picture(target: Path) -> None:
-    """Raises BadInput where :func:`write_curves` could not write *target*."""
-    if target.suffix.lower() != ".svg":
-        raise BadInput(f"--out {str(target)!r} must end in .svg")
-    if not target.parent.is_dir():
-        raise BadInput(f"--out {str(target)!r}: there is no folder {str(target.parent)!r}")
-
-
 def write_curves(curves: Sequence[Curve], target: Path) -> None:
     """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
-    check_picture(target)
-    try:
-        write_whole(target, f"{drawn(curves)}\n")
-    except OSError as error:
-        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+    check_target(target, FORMATS)
+    write_picture(str(drawn(curves)), target)
 
 
 def drawn(curves: Sequence[Curve]) -> Markup:

@@ -46,10 +46,10 @@ class Panel(NamedTuple):
     all_done: str
 
 
-def check_target(target: Path) -> None:
-    """Raises BadInput where :func:`write_phases` could not write *target*."""
-    if target.suffix.lower() not in FORMATS:
-        raise BadInput(f"--out {str(target)!r} must end in {' or '.join(FORMATS)}")
+def check_target(target: Path, formats: Sequence[str] = FORMATS) -> None:
+    """Raises BadInput where a picture in one of *formats* could not be written to *target*."""
+    if target.suffix.lower() not in formats:
+        raise BadInput(f"--out {str(target)!r} must end in {' or '.join(formats)}")
     if not target.parent.is_dir():
         raise BadInput(f"--out {str(target)!r}: there is no folder {str(target.parent)!r}")
 
@@ -58,7 +58,11 @@ def write_phases(phases: Sequence[Phase], target: Path) -> None:
     """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
     check_target(target)
     style = (_HERE / "phases.css").read_text("utf-8")
-    content = str(sheet(phases, style)) if target.suffix.lower() == ".svg" else page(phases, style)
+    write_picture(str(sheet(phases, style)) if target.suffix.lower() == ".svg" else page(phases, style), target)
+
+
+def write_picture(content: str, target: Path) -> None:
+    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
     try:
         write_whole(target, content + "\n")
     except OSError as error:
