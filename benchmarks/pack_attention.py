@@ -1,6 +1,7 @@
-"""What a pack's length costs: scoring and its gradient over the same rows, with attention in rows and with a mask.
+"""What a pack's length costs: scoring and its gradient over the same rows, with attention in trees and with a mask.
 
-Both find the same log-probabilities; the benchmark stops where they do not.
+Both find the same log-probabilities; the benchmark stops where they do not. No two rows begin alike, because a mask
+knows of no branches.
 
     OMP_NUM_THREADS=1 python -m benchmarks.pack_attention --rounds 3 --json
 """
@@ -8,6 +9,7 @@ Both find the same log-probabilities; the benchmark stops where they do not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from transformers import LlamaForCausalLM
@@ -16,9 +18,9 @@ from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, p
 from training.data.packing import by_row, packs
 from training.data.rows import Row
 from training.stages.annotate import action_token_logprobs
-from training.stages.row_attention import IN_ROWS
+from training.stages.tree_attention import IN_TREES
 
-KINDS = {"in rows": IN_ROWS, "mask": "sdpa"}
+KINDS = {"in trees": IN_TREES, "mask": "sdpa"}
 
 
 def pass_over(model: LlamaForCausalLM, rows: list[Row], pack_tokens: int) -> torch.Tensor:
@@ -38,7 +40,8 @@ def main() -> None:
     options.add_argument("--packs", type=int, nargs="+", default=[512, 2_048, 8_192])
     given = options.parse_args()
     torch.set_num_threads(1)
-    rows, model = rows_of(given.rows, 1), llama()
+    rows = [replace(row, prompt=(4 + number, *row.prompt[1:])) for number, row in enumerate(rows_of(given.rows, 1))]
+    model = llama()
     found: dict[str, torch.Tensor] = {}
 
     def arm(name: str, kind: str, size: int) -> Callable[[], float]:
@@ -63,7 +66,7 @@ def main() -> None:
             "tokens": tokens,
             "tokens_per_cpu_second": {name: round(tokens / value) for name, value in middle.items()},
             "times_faster": {
-                size: round(middle[f"mask, {size}"] / middle[f"in rows, {size}"], 2) for size in given.packs
+                size: round(middle[f"mask, {size}"] / middle[f"in trees, {size}"], 2) for size in given.packs
             },
             "rounds": {name: [round(value, 2) for value in values] for name, values in seconds.items()},
         },

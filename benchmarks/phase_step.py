@@ -11,8 +11,8 @@ time, with V trained on s' as well, as in WebRL's code; its V, and so its advant
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json
     OMP_NUM_THREADS=1 python -m benchmarks.phase_step --rounds 3 --json --phase runs/mira/phase-1 --batch-rows 16
 
-Without `--phase` rows are drawn, and no two are alike. A phase that was played has rows that are: attempts at one task
-begin on one page, and who is stuck says the same again. Ours computes those of one step once
+Without `--phase` rows are drawn, and no two begin alike. Those of a phase that was played do: attempts at one task
+begin on one page, steps of an episode with one goal. Ours reads what rows of one pack begin with once
 (`training/data/packing.py`), so that smaller steps share less.
 """
 
@@ -32,7 +32,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.cache import read_rows
-from training.data.packing import alike
+from training.data.packing import packs
 from training.data.rows import Row
 from training.mira.losses import potential_loss, regression_loss, value_loss
 from training.mira.returns import advantages, outcome_rewards, shaped_rewards
@@ -48,7 +48,7 @@ from training.stages.trainer import RowsTrainer, train, training_arguments
 RATE, BETA, ALPHA, GAMMA, MIX = 1e-4, 0.5, 0.3, 0.9, 0.5
 STILL = 1e-12
 """A rate at which several steps leave the numbers of the first."""
-COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512)
+COMPUTE = Compute(cpu=True, threads=1)
 WIDTH = 256
 AS_PUBLISHED = "naive, as published"
 
@@ -146,13 +146,17 @@ def ours(phase: Phase, batch_rows: int) -> Found:
 def _trained(rows: Sequence[Row], batch_rows: int, make: Callable[[Plan, Any], RowsTrainer]) -> float:
     """The mean loss over all rows."""
     how = Optimization(learning_rate=STILL if batch_rows else RATE, batch_rows=batch_rows or len(rows))
-    plan = Plan(rows, batch_rows=how.batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
+    plan = _plan(rows, how.batch_rows)
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(Path(folder), how, COMPUTE, seed=0, steps=len(plan))
         arguments.logging_steps = 1
         losses = [row["loss"] for row in train(make(plan, arguments), COMPUTE) if "loss" in row]
     weighted = (loss * plan[step].batch_rows for step, loss in enumerate(losses))
     return sum(weighted) / len(rows)
+
+
+def _plan(rows: Sequence[Row], batch_rows: int) -> Plan:
+    return Plan(rows, batch_rows=batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
 
 
 def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = False) -> Found:
@@ -238,6 +242,16 @@ def _logprobs(model: Any, rows: Sequence[Row]) -> Tensor:
     return torch.where(counted, said, torch.zeros_like(said)).sum(-1)
 
 
+def read_share(rows: Sequence[Row], batch_rows: int | None = None) -> float:
+    """Of the tokens of *rows* those that are computed, in one pass or in an epoch of steps of *batch_rows* (0: all)."""
+    if batch_rows is None:
+        read = list(packs(rows, COMPUTE.pack_tokens))
+    else:
+        plan = _plan(rows, batch_rows or len(rows))
+        read = [plan.packed(one) for step in range(len(plan)) for one in plan[step].packs]
+    return round(sum(packed.input_ids.shape[1] for packed in read) / sum(map(len, rows)), 3)
+
+
 def compare(one: Found, other: Found) -> dict[str, float]:
     """Largest differences. Raises AssertionError where the two ways did not compute the same."""
     apart = {
@@ -280,9 +294,11 @@ def main() -> None:
         given,
         {
             "rows": len(phase.rows),
-            "computed": {
-                "states": len(alike(states_of(phase.rows), range(len(phase.rows)))),
-                "actions": len(alike(phase.rows, range(len(phase.rows)))),
+            "share_read": {
+                "states, scored": read_share(states_of(phase.rows)),
+                "states, learned": read_share(states_of(phase.rows), given.batch_rows),
+                "actions, scored": read_share(phase.rows),
+                "actions, learned": read_share(phase.rows, given.batch_rows),
             },
             "mean_tokens": round(tokens / len(phase.rows)),
             "longest": max(len(row) for row in phase.rows),

@@ -83,5 +83,5 @@ class ActorTrainer(RowsTrainer):
             case "cloning":
                 return cloning_loss(logprob, torch.ones_like(logprob, dtype=torch.bool))
             case "webrl_code":
-                lengths = torch.bincount(packed.owners, minlength=len(packed.lengths))[packed.texts]
+                lengths = torch.bincount(packed.owners, minlength=len(packed.states))[packed.texts]
                 return webrl_code_loss(logprob, reference, advantage, beta, tokens=lengths)

@@ -1,7 +1,7 @@
 """The pass without gradients between the stages: what the critics say of each state, how likely each action is.
 
-Every state is scored once, however many rows have it; the perplexities of a phase and its reference log-probabilities
-are one pass, because the reference is the policy at the start of the phase.
+Every state is scored once, however many rows have it, and what several begin with is read once; the perplexities of a
+phase and its reference log-probabilities are one pass, because the reference is the policy at the start of the phase.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from training.data.packing import Packed, by_row, packs
 from training.data.rows import Row
 from training.mira.losses import token_logprobs
 from training.stages.critic_model import Critic, states_of
-from training.stages.packed_model import precision
+from training.stages.packed_model import precision, require_packs
 from training.stages.watching import Watcher, unwatched
 
 
@@ -34,6 +34,7 @@ def score_actions(
 
     *bf16*: in the same autocast as a stage with `compute.bf16` learns in, so that its log-ratios begin at 0.
     """
+    require_packs(model)
     sums = [0.0] * len(rows)
     for packed in _told(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
@@ -49,6 +50,7 @@ def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
     """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_actions`."""
+    require_packs(critic)
     found = [0.0] * len(rows)
     device = next(critic.parameters()).device
     for packed in _told(states_of(rows), max_tokens, "scoring states", watch):

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
-from training.stages.row_attention import attend_in_rows
+from training.stages.tree_attention import IN_TREES, attend_in_trees
 
 READ_AT = "read_at"
 """The argument of a model that names the positions whose hidden states are read, (R,); without it all are."""
@@ -25,12 +26,20 @@ def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
 
 
 def take_packs(model: Any) -> None:
-    """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.Packed.read_at`."""
-    attend_in_rows(model)
+    """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.Packed.read_at`. Raises
+    BadInput where its layers cannot keep the texts of a pack apart."""
+    attend_in_trees(model)
     layers: Any = getattr(model.base_model, "layers", None)
     mlp = getattr(layers[-1], "mlp", None) if isinstance(layers, nn.ModuleList) and len(layers) else None
     if isinstance(mlp, nn.Module):
         _LastFeedForward(layers[-1], mlp)
+
+
+def require_packs(model: nn.Module) -> None:
+    """Raises ValueError where *model*, or the model in it, does not take packs: it would say something of them."""
+    inner: list[Any] = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    if not inner or any(part.config._attn_implementation != IN_TREES for part in inner):
+        raise ValueError(f"{type(model).__name__} would misread packs: take_packs(model) comes first")
 
 
 class _LastFeedForward:

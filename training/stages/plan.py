@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from torch.utils.data import Dataset
 
-from training.data.packing import Packed, alike, pack
+from training.data.packing import Packed, added_tokens, by_prompt, in_order, pack
 from training.data.rows import Row
 
-ALIKE = 1 / 8
-"""The share of a step's rows that may be one text's, as far as chance does not bring more of them together."""
+OF_ONE_PROMPT = 1 / 8
+"""The share of a step's rows that may be one prompt's, as far as chance does not bring more of them together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Share:
 
 
 class Plan(Dataset[Share]):
-    """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer). Rows that
-    are alike come one after the other, so that they share a pack and are computed once, but no more than `ALIKE` of a
-    step: a step of one text again and again is a noisy one.
+    """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer). Rows of
+    one prompt come one after the other, so that they share a pack and it is read once, but no more than `OF_ONE_PROMPT`
+    of a step: a step of one text again and again is a noisy one.
 
     Item `step·world + rank` is the share of process *rank*. All processes have the same number of packs in a step:
     with sharded weights a process that is done earlier would leave the others waiting.
@@ -40,7 +40,7 @@ class Plan(Dataset[Share]):
         self._rows = rows
         self._shares: list[Share] = []
         for epoch in range(epochs):
-            groups = _parted(alike(rows, range(len(rows))), max(1, int(ALIKE * batch_rows)))
+            groups = _parted(by_prompt(rows, range(len(rows))), max(1, int(OF_ONE_PROMPT * batch_rows)))
             random.Random(f"{seed} {epoch}").shuffle(groups)
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
@@ -62,21 +62,24 @@ def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...
 
 
 def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[Share]:
-    packs = _first_fit(rows, batch, pack_tokens)
+    packs = _fitted(rows, batch, pack_tokens)
     packs += [()] * (-len(packs) % world)
     return [Share(tuple(packs[rank::world]), len(batch)) for rank in range(world)]
 
 
-def _first_fit(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:
-    """First-fit decreasing: few packs, all of them nearly full. A text that is longer than a pack is one of its own."""
-    bins: list[tuple[int, list[int]]] = []
-    for group in sorted(alike(rows, batch), key=lambda one: (-len(rows[one[0]]), one)):
-        size = len(rows[group[0]])
-        for place, (used, members) in enumerate(bins):
-            if used + size <= pack_tokens:
-                members.extend(group)
-                bins[place] = (used + size, members)
-                break
+def _fitted(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:
+    """Each row where it adds the fewest tokens, among the packs that have room for them. A row that is longer than a
+    pack is one of its own."""
+    found: list[list[int]] = []
+    used: list[int] = []
+    for index in in_order(rows, batch):
+        adds = [added_tokens(rows[index], rows[members[-1]]) for members in found]
+        fitting = [place for place, more in enumerate(adds) if used[place] + more <= pack_tokens]
+        if fitting:
+            place = min(fitting, key=lambda one: adds[one])
+            found[place].append(index)
+            used[place] += adds[place]
         else:
-            bins.append((size, list(group)))
-    return [tuple(members) for _, members in bins]
+            found.append([index])
+            used.append(len(rows[index]))
+    return [tuple(members) for members in found]

@@ -24,9 +24,9 @@ class Compute(Record):
 
     max_tokens: int = Field(default=1_024, ge=16)
     """Longest row, prompt and action together. A longer prompt loses its middle and is counted."""
-    pack_tokens: int = Field(default=512, ge=16)
-    """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. A row
-    costs the same in any pack; a large one takes memory, and a GPU wants it."""
+    pack_tokens: int = Field(default=2_048, ge=16)
+    """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. In a
+    larger pack more rows share what they begin with; it takes memory, and a GPU wants it."""
     bf16: bool = False
     """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU without instructions for it.
     With them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""

@@ -32,7 +32,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 
 from envs.errors import BadInput
 from training.data.packing import Packed
-from training.stages.packed_model import precision
+from training.stages.packed_model import precision, require_packs
 from training.stages.plan import Plan, Share
 from training.stages.settings import Compute, Optimization
 from training.stages.watching import TellSteps, Watcher, unwatched
@@ -51,6 +51,7 @@ class RowsTrainer(Trainer, ABC):
     def __init__(
         self, model: nn.Module, plan: Plan, columns: Mapping[str, Tensor], arguments: TrainingArguments
     ) -> None:
+        require_packs(model)
         super().__init__(model=model, args=arguments, train_dataset=plan, data_collator=_only)
         self.remove_callback(PrinterCallback)
         self.plan = plan

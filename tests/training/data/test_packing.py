@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -13,6 +15,8 @@ from training.data.packing import by_row, pack, packs
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
 from training.mira.losses import token_logprobs
+from training.stages.annotate import action_token_logprobs
+from training.stages.checkpoints import load_policy
 
 
 @pytest.fixture(scope="module")
@@ -91,44 +95,64 @@ def test_the_loss_counts_on_the_actions_tokens_alone() -> None:
 
 
 def test_every_row_is_in_one_pack_and_no_pack_is_too_long() -> None:
-    rows = [Row((1,) * n, (2,), 0, 0) for n in (3, 9, 1, 30, 4, 4)]
+    rows = [Row((n,) * n, (2,), 0, 0) for n in (3, 9, 1, 30, 4, 5)]
     found = list(packs(rows, 12))
-    assert [index for one in found for index in one.rows] == list(range(len(rows)))
+    assert sorted(index for one in found for index in one.rows) == list(range(len(rows)))
     assert all(one.input_ids.shape[1] <= 12 or len(one.rows) == 1 for one in found)
 
 
-def test_rows_that_are_alike_are_one_text_and_count_as_often_as_they_come() -> None:
-    again = Row((1, 2, 3), (7, 8), 4, 2)
-    rows = [Row((1, 2, 3), (7, 8), 0, 0), Row((1, 2, 3), (9,), 1, 0), again, Row((4,), (7, 8), 2, 0)]
+def test_what_rows_begin_with_is_there_once_and_counts_in_each_of_them() -> None:
+    rows = [
+        Row((1, 2, 3), (7, 8), 0, 0),
+        Row((1, 2, 3), (9,), 1, 0),
+        Row((1, 2, 3), (7, 8), 4, 2),
+        Row((1, 5), (7,), 2, 0),
+    ]
     packed = pack(rows, [3, 2, 1, 0])
-    assert packed.input_ids.tolist() == [[4, 7, 8, 1, 2, 3, 7, 8, 1, 2, 3, 9]], (
-        "another action, another prompt: another text"
-    )
-    assert packed.lengths == (3, 5, 4) and packed.texts.tolist() == [0, 1, 2, 1]
-    assert by_row(torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0]), packed).tolist() == [3.0, 12.0, 16.0, 12.0]
+    assert packed.input_ids.tolist() == [[1, 2, 3, 7, 8, 9, 5, 7]]
+    assert packed.position_ids.tolist() == [[0, 1, 2, 3, 4, 3, 1, 2]]
+    assert packed.lengths == (1, 2, 2, 1, 2)
+    assert packed.paths == ((0,), (0, 1), (0, 1, 2), (0, 1, 3), (0, 4))
+    assert packed.states.tolist() == [2, 2, 6] and packed.texts.tolist() == [2, 0, 1, 0]
+    assert packed.predictors.tolist() == [2, 3, 2, 6] and packed.targets.tolist() == [7, 8, 9, 7]
+    assert by_row(torch.tensor([1.0, 2.0, 4.0, 8.0]), packed).tolist() == [8.0, 3.0, 4.0, 3.0]
+    assert packed.read_at(packed.predictors)["read_at"].tolist() == [2, 3, 6]
 
 
-def test_packs_hold_as_many_rows_as_their_texts_allow() -> None:
-    rows = [Row((n % 3,) * 5, (2,), n, 0) for n in range(9)]
-    found = list(packs(rows, 12))
-    assert [one.rows for one in found] == [(0, 3, 6, 1, 4, 7), (2, 5, 8)]
-    assert [one.lengths for one in found] == [(6, 6), (6,)]
+def test_a_prompt_that_ends_where_an_action_of_another_row_goes_on() -> None:
+    """The same tokens, parted otherwise: two texts on one path."""
+    packed = pack([Row((1, 2), (3,), 0, 0), Row((1,), (2, 3), 0, 0)], [0, 1])
+    assert packed.input_ids.tolist() == [[1, 2, 3]]
+    assert packed.states[packed.texts].tolist() == [1, 0]
+    assert by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [4.0, 3.0]
+
+
+def test_packs_hold_as_many_rows_as_their_trees_allow() -> None:
+    rows = [Row((n % 3, *range(5, 9)), (2, n), n, 0) for n in range(9)]
+    found = list(packs(rows, 9))
+    assert [one.rows for one in found] == [(0, 3, 6), (1, 4, 7), (2, 5, 8)]
+    assert [one.input_ids.shape[1] for one in found] == [9, 9, 9]
+    assert [one.input_ids.shape[1] for one in packs(rows, 17)] == [9 + 7 + 1, 7 + 9], "no pack is too long"
+    assert [one.input_ids.shape[1] for one in packs(rows, 18)] == [18, 9]
 
 
 def test_packed_rows_do_not_see_each_other(tokenizer: AutoTokenizer) -> None:
-    """On the model that ships: log-probabilities of the actions in a pack are those of each row alone."""
-    model = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()
+    """On the model that ships, whose prompts share a beginning: log-probabilities of the actions in a pack are those of
+    each row alone, read by a model that knows nothing of packs."""
+    plain: Any = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()
+    model = load_policy(embedded_dir())[0].eval()
     encoder = RowEncoder(tokenizer, 400)
     rows = encoder.encode(
-        [told("exit()", 'do(action="Wait")'), told("go_backward()", page="Goal: x\nPage:\nno button")]
+        [told("exit()", 'do(action="Wait")'), told("go_backward()", page="Goal: x\nPage:\nno button"), told("exit()")]
     ).rows
-
-    def logprobs(indices: list[int]) -> torch.Tensor:
-        packed = pack(rows, indices)
-        with torch.no_grad():
-            out = model(input_ids=packed.input_ids, position_ids=packed.position_ids, use_cache=False)
-        return by_row(token_logprobs(out.logits[0, packed.predictors], packed.targets), packed)
-
-    together, alone = logprobs([0, 1, 2]), torch.cat([logprobs([n]) for n in range(3)])
-    assert torch.allclose(together, alone, atol=1e-4)
-    assert len(set(alone.tolist())) == 3
+    packed = pack(rows, range(len(rows)))
+    assert packed.input_ids.shape[1] < sum(len(row) for row in rows) - len(rows[-1])
+    with torch.no_grad():
+        together = by_row(action_token_logprobs(model, packed), packed)
+        logits = [plain(input_ids=torch.tensor([[*row.prompt, *row.action]])).logits[0] for row in rows]
+    alone = [
+        token_logprobs(said[len(row.prompt) - 1 : -1], torch.tensor(row.action)).sum()
+        for said, row in zip(logits, rows, strict=True)
+    ]
+    torch.testing.assert_close(together, torch.stack(alone), atol=1e-4, rtol=1e-5)
+    assert len({round(total, 3) for total in together.tolist()}) == 3

@@ -48,7 +48,8 @@ def test_states_are_scored_in_the_order_of_the_rows() -> None:
 
 
 def test_what_rows_share_is_computed_once() -> None:
-    """Ten rows: the critic is shown their two states, the policy their four pairs of state and action."""
+    """Ten rows: two states of three tokens, of which two are the same, and behind each of them two actions of two, of
+    which the first is the same."""
     critic = Critic.from_policy(embedded_dir()).eval()
     torch.nn.init.normal_(critic.head[-1].weight, std=0.02)
     model = load_policy(embedded_dir())[0].eval()
@@ -56,10 +57,10 @@ def test_what_rows_share_is_computed_once() -> None:
     shown: list[int] = []
     for network in (critic.trunk, model.base_model):
         network.register_forward_pre_hook(
-            lambda _module, _given, options: shown.append(len(options["row_lengths"])), with_kwargs=True
+            lambda _module, _given, options: shown.append(options["input_ids"].shape[1]), with_kwargs=True
         )
     states, actions = score_states(critic, rows, 100), score_actions(model, rows, 100)
-    assert shown == [2, 4]
+    assert shown == [2 + 2, 2 + 2 * (1 + 1 + 2)]
     assert states == pytest.approx([score_states(critic, [row], 100)[0] for row in rows], abs=1e-4)
     assert actions == pytest.approx([score_actions(model, [row], 100)[0] for row in rows], abs=1e-4)
     assert len(set(actions)) == 4

@@ -12,6 +12,7 @@ from training.data.packing import pack
 from training.data.rows import Row
 from training.mira.losses import potential_loss
 from training.stages.critic_model import Critic
+from training.stages.packed_model import take_packs
 
 
 @pytest.fixture
@@ -26,7 +27,9 @@ def critic() -> Critic:
         num_key_value_heads=2,
         max_position_embeddings=64,
     )
-    return Critic(LlamaModel(config), 16)
+    trunk = LlamaModel(config)
+    take_packs(trunk)
+    return Critic(trunk, 16)
 
 
 ROWS = [Row((1, 2, 3), (9, 9), 0, 0), Row((1, 2, 4, 5), (9,), 0, 1), Row((7,), (9, 8, 9), 1, 0)]

@@ -25,6 +25,7 @@ from training.stages.checkpoints import base_of, load_policy, policy_spec, weigh
 from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.lean import LeanModels, Part
+from training.stages.packed_model import take_packs
 from training.stages.plan import Plan
 from training.stages.settings import Compute, Lora, Optimization
 
@@ -167,6 +168,7 @@ def test_what_is_saved_is_loaded_and_played(models: LeanModels, tmp_path: Path) 
     assert weights_digest(folder) != weights_digest(BASE)
     assert said(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
     played = read_checkpoint(BASE, folder, on_cpu=True).model
+    take_packs(played)
     assert score_actions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
     critic = trained("value", folder, tmp_path / "value", models)
     again = trained("value", critic, tmp_path / "again", optimization=Optimization(learning_rate=1e-9, batch_rows=8))

@@ -8,22 +8,23 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from tests.training.stages.test_row_attention import gemma, llama, llama4
+from tests.training.stages.test_tree_attention import branching, gemma, llama
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import Packed, by_row, pack
 from training.stages.annotate import action_token_logprobs
 from training.stages.checkpoints import with_adapter
 from training.stages.critic_model import Critic
 from training.stages.packed_model import take_packs
-from training.stages.row_attention import attend_in_rows
 from training.stages.settings import Lora
+from training.stages.tree_attention import attend_in_trees
 
 FAMILIES = pytest.mark.parametrize("family", [llama, gemma], ids=["llama", "gemma"])
 
 
 def packed_rows() -> Packed:
-    return pack(rows_of(4, longest=24), range(4))
+    return pack([*branching(16), *rows_of(4, longest=24)], range(12))
 
 
 def actions(model: Any, packed: Packed) -> Tensor:
@@ -60,7 +61,7 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     torch.manual_seed(0)
     base, packed = family(), packed_rows()
     model = with_adapter(base, lora)
-    attend_in_rows(base)
+    attend_in_trees(base)
     whole = actions(model, packed)
     expected = gradients(model, whole)
     seen = Seen(base.base_model.layers[-1].mlp)
@@ -68,7 +69,8 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     narrow = actions(model, packed)
     torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(model, narrow), expected)
-    assert seen.tokens == [len(packed.predictors)] < [packed.input_ids.shape[1]]
+    assert seen.tokens == [len(packed.predictors.unique())] < [packed.input_ids.shape[1]]
+    assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
 
 
 @FAMILIES
@@ -78,7 +80,7 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     critic = Critic(trunk, 32)
     last: Any = critic.head[-1]
     nn.init.normal_(last.weight)
-    attend_in_rows(trunk)
+    attend_in_trees(trunk)
     whole = critic(packed)
     expected = gradients(critic, whole)
     seen = Seen(trunk.layers[-1].mlp)
@@ -86,7 +88,7 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     narrow = critic(packed)
     torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(critic, narrow), expected)
-    assert seen.tokens == [4]
+    assert seen.tokens == [11], "of twelve rows, two of one prompt"
 
 
 def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> None:
@@ -101,7 +103,7 @@ def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> 
 def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
     torch.manual_seed(0)
     model, packed = llama().eval(), packed_rows()
-    attend_in_rows(model)
+    attend_in_trees(model)
     expected = model(**packed.inputs).logits
     take_packs(model)
     model(**packed.read_at(packed.states))
@@ -110,7 +112,12 @@ def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
 
 def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
     torch.manual_seed(0)
-    model, packed = llama4().eval(), packed_rows()
+    config = GPT2Config(vocab_size=900, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=1, eos_token_id=2)
+    model, packed = GPT2LMHeadModel(config).eval(), packed_rows()
+    attend_in_trees(model)
     expected = actions(model, packed)
+    seen: list[int] = []
     take_packs(model)
+    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, given: seen.append(given[0].shape[1]))
     torch.testing.assert_close(actions(model, packed), expected)
+    assert seen == [packed.input_ids.shape[1]]
