@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -112,7 +113,10 @@ def show(
 
     if out is not None:
         check_target(out, FORMATS)
-    found = [_progress(word) for word in runs]
+    named = [_named(word) for word in runs]
+    found = [_progress(name, folder) for name, folder in named]
+    if odd := _measured_otherwise([folder for _, folder in named]):
+        print_problem(f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers do not compare")
     if out is not None:
         write_curves([Curve(one.arm, one.seed, one.phases) for one in found], out)
     if len(found) == 1:
@@ -126,18 +130,36 @@ def show(
     return EXIT_OK
 
 
-def _progress(word: str) -> Progress:
-    """Of the run that *word* names; a NAME is told in place of its arm. Raises BadInput."""
+def _named(word: str) -> tuple[str, Path]:
+    """(name, folder) of a run; the name is empty where *word* gives none."""
+    name, equals, place = word.partition("=")
+    return (name, Path(place)) if equals and not Path(word).is_dir() else ("", Path(word))
+
+
+def _progress(name: str, folder: Path) -> Progress:
+    """Of the run in *folder*; a *name* is told in place of its arm. Raises BadInput."""
     from training.loop.loop import Progress
     from training.loop.parts import read_record
 
-    name, equals, place = word.partition("=")
-    if not equals or Path(word).is_dir():
-        name, place = "", word
-    if not (Path(place) / "progress.json").exists():
-        raise BadInput(f"{place!r} holds no training run whose start is measured")
-    found = read_record(Path(place) / "progress.json", Progress)
+    if not (folder / "progress.json").exists():
+        raise BadInput(f"{str(folder)!r} holds no training run whose start is measured")
+    found = read_record(folder / "progress.json", Progress)
     return found.model_copy(update={"arm": name}) if name else found
+
+
+def _measured_otherwise(folders: Sequence[Path]) -> Path | None:
+    """The first that says it was measured in another way than the first one was."""
+
+    def measured(folder: Path) -> dict[str, Any] | None:
+        try:
+            told: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))["evaluation"]
+        except (OSError, ValueError, KeyError):
+            return None
+        return {name: value for name, value in told.items() if name != "every"}
+
+    first = measured(folders[0])
+    apart = (one for one in folders[1:] if None not in (first, now := measured(one)) and now != first)
+    return next(apart, None)
 
 
 def _beside(found: Sequence[Progress]) -> Table:

@@ -93,6 +93,26 @@ def test_runs_stand_beside_each_other_phase_by_phase(
     assert [(one.arm, one.seed, len(one.phases)) for one in told] == [("mira", 0, 2), ("again", 1, 1)]
 
 
+@pytest.mark.parametrize(("seeds", "told"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
+def test_runs_that_were_measured_on_other_tasks_are_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    two: list[str],
+    seeds: tuple[int, int],
+    told: str,
+) -> None:
+    """How often they were measured does not matter."""
+    evaluations = ({"seeds": (0, 1), "every": 1}, {"seeds": seeds, "every": 3})
+    for word, evaluation in zip(two, evaluations, strict=True):
+        folder = Path(word.rpartition("=")[2])
+        (folder / "config.json").write_text(json.dumps({"evaluation": evaluation}))
+    show(monkeypatch, *two)
+    said = capsys.readouterr()
+    assert "again" in said.out and told in said.err and bool(told) == bool(said.err)
+    show(monkeypatch, two[0])
+    assert not capsys.readouterr().err, "one alone compares with nothing"
+
+
 def test_their_curves_are_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], two: list[str], tmp_path: Path
 ) -> None:
