@@ -272,6 +272,8 @@ def main() -> None:
     given = options.parse_args()
     torch.set_num_threads(1)
     if given.phase is not None:
+        if not (given.phase / "actor" / "rows.parquet").is_file():
+            options.error(f"{str(given.phase)!r} is no phase that an actor has learned from")
         phase = Phase.played(given.phase, given.trajectories)
     else:
         phase = Phase.drawn(given.trajectories, given.steps)
