@@ -1,8 +1,9 @@
 """A model that takes packs, and computes of them what is read.
 
 The actor's loss reads the tokens before its actions, a critic one token a row. Up to the last layer every token is
-needed, because others attend to it; the last layer's feed-forward, most of that layer, only where it is read. That is
-a fifth of what a network of four layers costs, a twenty-fifth of one of eighteen.
+needed, because others attend to it; of the last layer its keys and values alone. The rest of it, feed-forward and what
+its tokens ask of others, is computed where it is read. That is a fifth of what a network of four layers costs, a
+twenty-fifth of one of eighteen.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from training.stages.tree_attention import IN_TREES, attend_in_trees
-
-READ_AT = "read_at"
-"""The argument of a model that names the positions whose hidden states are read, (R,); without it all are."""
+from training.stages.tree_attention import IN_TREES, READ_AT, attend_in_trees
 
 
 def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
@@ -30,9 +28,14 @@ def take_packs(model: Any) -> None:
     BadInput where its layers cannot keep the texts of a pack apart."""
     attend_in_trees(model)
     layers: Any = getattr(model.base_model, "layers", None)
-    mlp = getattr(layers[-1], "mlp", None) if isinstance(layers, nn.ModuleList) and len(layers) else None
-    if isinstance(mlp, nn.Module):
-        _LastFeedForward(layers[-1], mlp)
+    if isinstance(layers, nn.ModuleList) and len(layers):
+        parts = dict(layers[-1].named_modules())
+        for name in _BY_TOKEN & parts.keys():
+            _Narrowed(layers[-1], parts[name])
+
+
+_BY_TOKEN = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}
+"""Parts of a layer in which tokens do not see each other."""
 
 
 def require_packs(model: nn.Module) -> None:
@@ -42,28 +45,27 @@ def require_packs(model: nn.Module) -> None:
         raise ValueError(f"{type(model).__name__} would misread packs: take_packs(model) comes first")
 
 
-class _LastFeedForward:
-    """Narrows *mlp*, whose tokens do not see each other, to the positions that its *layer* was told are read; elsewhere
-    it adds nothing."""
+class _Narrowed:
+    """A part of a *layer*, narrowed to the positions that the layer was told are read; elsewhere it says 0."""
 
-    def __init__(self, layer: nn.Module, mlp: nn.Module) -> None:
+    def __init__(self, layer: nn.Module, part: nn.Module) -> None:
         self._read_at: Tensor | None = None
         self._length = 0
         layer.register_forward_pre_hook(self._hear, with_kwargs=True)
-        mlp.register_forward_pre_hook(self._narrow)
-        mlp.register_forward_hook(self._widen)
+        part.register_forward_pre_hook(self._narrow)
+        part.register_forward_hook(self._widen)
 
     def _hear(self, _layer: nn.Module, _given: Any, options: dict[str, Any]) -> None:
         self._read_at = options.get(READ_AT)
 
-    def _narrow(self, _mlp: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
+    def _narrow(self, _part: nn.Module, given: tuple[Tensor, ...]) -> tuple[Tensor, ...] | None:
         """(1, L, D) to (1, R, D)."""
         if self._read_at is None:
             return None
         self._length = given[0].shape[1]
         return (given[0][:, self._read_at], *given[1:])
 
-    def _widen(self, _mlp: nn.Module, _given: Any, found: Tensor) -> Tensor | None:
+    def _widen(self, _part: nn.Module, _given: Any, found: Tensor) -> Tensor | None:
         """(1, R, D) to (1, L, D)."""
         if self._read_at is None:
             return None

@@ -7,6 +7,8 @@ them in their texts and to nothing else; the rest of the network still sees one 
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -19,6 +21,9 @@ from training.data.prefix_tree import Path
 
 IN_TREES = "in_trees"
 """The name under which transformers knows this attention. It has no entry among the masks: none is made for it."""
+
+READ_AT = "read_at"
+"""The argument of a model that names the positions whose hidden states are read, (R,), sorted; without it all are."""
 
 _TAKEN = {"full_attention", "sliding_attention"}
 
@@ -58,23 +63,54 @@ def _attention_in_trees(
         raise ValueError("this model was loaded for packs: it takes branches and no attention_mask")
     options["is_causal"] = True
     lengths, paths = branches
+    read = _places(lengths, options.pop(READ_AT, None) if _is_last(module) else None)
     queries, keys, values = (tensor.split(lengths, dim=2) for tensor in (query, key, value))
     found: list[Tensor] = []
-    for own, path in zip(queries, paths, strict=True):
+    for own, path, places in zip(queries, paths, read, strict=True):
+        length = own.shape[2]
+        if not places:
+            found.append(own.new_zeros(own.shape).transpose(1, 2))
+            continue
         seen, told = (torch.cat([parts[number] for number in path], dim=2) for parts in (keys, values))
-        mask = _mask(own.shape[2], seen.shape[2], sliding_window, query.device)
-        found.append(sdpa_attention_forward(module, own, seen, told, mask, **options)[0])
+        mask = _mask([seen.shape[2] - length + place for place in places], seen.shape[2], sliding_window, own.device)
+        asking = own if len(places) == length else own[:, :, places]
+        said: Tensor = sdpa_attention_forward(module, asking, seen, told, mask, **options)[0]
+        found.append(said if len(places) == length else _spread(said, places, length))
     return torch.cat(found, dim=1), None
 
 
-def _mask(own: int, seen: int, window: int | None, device: torch.device) -> Tensor | None:
-    """Which of *seen* tokens the last *own* of them see, (1, 1, own, seen): none that comes later, and no more than
+def _is_last(module: Any) -> bool:
+    """Whether what *module* says is read and not attended to."""
+    return getattr(module, "layer_idx", None) == module.config.num_hidden_layers - 1
+
+
+def _places(lengths: Sequence[int], read_at: Tensor | None) -> Iterator[Sequence[int]]:
+    """Of each branch the tokens that are read, from its first; all without *read_at*, which is sorted."""
+    read = None if read_at is None else read_at.tolist()
+    end = 0
+    for length in lengths:
+        start, end = end, end + length
+        if read is None:
+            yield range(length)
+        else:
+            yield [place - start for place in read[bisect_left(read, start) : bisect_left(read, end)]]
+
+
+def _spread(said: Tensor, places: Sequence[int], length: int) -> Tensor:
+    """*said*, (1, R, heads, width), at its *places* of *length* tokens, and zeros elsewhere."""
+    whole = said.new_zeros(1, length, *said.shape[2:])
+    return whole.index_copy(1, torch.tensor(places, device=said.device), said)
+
+
+def _mask(places: Sequence[int], seen: int, window: int | None, device: torch.device) -> Tensor | None:
+    """Which of *seen* tokens those at *places* of them see, (1, 1, R, seen): none that comes later, and no more than
     *window*. None: all that went before, where `is_causal` says the same."""
     longer = window is not None and seen > window
-    if own in (1, seen) and not longer:
+    if not longer and (len(places) == seen or list(places) == [seen - 1]):
         return None
-    mask = torch.ones(1, 1, own, seen, dtype=torch.bool, device=device).tril(seen - own)
-    return mask.triu(seen - own + 1 - window) if window is not None and longer else mask
+    rows, columns = torch.tensor(places, device=device)[:, None], torch.arange(seen, device=device)
+    mask = columns <= rows
+    return (mask & (columns > rows - window) if window is not None else mask)[None, None]
 
 
 AttentionInterface.register(IN_TREES, _attention_in_trees)
