@@ -1,7 +1,8 @@
-"""The last layer's feed-forward runs where it is read alone, and nothing that is read or learned changes."""
+"""The last layer is computed where it is read alone, and nothing that is read or learned changes."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from tests.training.stages.test_tree_attention import branching, gemma, llama
 from tests.training.stages.token_rows import rows_of
 from training.data.packing import Packed, by_row, pack
+from training.stages import tree_attention
 from training.stages.annotate import action_token_logprobs
 from training.stages.checkpoints import with_adapter
 from training.stages.critic_model import Critic
@@ -59,7 +61,7 @@ class Seen:
 @pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
 def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora | None) -> None:
     torch.manual_seed(0)
-    base, packed = family(), packed_rows()
+    base, packed = family().double(), packed_rows()
     model = with_adapter(base, lora)
     attend_in_trees(base)
     whole = actions(model, packed)
@@ -73,10 +75,26 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
 
 
+def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A critic reads one token a state: each of the layers before it asks for every token."""
+    trunk, packed = llama().base_model, packed_rows()
+    take_packs(trunk)
+    asked: Counter[int] = Counter()
+    attend = tree_attention.sdpa_attention_forward
+
+    def counting(module: Any, query: Tensor, *given: Any, **options: Any) -> Any:
+        asked[module.layer_idx] += query.shape[2]
+        return attend(module, query, *given, **options)
+
+    monkeypatch.setattr(tree_attention, "sdpa_attention_forward", counting)
+    trunk(**packed.read_at(packed.states))
+    assert asked == {0: packed.input_ids.shape[1], 1: 11}
+
+
 @FAMILIES
 def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     torch.manual_seed(0)
-    trunk, packed = family().base_model, packed_rows()
+    trunk, packed = family().base_model.double(), packed_rows()
     critic = Critic(trunk, 32)
     last: Any = critic.head[-1]
     nn.init.normal_(last.weight)
