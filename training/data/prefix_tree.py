@@ -36,7 +36,7 @@ def tree_of(texts: Sequence[Text]) -> Tree:
     while waiting:
         members, depth, path = waiting.pop()
         first, last = texts[members[0]], texts[members[-1]]
-        shared = shared_length(first, last)  # of all between them, too: they are sorted
+        shared = depth + shared_length(first[depth:], last[depth:])  # of all between them, too: they are sorted
         if shared > depth:
             branches.append(Branch(first[depth:shared], path, depth))
             path = (*path, len(branches) - 1)
