@@ -30,9 +30,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from benchmarks.pack_share import read_share
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.cache import read_rows
-from training.data.packing import packs
 from training.data.rows import Row
 from training.mira.losses import potential_loss, regression_loss, value_loss
 from training.mira.returns import advantages, outcome_rewards, shaped_rewards
@@ -146,17 +146,13 @@ def ours(phase: Phase, batch_rows: int) -> Found:
 def _trained(rows: Sequence[Row], batch_rows: int, make: Callable[[Plan, Any], RowsTrainer]) -> float:
     """The mean loss over all rows."""
     how = Optimization(learning_rate=STILL if batch_rows else RATE, batch_rows=batch_rows or len(rows))
-    plan = _plan(rows, how.batch_rows)
+    plan = Plan(rows, batch_rows=how.batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(Path(folder), how, COMPUTE, seed=0, steps=len(plan))
         arguments.logging_steps = 1
         losses = [row["loss"] for row in train(make(plan, arguments), COMPUTE) if "loss" in row]
     weighted = (loss * plan[step].batch_rows for step, loss in enumerate(losses))
     return sum(weighted) / len(rows)
-
-
-def _plan(rows: Sequence[Row], batch_rows: int) -> Plan:
-    return Plan(rows, batch_rows=batch_rows, pack_tokens=COMPUTE.pack_tokens, epochs=1, seed=0)
 
 
 def naive(phase: Phase, together: int, rate: float = RATE, *, following: bool = False) -> Found:
@@ -242,16 +238,6 @@ def _logprobs(model: Any, rows: Sequence[Row]) -> Tensor:
     return torch.where(counted, said, torch.zeros_like(said)).sum(-1)
 
 
-def read_share(rows: Sequence[Row], batch_rows: int | None = None) -> float:
-    """Of the tokens of *rows* those that are computed, in one pass or in an epoch of steps of *batch_rows* (0: all)."""
-    if batch_rows is None:
-        read = list(packs(rows, COMPUTE.pack_tokens))
-    else:
-        plan = _plan(rows, batch_rows or len(rows))
-        read = [plan.packed(one) for step in range(len(plan)) for one in plan[step].packs]
-    return round(sum(packed.input_ids.shape[1] for packed in read) / sum(map(len, rows)), 3)
-
-
 def compare(one: Found, other: Found) -> dict[str, float]:
     """Largest differences. Raises AssertionError where the two ways did not compute the same."""
     apart = {
@@ -297,10 +283,9 @@ def main() -> None:
         {
             "rows": len(phase.rows),
             "share_read": {
-                "states, scored": read_share(states_of(phase.rows)),
-                "states, learned": read_share(states_of(phase.rows), given.batch_rows),
-                "actions, scored": read_share(phase.rows),
-                "actions, learned": read_share(phase.rows, given.batch_rows),
+                f"{name}, {how}": read_share(kind, COMPUTE.pack_tokens, step)
+                for name, kind in (("states", states_of(phase.rows)), ("actions", phase.rows))
+                for how, step in (("scored", None), ("learned", given.batch_rows or len(phase.rows)))
             },
             "mean_tokens": round(tokens / len(phase.rows)),
             "longest": max(len(row) for row in phase.rows),
