@@ -48,6 +48,19 @@ def load_tokenizer(folder: Path) -> Any:
         ) from error
 
 
+def read_config(folder: Path) -> Any:
+    """The transformers configuration of the checkpoint in *folder*, of an adapter its base's. Raises BadInput."""
+    from transformers import AutoConfig
+
+    place = base_of(folder)
+    try:
+        return AutoConfig.from_pretrained(place, local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(
+            f"the configuration in {str(place)!r} cannot be read: {' '.join(str(error).split())[:300]}"
+        ) from error
+
+
 def _read_policy(folder: Path) -> tuple[Any, Any]:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from safetensors import SafetensorError

@@ -29,20 +29,26 @@ _TAKEN = {"full_attention", "sliding_attention"}
 
 
 def attend_in_trees(model: Any) -> None:
-    """From now on *model* takes packs alone, with `branches`. Raises BadInput where its layers mix tokens in other ways
-    (in chunks, by recurrence, by convolution): texts of a pack would see each other."""
-    config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or _TAKEN)
-    if getattr(config, "attention_chunk_size", None):
+    """From now on *model* takes packs alone, with `branches`. Raises BadInput as `check_layers` does."""
+    check_layers(model.config, supported=model._supports_attention_backend)
+    model.set_attn_implementation(IN_TREES)
+
+
+def check_layers(config: Any, *, supported: bool = True) -> None:
+    """Raises BadInput where a model of *config* mixes tokens in other ways than attention to all that went before or to
+    a window of it (in chunks, by recurrence, by convolution): texts of a pack would see each other. *supported*: its
+    class leaves attention to transformers."""
+    text = config.get_text_config()
+    kinds = set(getattr(text, "layer_types", None) or _TAKEN)
+    if getattr(text, "attention_chunk_size", None):
         kinds.add("chunked_attention")
-    if not model._supports_attention_backend:
+    if not supported:
         kinds.add("an attention of its own")
     if others := sorted(kinds - _TAKEN):
         raise BadInput(
-            f"{type(model).__name__} cannot be trained in packs, its layers have {', '.join(others)}: "
-            "take a model whose layers attend to all that went before, or to a window of it"
+            f"a model of type {config.model_type} cannot be trained in packs, its layers have {', '.join(others)}: "
+            "take one whose layers attend to all that went before, or to a window of it"
         )
-    model.set_attn_implementation(IN_TREES)
 
 
 def _attention_in_trees(

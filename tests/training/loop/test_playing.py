@@ -171,3 +171,15 @@ def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
     (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(policy)}))
     assert rollout_config(tmp_path, RolloutSettings(), 1).policy == f"local:{policy.resolve()}+{tmp_path}"
     assert rollout_config(policy, RolloutSettings(), 1).policy == f"local:{policy}"
+
+
+def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    told = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
+    layers = ["linear_attention"] * told["num_hidden_layers"]
+    (tmp_path / "config.json").write_text(json.dumps({**told, "model_type": "qwen3_next", "layer_types": layers}))
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(BadInput, match=r"a model of type qwen3_next cannot be trained in packs.*linear_attention"):
+        check_policy(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(BadInput, match=r"the configuration in .* cannot be read"):
+        check_policy(tmp_path)

@@ -126,7 +126,7 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
 
 @pytest.mark.parametrize(("family", "why"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
 def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], why: str) -> None:
-    with pytest.raises(BadInput, match=f"cannot be trained in packs, its layers have .*{why}: take a model"):
+    with pytest.raises(BadInput, match=f"cannot be trained in packs, its layers have .*{why}: take one"):
         attend_in_trees(family())
 
 
