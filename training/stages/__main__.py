@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from pathlib import Path
@@ -43,13 +44,21 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def leave(code: int) -> NoReturn:
-    """Ends this process, whose work is written, without the interpreter's own end: gloo's threads now and then abort
-    that, and a launcher then takes what was done for a failure."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+def run(arguments: list[str]) -> NoReturn:
+    """Ends this process with what `main` says, after all that was registered for its end since (trackers send what they
+    hold then), and without the interpreter's own: gloo's threads now and then abort that, and a launcher then takes
+    what was done for a failure."""
+    code = 1
+
+    def leave() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+    atexit.register(leave)  # the first that is registered is the last that is called
+    code = main(arguments)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
-    leave(main(sys.argv[1:]))
+    run(sys.argv[1:])

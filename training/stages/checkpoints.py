@@ -40,12 +40,8 @@ def load_tokenizer(folder: Path) -> Any:
 
     brought = (folder / "tokenizer_config.json").is_file()
     place = folder if brought else base_of(folder)
-    try:
+    with _readable("tokenizer", place):
         return AutoTokenizer.from_pretrained(place, local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInput(
-            f"the tokenizer in {str(place)!r} cannot be read: {' '.join(str(error).split())[:300]}"
-        ) from error
 
 
 def read_config(folder: Path) -> Any:
@@ -53,12 +49,18 @@ def read_config(folder: Path) -> Any:
     from transformers import AutoConfig
 
     place = base_of(folder)
-    try:
+    with _readable("configuration", place):
         return AutoConfig.from_pretrained(place, local_files_only=True)
+
+
+@contextmanager
+def _readable(part: str, place: Path) -> Generator[None]:
+    """Raises BadInput where the body cannot read what the checkpoint in *place* has as its *part*."""
+    try:
+        yield
     except (OSError, ValueError, KeyError) as error:
-        raise BadInput(
-            f"the configuration in {str(place)!r} cannot be read: {' '.join(str(error).split())[:300]}"
-        ) from error
+        told = " ".join(str(error).split())[:300]
+        raise BadInput(f"the {part} in {str(place)!r} cannot be read: {told}") from error
 
 
 def _read_policy(folder: Path) -> tuple[Any, Any]:

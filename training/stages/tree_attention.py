@@ -77,12 +77,18 @@ def _attention_in_trees(
         if not places:
             found.append(own.new_zeros(own.shape).transpose(1, 2))
             continue
-        seen, told = (torch.cat([parts[number] for number in path], dim=2) for parts in (keys, values))
+        seen, told = _along(keys, path), _along(values, path)
         mask = _mask([seen.shape[2] - length + place for place in places], seen.shape[2], sliding_window, own.device)
         asking = own if len(places) == length else own[:, :, places]
         said: Tensor = sdpa_attention_forward(module, asking, seen, told, mask, **options)[0]
         found.append(said if len(places) == length else _spread(said, places, length))
     return torch.cat(found, dim=1), None
+
+
+def _along(branches: Sequence[Tensor], path: Path) -> Tensor:
+    """What stands on *path*, (1, heads, S, width); a branch that grows from none is not copied."""
+    parts = [branches[number] for number in path]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
 
 
 def _is_last(module: Any) -> bool:
