@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from agent.report import explained, write_report
 from agent.run_store import RunFolder
@@ -126,10 +126,10 @@ async def test_filters_and_sorting(watched: Watched, plain: RunFolder) -> None:
     await page.get_by_text("success", exact=True).first.click()
     assert await visible.count() == 2
     await page.select_option("#by-failure", "stuck_midway")
-    assert await visible.locator("b").all_inner_texts() == ["miniwob/login-user/0"]
+    await expect(visible.locator("b")).to_have_text(["miniwob/login-user/0"])
     await page.select_option("#by-failure", "")
     await page.select_option("#by-policy", "other")
-    assert await visible.locator("b").all_inner_texts() == ["miniwob/click-test/0"]
+    await expect(visible.locator("b")).to_have_text(["miniwob/click-test/0"])
     await page.select_option("#by-policy", "")
     await page.select_option("#sort", "steps")
     assert [int(await row.get_attribute("data-steps") or 0) for row in await visible.all()] == [7, 2]
