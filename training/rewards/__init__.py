@@ -1,0 +1,34 @@
+"""Rewards of single answers, for GRPO: SSL, GuirlVG, AdaGUI-R1 and LPO, as pure functions of text and target.
+
+Promised: any completion gets a finite reward between 0 and its `most`, and what it is made of; nothing that it says
+changes its target. Not promised: that a target is right, which whoever makes examples sees to.
+"""
+
+from training.rewards.answers import Said, TokenCount, read_completion
+from training.rewards.rewarding import Rewarder, RewardSettings
+from training.rewards.score import Score
+from training.rewards.targets import (
+    GridTarget,
+    MazeTarget,
+    PointTarget,
+    StepTarget,
+    SudokuTarget,
+    Target,
+    is_right,
+)
+
+__all__ = [
+    "GridTarget",
+    "MazeTarget",
+    "PointTarget",
+    "RewardSettings",
+    "Rewarder",
+    "Said",
+    "Score",
+    "StepTarget",
+    "SudokuTarget",
+    "Target",
+    "TokenCount",
+    "is_right",
+    "read_completion",
+]

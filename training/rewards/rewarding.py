@@ -1,0 +1,42 @@
+"""One call for every reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from training.rewards.adaptive import Adaptive
+from training.rewards.answers import TokenCount, read_completion
+from training.rewards.location import Location, Picture
+from training.rewards.score import Score
+from training.rewards.sweet_spot import SweetSpot
+from training.rewards.tag_rewards import TagsAndPoint
+from training.rewards.targets import Target
+
+RewardSettings = Annotated[SweetSpot | TagsAndPoint | Adaptive | Location, Field(discriminator="kind")]
+
+
+class Rewarder:
+    """Rewards completions. *count*: tokens of a thought, by the policy's own tokenizer."""
+
+    def __init__(self, reward: RewardSettings, count: TokenCount) -> None:
+        self.reward = reward
+        self._count = count
+
+    @property
+    def most(self) -> float:
+        """The greatest reward there is."""
+        return self.reward.most
+
+    def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
+        """The rewards of *completions*, all of one prompt. Raises BadInput where the reward does not fit the target."""
+        group = [read_completion(text) for text in completions]
+        match self.reward:
+            case Adaptive():
+                return self.reward.of_group(target, group, self._count)
+            case Location():
+                return self.reward.of_group(target, group, picture)
+            case SweetSpot() | TagsAndPoint():
+                return self.reward.of_group(target, group)

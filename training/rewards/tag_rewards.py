@@ -1,0 +1,89 @@
+"""GuirlVG (paper 001): how well a completion keeps to its tags, and where it points.
+
+The soft format reward is that of Alg. 3; App. A.3.2 of the same paper asks for four numbers where Alg. 3 asks for two:
+here it is as many as the prediction has. One answer tag alone is worth 1/3, as in Alg. 3; the text of §3.2 and
+App. A.3.2 give each tag a third, which is the same for a whole block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from envs.errors import BadInput
+from envs.record import Record
+from training.rewards.answers import Said
+from training.rewards.geometry import distance, overlap
+from training.rewards.score import Score
+from training.rewards.targets import PointTarget, Target, box_of, is_right, point_of
+
+Accuracy = Literal["in_box", "distance", "iou", "iou_half"]
+"""In-Bbox, Distance@80, IoU, IoU@0.5 (App. A.3.3)."""
+NEAR_PIXELS = 80.0
+"""Distance@k: the paper's k."""
+
+_STRICT = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
+_BLOCK = re.compile(r"<answer>.*?</answer>", re.DOTALL)
+
+
+class TagsAndPoint(Record):
+    """`R = R_format + R_accuracy` (Eq. 2.1)."""
+
+    kind: Literal["guirlvg"] = "guirlvg"
+    format: Literal["soft", "strict", "none"] = "soft"
+    """Alg. 3; Alg. 1; no format reward."""
+    accuracy: Accuracy = "in_box"
+    near_pixels: float = NEAR_PIXELS
+    """Of `distance`."""
+
+    @property
+    def most(self) -> float:
+        """m of the adversarial KL factor (Eq. 3.1): 2 with a format reward."""
+        return 1.0 if self.format == "none" else 2.0
+
+    def of_group(self, target: Target, group: Sequence[Said]) -> list[Score]:
+        """Each completion's reward. Raises BadInput where a distance or an overlap is asked of what is no box."""
+        return [self._of(target, said) for said in group]
+
+    def _of(self, target: Target, said: Said) -> Score:
+        shape, accuracy = self._shape(said), self._accuracy(target, said)
+        parts = {"format": shape, "accuracy": accuracy, "correct": float(is_right(target, said))}
+        return Score(shape + accuracy, parts)
+
+    def _shape(self, said: Said) -> float:
+        match self.format:
+            case "soft":
+                return soft_format(said, numbers=4 if self.accuracy.startswith("iou") else 2)
+            case "strict":
+                return strict_format(said)
+            case "none":
+                return 0.0
+
+    def _accuracy(self, target: Target, said: Said) -> float:
+        if self.accuracy == "in_box":
+            return float(is_right(target, said))
+        if not isinstance(target, PointTarget):
+            raise BadInput(f"reward.accuracy {self.accuracy!r} needs targets that are boxes, not {target.kind!r}")
+        if self.accuracy == "distance":
+            point = point_of(said)
+            return float(point is not None and distance(point, target.region.centre) <= self.near_pixels)
+        box = box_of(said)
+        shared = 0.0 if box is None else overlap(box, target.region)
+        return shared if self.accuracy == "iou" else float(shared > 0.5)
+
+
+def strict_format(said: Said) -> float:
+    """1 if a thought and then an answer stand in their tags, else 0 (Alg. 1)."""
+    return float(_STRICT.search(said.text) is not None)
+
+
+def soft_format(said: Said, numbers: int = 2) -> float:
+    """Alg. 3, in [0, 1]: a half of each of `<think>` and `</think>`; 2/3 of a whole answer, 1/3 more if it holds
+    exactly *numbers* numbers; 1/3 of one answer tag alone; all divided by 2."""
+    score = 0.5 * ("<think>" in said.text) + 0.5 * ("</think>" in said.text)
+    if _BLOCK.search(said.text):
+        score += 2 / 3 + (1 / 3) * (len(said.numbers) == numbers)
+    elif "<answer>" in said.text or "</answer>" in said.text:
+        score += 1 / 3
+    return score / 2
