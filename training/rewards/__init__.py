@@ -7,6 +7,7 @@ changes its target. Not promised: that a target is right, which whoever makes ex
 from training.rewards.answers import Said, TokenCount, read_completion
 from training.rewards.rewarding import Rewarder, RewardSettings
 from training.rewards.score import Score
+from training.rewards.sweet_spot import nearness
 from training.rewards.targets import (
     GridTarget,
     MazeTarget,
@@ -30,5 +31,6 @@ __all__ = [
     "Target",
     "TokenCount",
     "is_right",
+    "nearness",
     "read_completion",
 ]

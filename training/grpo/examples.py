@@ -1,0 +1,91 @@
+"""Examples: a prompt and what is right. One JSON object a line; images are files beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from envs.errors import BadInput
+from envs.plain_values import first_problem
+from envs.record import Record
+from envs.whole_files import write_whole
+from training.rewards import Target
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Example(Record):
+    """One prompt and its target."""
+
+    name: str
+    """Of the task, unique in its file."""
+    messages: tuple[tuple[Role, str], ...] = Field(min_length=1)
+    """(role, text) of the prompt."""
+    target: Target
+    image: Path | None = None
+    """What the last message shows; in a file relative to its folder, in memory absolute."""
+
+    @property
+    def picture(self) -> bytes | None:
+        """The image's file. Raises BadInput where it cannot be read."""
+        if self.image is None:
+            return None
+        try:
+            return self.image.read_bytes()
+        except OSError as error:
+            raise BadInput(f"example {self.name!r}: image {str(self.image)!r}: {error.strerror}") from error
+
+
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """Raises BadInput naming the first line that is none, a name that comes twice, or an image that is not there."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"examples {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    found: dict[str, Example] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            example = Example.model_validate_json(line)
+        except ValidationError as error:
+            raise BadInput(f"{path}:{number}: no example: {first_problem(error)}") from None
+        if example.name in found:
+            raise BadInput(f"{path}:{number}: the name {example.name!r} comes twice")
+        if example.image is not None:
+            image = (path.parent / example.image).resolve()
+            if not image.is_file():
+                raise BadInput(f"{path}:{number}: image {str(image)!r} does not exist")
+            example = example.model_copy(update={"image": image})
+        found[example.name] = example
+    if not found:
+        raise BadInput(f"{str(path)!r} holds no examples")
+    return tuple(found.values())
+
+
+def write_examples(path: Path, examples: Iterable[Example]) -> None:
+    """The old file or the new one, never half of it. Images are told relative to its folder."""
+    folder = path.parent.resolve()
+    lines = (_relative(example, folder).model_dump_json() for example in examples)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(f"{line}\n" for line in lines))
+
+
+def _relative(example: Example, folder: Path) -> Example:
+    if example.image is None:
+        return example
+    return example.model_copy(update={"image": Path(os.path.relpath(example.image.resolve(), folder))})
+
+
+def shared_prompts(one: Sequence[Example], other: Sequence[Example]) -> int:
+    """How many of *one* ask what an example of *other* asks, too."""
+    asked = {_asked(example) for example in other}
+    return sum(_asked(example) in asked for example in one)
+
+
+def _asked(example: Example) -> tuple[object, ...]:
+    return example.messages, example.image

@@ -1,0 +1,232 @@
+"""A GRPO run in a folder: measured, trained, measured again; one that was broken off goes on.
+
+OUT/
+├── begun.json        of which start, examples and settings it is
+├── held_out.jsonl    what was measured, by update: 0 is the start
+├── checkpoints/      while it trains
+├── log.json          what was reported, step by step
+└── model/            the policy; it is there when the run is done
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from envs.errors import BadInput
+from envs.record import Record
+from envs.whole_files import write_whole
+from models.embedded import embedded_dir
+from training.grpo.examples import Example, shared_prompts
+from training.grpo.measuring import Measured, measure, tokenizer_of
+from training.grpo.settings import GrpoSettings
+from training.grpo.trainer import trainer_of, updates_of
+from training.loop.parts import once
+from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
+from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
+from training.stages.watching import TellSteps, Watcher, unwatched
+
+Tell = Callable[[str], None]
+
+
+class Begun(Record):
+    """What a run is of: only the same one goes on in its folder."""
+
+    start: str
+    """Digest of the start's weights."""
+    examples: str
+    """Digest of what it learns from."""
+    held_out: str
+    settings: GrpoSettings
+
+
+class HeldOut(Record):
+    """One measurement."""
+
+    update: int
+    """Of the policy: 0 is the start."""
+    measured: Measured
+
+
+class GrpoResult(Record):
+    """What came of it."""
+
+    model: Path
+    updates: int
+    examples: int
+    held_out: tuple[HeldOut, ...]
+    """The start's and the end's among them; none without held-out examples."""
+    first_reward: float | None
+    """Mean reward of sampled completions when the run began; None where nothing was trained."""
+    last_reward: float | None
+
+
+def improve(
+    examples: Sequence[Example],
+    start: str,
+    out: Path,
+    settings: GrpoSettings,
+    *,
+    held_out: Sequence[Example] = (),
+    tell: Tell,
+    watch: Watcher = unwatched,
+) -> GrpoResult:
+    """Trains the policy *start* on *examples*; a killed one goes on with the same command.
+
+    Raises BadInput where *out* holds anything else, where the examples do not fit the reward or the model, and where
+    the policy is measured on what it learns from; TrainingDiverged.
+    """
+    if not (out / "begun.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
+    if shared := shared_prompts(held_out, examples):
+        raise BadInput(f"{shared} of {len(held_out)} held-out examples are among those that are learned from")
+    updates_of(settings, len(examples))
+    policy = embedded_dir() if start == "embedded" else Path(start)
+    model, processor = load_start(policy, seeing=examples[0].image is not None)
+    begun = Begun(
+        start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
+    )
+    if once(out / "begun.json", Begun, lambda: begun) != begun:
+        raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
+    if not (out / "model").exists():
+        _train(model, processor, _Work(examples, held_out, out, settings, tell, watch))
+    return read_result(out, len(examples))
+
+
+def read_result(out: Path, examples: int) -> GrpoResult:
+    log = read_log(out)
+    rewards = [float(row["reward"]) for row in log if row.get("reward") is not None]
+    return GrpoResult(
+        model=out / "model",
+        updates=max((int(row["step"]) for row in log), default=0),
+        examples=examples,
+        held_out=read_held_out(out),
+        first_reward=rewards[0] if rewards else None,
+        last_reward=rewards[-1] if rewards else None,
+    )
+
+
+def read_log(out: Path) -> list[dict[str, Any]]:
+    """What was reported, step by step. Raises BadInput where *out* holds no run that has ended."""
+    try:
+        return json.loads((out / "log.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(out)!r} holds no GRPO run that has ended") from error
+
+
+def read_held_out(out: Path) -> tuple[HeldOut, ...]:
+    """What was measured so far."""
+    path = out / "held_out.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return tuple(HeldOut.model_validate_json(line) for line in lines)
+
+
+def load_start(folder: Path, *, seeing: bool) -> tuple[Any, Any]:
+    """(model in float32, tokenizer; with images what encodes them, too). Raises BadInput."""
+    if not seeing:
+        return load_policy(folder, padded=True)
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    if not (folder / "config.json").is_file():
+        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+    try:
+        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        told = " ".join(str(error).split())[:300]
+        raise BadInput(f"{str(folder)!r} cannot be loaded as a model that sees: {told}") from error
+    return model, processor
+
+
+class _MeasureOnTheWay(TrainerCallback):
+    def __init__(self, measure_now: Callable[[int], None], every: int) -> None:
+        self._measure_now = measure_now
+        self._every = every
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        last = state.global_step >= state.max_steps
+        if self._every and state.global_step % self._every == 0 and not last and state.is_world_process_zero:
+            self._measure_now(state.global_step)
+
+
+class _Finite(TrainerCallback):
+    """Ends a run whose numbers no training can survive."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: object,
+    ) -> None:
+        bad = [name for name in ("loss", "grad_norm") if logs and not torch.isfinite(torch.tensor(logs.get(name, 0.0)))]
+        if bad:
+            raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {(logs or {})[bad[0]]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    examples: Sequence[Example]
+    held_out: Sequence[Example]
+    out: Path
+    settings: GrpoSettings
+    tell: Tell
+    watch: Watcher
+
+
+def _train(model: Any, processor: Any, work: _Work) -> None:
+    out, settings = work.out, work.settings
+    device = use_machine(settings.compute)
+    trainer = trainer_of(model.to(device), processor, work.examples, settings, out / "checkpoints")
+    settle_sharding(trainer)
+
+    def measure_now(update: int) -> None:
+        done = {one.update: one for one in read_held_out(out)}
+        if not work.held_out or update in done or not trainer.is_world_process_zero():
+            return
+        found = measure(trainer.accelerator.unwrap_model(trainer.model), processor, work.held_out, settings, work.watch)
+        done[update] = HeldOut(update=update, measured=found)
+        lines = "".join(f"{done[key].model_dump_json()}\n" for key in sorted(done))
+        write_whole(out / "held_out.jsonl", lines)
+        work.tell(f"update {update}: {found.correct.value or 0:.1%} of {found.examples} held-out examples are solved")
+
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(SaveByTheClock(settings.compute.save_minutes))
+    trainer.add_callback(TellSteps("GRPO", work.watch))
+    trainer.add_callback(_Finite())
+    trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
+    measure_now(0)
+    trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
+    measure_now(trainer.state.global_step)
+    learned = whole_model(trainer, lambda: model)
+    if learned is not None:
+        write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
+        _save(learned, processor, out / "model")
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
+
+
+def _save(model: Any, processor: Any, out: Path) -> None:
+    merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+    neutral_sampling(merged)
+    with made_whole(out) as part:
+        merged.save_pretrained(part)
+        processor.save_pretrained(part)
+        if processor is not tokenizer_of(processor):
+            tokenizer_of(processor).save_pretrained(part)
+
+
+def _digest(examples: Sequence[Example]) -> str:
+    found = hashlib.sha256()
+    for example in examples:
+        found.update(example.model_copy(update={"image": None}).model_dump_json().encode())
+        found.update(example.picture or b"")
+    return found.hexdigest()[:16]

@@ -1,0 +1,128 @@
+"""What `mira train grpo` reads: one TOML file over the recipe of a paper, every key checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import Field, model_validator
+
+from envs.errors import BadInput
+from envs.plain_values import checked, merged
+from envs.record import Record
+from training.loop.settings import values_of
+from training.rewards import RewardSettings
+from training.rewards.sweet_spot import SweetSpot
+from training.stages.settings import Compute, Optimization
+
+Recipe = Literal["ssl", "guirlvg", "adagui", "lpo"]
+
+RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
+    "ssl": {
+        "reward": {"kind": "ssl"},
+        "group": 8,
+        "kl": 0.1,
+        "scale_advantages": False,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},
+    },
+    "guirlvg": {
+        "reward": {"kind": "guirlvg"},
+        "group": 6,
+        "kl": 1e-4,
+        "kl_by_reward": True,
+        "optimization": {"learning_rate": 1e-5, "schedule": "linear", "batch_rows": 24},
+    },
+    "adagui": {
+        "reward": {"kind": "adagui"},
+        "group": 10,
+        "kl": 0.04,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
+    },
+    "lpo": {
+        "reward": {"kind": "lpo"},
+        "group": 16,
+        "kl": 1e-4,
+        "clip_high": 0.28,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 128},
+    },
+}
+"""The constants of each paper as far as it gives them (SSL: Table 6; GuirlVG: §2.2 and §3.8, batches of 4 prompts; LPO:
+§5.1). Its rates are for 3 to 8 billion parameters: a small model wants its own."""
+
+
+class GrpoSettings(Record):
+    """One training run."""
+
+    recipe: Recipe = "ssl"
+    reward: RewardSettings = SweetSpot()
+    group: int = Field(default=8, ge=2)
+    """G: completions of one prompt, which are each other's baseline."""
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    answer_tokens: int = Field(default=64, ge=1)
+    """Longest completion."""
+    steps: int | None = Field(default=None, ge=1)
+    """Updates of the policy; None: as many as `optimization.epochs` passes over the prompts take."""
+    reuse: int = Field(default=1, ge=1)
+    """μ: updates on one batch of completions."""
+    clip_low: float = Field(default=0.2, gt=0)
+    clip_high: float = Field(default=0.2, gt=0)
+    """The ratio of probabilities counts up to `1 − clip_low` and `1 + clip_high`."""
+    ratio: Literal["token", "sequence"] = "token"
+    """Of whose probabilities."""
+    kl: float = Field(default=0.0, ge=0)
+    """β: weight of the divergence from the start, `π_ref/π − log(π_ref/π) − 1` a token."""
+    kl_by_reward: bool = False
+    """GuirlVG's adversarial KL factor (Eq. 3.1): each completion's divergence counts by its reward's share of the
+    greatest reward."""
+    scale_advantages: bool = True
+    """Divide a group's advantages by their standard deviation; SSL does not (App. B.5)."""
+    micro_rows: int = Field(default=32, ge=1)
+    """Completions of one forward and backward pass; the largest divisor of a step's rows up to it."""
+    held_out_every: int = Field(default=0, ge=0)
+    """Updates between two measurements on held-out examples; 0: only at the start and the end."""
+    optimization: Optimization = Optimization(learning_rate=1e-6)
+    """`batch_rows` counts completions."""
+    compute: Compute = Compute()
+    """`max_tokens` bounds a prompt and its completion together."""
+    seed: int = 0
+    report_to: tuple[str, ...] = ()
+    """Trackers of transformers, such as `tensorboard`."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> GrpoSettings:
+        if self.optimization.batch_rows % self.group:
+            raise ValueError(
+                f"optimization.batch_rows {self.optimization.batch_rows} is no multiple of the group of {self.group}"
+            )
+        if self.answer_tokens >= self.compute.max_tokens:
+            raise ValueError(f"compute.max_tokens {self.compute.max_tokens} leaves no room for a prompt")
+        if self.compute.lean:
+            raise ValueError("compute.lean is for the critics and the actor of a phase; take compute.lora")
+        if self.kl_by_reward and not self.kl:
+            raise ValueError("kl_by_reward scales a divergence whose weight kl is 0")
+        return self
+
+    @property
+    def room(self) -> int:
+        """Tokens of a prompt."""
+        return self.compute.max_tokens - self.answer_tokens
+
+
+def load_settings(path: Path | None, changes: Sequence[str] = ()) -> GrpoSettings:
+    """A TOML file, if any, over the recipe that it names, *changes* over both, `key=value` each. Raises BadInput."""
+    return parse_settings(values_of(path, changes), str(path or "--set"))
+
+
+def parse_settings(values: Mapping[str, Any], source: str) -> GrpoSettings:
+    """*values* over what their recipe says over the defaults. Raises BadInput naming the first bad key."""
+    recipe = values.get("recipe", "ssl")
+    if recipe not in RECIPES:
+        raise BadInput(f"{source}: unknown recipe {recipe!r}; there are {', '.join(RECIPES)}")
+    found = GrpoSettings().model_dump(mode="json")
+    for over in (RECIPES[recipe], values):
+        reward = over.get("reward", {})
+        if reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
+            found["reward"] = {}  # keys of another reward mean nothing to this one
+        found = merged(found, over)
+    return checked(GrpoSettings, found, source)

@@ -1,0 +1,55 @@
+"""Puzzles as examples: so many of one kind, none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Final, Literal
+
+from envs.errors import BadInput
+from training.grpo.examples import Example
+from training.puzzles.maze import maze
+from training.puzzles.pattern import pattern
+from training.puzzles.sudoku import sudoku
+from training.rewards import Target
+
+Kind = Literal["maze", "sudoku", "pattern"]
+KINDS: Final[dict[Kind, tuple[Callable[[Random, int], tuple[str, Target]], int]]] = {
+    "maze": (maze, 7),
+    "sudoku": (sudoku, 9),
+    "pattern": (pattern, 3),
+}
+"""By name, what makes one, and the side of its grid where nobody says another."""
+PATIENCE = 1_000
+"""Puzzles in a row that were there already: then there are no more of this size."""
+
+
+def make_puzzles(kind: Kind, count: int, *, seed: int, size: int | None = None) -> tuple[Example, ...]:
+    """*count* puzzles, the same for the same *seed*; those of another seed may be among them, by chance.
+
+    Raises BadInput for a size that the kind does not have, and where there are fewer of it.
+    """
+    found = dict[str, Example]()
+    for example in _endless(kind, seed, size):
+        if len(found) == count:
+            break
+        found.setdefault(example.messages[0][1], example)
+    if len(found) < count:
+        raise BadInput(
+            f"there are hardly more than {len(found)} of {kind!r} of this size: ask for fewer or larger ones"
+        )
+    return tuple(found.values())
+
+
+def _endless(kind: Kind, seed: int, size: int | None) -> Iterator[Example]:
+    make, usual = KINDS[kind]
+    side = usual if size is None else size
+    rng, seen, stale = Random(f"{kind} {side} {seed}"), set[str](), 0
+    while stale < PATIENCE:
+        try:
+            prompt, target = make(rng, side)
+        except ValueError as error:
+            raise BadInput(str(error)) from None
+        stale = stale + 1 if prompt in seen else 0
+        seen.add(prompt)
+        yield Example(name=f"{kind}-{side}/{seed}/{len(seen)}", messages=(("user", prompt),), target=target)
