@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from agent.cli.options import parse_seeds
 from agent.cli.output import EXIT_INTERRUPTED
@@ -30,7 +30,7 @@ from agent.gathering import gather
 from envs.errors import BadInput
 from judges.statistics import Estimate
 from training.evaluation import ArmsTable, Trial, compare_arms
-from training.evaluation.curves import Curve, write_curves
+from training.evaluation.curves import phase_curve, write_curves
 from training.evaluation.phases import is_whole
 from training.loop.loop import Loop, Progress
 from training.loop.metrics import PhaseMetrics
@@ -39,6 +39,14 @@ from training.loop.settings import load_settings
 
 START = "start"
 """The arm that learns nothing: the checkpoint from which all begin."""
+
+
+class Learned(NamedTuple):
+    """A run of the loop, phase by phase."""
+
+    arm: str
+    seed: int
+    phases: Sequence[PhaseMetrics]
 
 
 def play(config: Path, arms: Sequence[str], seeds: Sequence[int], out: Path, changes: Sequence[str]) -> None:
@@ -116,7 +124,7 @@ def table(
     write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
     text = markdown(made, rivals, curves, final) + "\n" + "\n".join(_by_task(rows)) + "\n"
     write.with_suffix(".md").write_text(text, encoding="utf-8")
-    write_curves([one for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
+    write_curves([phase_curve(*one) for one in curves if (one.arm, one.seed) in done], write.with_suffix(".svg"))
     print(text)
 
 
@@ -129,17 +137,17 @@ def _cells(found: Sequence[tuple[int, Trial]]) -> dict[str, dict[str, str]]:
     return cells
 
 
-def _told(curve: Curve) -> dict[str, Any]:
+def _told(curve: Learned) -> dict[str, Any]:
     return {**curve._asdict(), "phases": [phase.model_dump(mode="json") for phase in curve.phases]}
 
 
-def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Curve]) -> None:
+def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Learned]) -> None:
     """The runs of a table written before that are not among *curves* yet. Raises BadInput where it is no such file."""
     known = {(one.arm, one.seed) for one in curves}
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
         read = [
-            Curve(one["arm"], one["seed"], [PhaseMetrics.model_validate(phase) for phase in one["phases"]])
+            Learned(one["arm"], one["seed"], [PhaseMetrics.model_validate(phase) for phase in one["phases"]])
             for one in told["curves"]
         ]
         for name, cells in told["episodes"].items():
@@ -155,13 +163,13 @@ def _add(file: Path, found: list[tuple[int, Trial]], curves: list[Curve]) -> Non
     curves += [one for one in read if (one.arm, one.seed) not in known]
 
 
-def _curves(out: Path, variant: str = "") -> Iterator[Curve]:
+def _curves(out: Path, variant: str = "") -> Iterator[Learned]:
     for path in sorted(out.glob("*/seed-*/progress.json")):
         progress = read_record(path, Progress)
-        yield Curve(f"{progress.arm}{variant}", progress.seed, progress.phases)
+        yield Learned(f"{progress.arm}{variant}", progress.seed, progress.phases)
 
 
-def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[Curve], phase: int) -> str:
+def markdown(made: ArmsTable, rivals: ArmsTable, curves: Sequence[Learned], phase: int) -> str:
     """*rivals*: the same arms, compared with another baseline."""
     lines = [
         f"Success on {made.tasks} held-out task instances after phase {phase}; differences to `{made.baseline}` and to "

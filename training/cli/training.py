@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,29 +13,27 @@ from rich.table import Table
 
 from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, print_problem, stderr, stdout
 from envs.errors import BadInput
+from training.cli import group_policy
+from training.cli.telling import AsJson, Changes, Config, Out, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
-    from agent.display import RunDisplay
     from training.loop.by_task import Told
     from training.loop.loop import Progress
     from training.loop.metrics import PhaseMetrics
-    from training.stages.watching import Watcher
 
 app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
+app.command("grpo")(group_policy.grpo)
+app.command("puzzles")(group_policy.puzzles)
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file, see training/configs.")]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
 AllowEvaluation = Annotated[
     bool, typer.Option("--allow-evaluation", help="Learn from instances that policies are measured on, too.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @app.command()
 def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJson = False) -> int:
     """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
-    _needs_extra()
+    needs_extra()
     from agent.display import RunDisplay
     from training.loop.loop import Loop
     from training.loop.playing import Interrupted
@@ -45,7 +42,7 @@ def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJso
 
     settings = load_settings(config, change or ())
     with RunDisplay(stderr) as display:
-        loop = Loop.open(out, settings, (display,), _tell, _watcher(display))
+        loop = Loop.open(out, settings, (display,), tell, watcher_of(display))
         try:
             progress = asyncio.run(loop.run())
         except Interrupted as stopped:
@@ -69,13 +66,15 @@ def sft(
     as_json: AsJson = False,
 ) -> int:
     """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
-    _needs_extra()
+    needs_extra()
     from agent.display import RunDisplay
     from training.loop.supervised import SupervisedSettings, fine_tune
 
     settings = SupervisedSettings.load(config, change or ())
     with RunDisplay(stderr) as display:
-        found = fine_tune(runs, start, out, settings, _tell, allow_evaluation=allow_evaluation, watch=_watcher(display))
+        found = fine_tune(
+            runs, start, out, settings, tell, allow_evaluation=allow_evaluation, watch=watcher_of(display)
+        )
     if as_json:
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
@@ -108,7 +107,7 @@ def show(
         return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
-    from training.evaluation.curves import FORMATS, Curve, write_curves
+    from training.evaluation.curves import FORMATS, phase_curve, write_curves
     from training.evaluation.drawing import check_target
 
     if out is not None:
@@ -118,7 +117,7 @@ def show(
     if odd := _measured_otherwise([folder for _, folder in named]):
         print_problem(f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers do not compare")
     if out is not None:
-        write_curves([Curve(one.arm, one.seed, one.phases) for one in found], out)
+        write_curves([phase_curve(one.arm, one.seed, one.phases) for one in found], out)
     if len(found) == 1:
         _print(found[0], as_json)
     elif as_json:
@@ -242,25 +241,3 @@ def _held_out(one: PhaseMetrics) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def _tell(line: str) -> None:
-    stderr.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _watcher(display: RunDisplay) -> Watcher:
-    """A bar of *display* where a person looks, a line a minute elsewhere."""
-    from training.stages.watching import Lines
-
-    return display.learning if stderr.is_terminal else Lines(_tell)
-
-
-def _needs_extra() -> None:
-    """Raises BadInput in one line where the extra `training` is missing."""
-    from importlib.util import find_spec
-
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    missing = [name for name in ("accelerate", "pyarrow", "trl", "peft") if find_spec(name) is None]
-    if missing:
-        raise BadInput(f"training needs {', '.join(missing)}: pip install 'mira-web[training]'")

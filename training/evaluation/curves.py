@@ -1,5 +1,4 @@
-"""Training runs against each other, phase by phase, as one SVG file: success on held-out tasks, success of the
-rollouts, and failures that got stuck midway."""
+"""Training runs against each other as one SVG file: shares, such as success on held-out tasks, by phase or update."""
 
 from __future__ import annotations
 
@@ -28,24 +27,17 @@ _APART: Final = (0.02, 0.05, 0.1, 0.2, 0.25)
 _LINES: Final = 6
 
 
+Points = Mapping[int, float]
+"""Share, in [0, 1], by phase or by update."""
+
+
 class Curve(NamedTuple):
     """One training run."""
 
     arm: str
     seed: int
-    phases: Sequence[PhaseMetrics]
-
-
-class Chart(NamedTuple):
-    """What is drawn of a phase."""
-
-    title: str
-    share: Callable[[PhaseMetrics], float | None]
-    """In [0, 1]; None where the phase says nothing of it."""
-
-
-Points = Mapping[int, float]
-"""Share by phase."""
+    lines: Mapping[str, Points]
+    """By the title of the chart that they are drawn in."""
 
 
 def _held_out(phase: PhaseMetrics) -> float | None:
@@ -65,33 +57,45 @@ def _success(run: PlayedRun | None) -> float | None:
     return run.rate if run is not None and run.judged else None
 
 
-CHARTS: Final = (
-    Chart("success, held out", _held_out),
-    Chart("success, rollouts", _rollouts),
-    Chart("stuck midway, rollouts", _stuck),
-)
+CHARTS: Final[Mapping[str, Callable[[PhaseMetrics], float | None]]] = {
+    "success, held out": _held_out,
+    "success, rollouts": _rollouts,
+    "stuck midway, rollouts": _stuck,
+}
+"""What is drawn of a phase; None where it says nothing of it."""
 
 
-def write_curves(curves: Sequence[Curve], target: Path) -> None:
+def phase_curve(arm: str, seed: int, phases: Sequence[PhaseMetrics]) -> Curve:
+    """A run of the loop, phase by phase."""
+    lines: dict[str, Points] = {}
+    for title, share in CHARTS.items():
+        shares = {phase.phase: share(phase) for phase in phases}
+        lines[title] = {number: value for number, value in sorted(shares.items()) if value is not None}
+    return Curve(arm, seed, lines)
+
+
+def write_curves(curves: Sequence[Curve], target: Path, along: str = "phase") -> None:
     """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
     check_target(target, FORMATS)
-    write_picture(str(drawn(curves)), target)
+    write_picture(str(drawn(curves, along)), target)
 
 
-def drawn(curves: Sequence[Curve]) -> Markup:
-    """A chart for each of `CHARTS`, side by side, and a legend below. An arm's line is the mean of its seeds, over
-    phases that all of them have; where there are several, each has a thin line."""
+def drawn(curves: Sequence[Curve], along: str = "phase") -> Markup:
+    """A chart for each title, side by side, and a legend below. An arm's line is the mean of its seeds, over what all
+    of them have; where there are several, each has a thin line. *along*: what is counted from left to right."""
     arms = list(dict.fromkeys(curve.arm for curve in curves))
-    phases = [phase.phase for curve in curves for phase in curve.phases]
-    last = max(phases, default=0)
-    wide = len(CHARTS) * (_LEFT + _WIDE + _GAP) + _GAP
+    titles = list(dict.fromkeys(title for curve in curves for title in curve.lines))
+    last = max((max(points, default=0) for curve in curves for points in curve.lines.values()), default=0)
+    wide = len(titles) * (_LEFT + _WIDE + _GAP) + _GAP
     across = int((wide - 2 * _GAP) // _ENTRY)
     deep = _TOP + _HIGH + _FOOT + _LEGEND * -(-len(arms) // across) + 8
     charts = [
         element(
-            "g", *_chart(chart, curves, arms, last), transform=f"translate({_GAP + place * (_LEFT + _WIDE + _GAP):g} 0)"
+            "g",
+            *_chart(title, curves, arms, last, along=along),
+            transform=f"translate({_GAP + place * (_LEFT + _WIDE + _GAP):g} 0)",
         )
-        for place, chart in enumerate(CHARTS)
+        for place, title in enumerate(titles)
     ]
     seeds = {arm: sum(curve.arm == arm for curve in curves) for arm in arms}
     legend = [
@@ -106,7 +110,7 @@ def drawn(curves: Sequence[Curve]) -> Markup:
     ]
     return element(
         "svg",
-        element("title", f"Training runs by phase: {', '.join(arms)}"),
+        element("title", f"Training runs by {along}: {', '.join(arms)}"),
         element("style", Markup(_STYLE.read_text("utf-8"))),
         element("rect", width=wide, height=deep, class_="paper"),
         *charts,
@@ -120,28 +124,26 @@ def drawn(curves: Sequence[Curve]) -> Markup:
     )
 
 
-def by_seed(curves: Sequence[Curve], chart: Chart) -> Mapping[str, Sequence[Points]]:
-    """By arm what *chart* shows of each of its seeds, phases in order."""
+def by_seed(curves: Sequence[Curve], title: str) -> Mapping[str, Sequence[Points]]:
+    """By arm what the chart *title* shows of each of its seeds."""
     found: dict[str, list[Points]] = {}
     for curve in curves:
-        shares = {phase.phase: chart.share(phase) for phase in curve.phases}
-        known = {number: share for number, share in sorted(shares.items()) if share is not None}
-        found.setdefault(curve.arm, []).append(known)
+        found.setdefault(curve.arm, []).append(curve.lines.get(title, {}))
     return found
 
 
 def mean_of(seeds: Sequence[Points]) -> Points:
-    """Over the phases that all *seeds* have: a mean of other runs at each end of a line would bend it."""
+    """Over what all *seeds* have: a mean of other runs at each end of a line would bend it."""
     common = set.intersection(*(set(one) for one in seeds))
     return {phase: fmean(one[phase] for one in seeds) for phase in sorted(common)}
 
 
-def _chart(chart: Chart, curves: Sequence[Curve], arms: Sequence[str], last: int) -> Iterator[Markup]:
-    found = by_seed(curves, chart)
+def _chart(title: str, curves: Sequence[Curve], arms: Sequence[str], last: int, *, along: str) -> Iterator[Markup]:
+    found = by_seed(curves, title)
     shares = [share for seeds in found.values() for one in seeds for share in one.values()]
-    yield text(_LEFT, 22, chart.title, class_="name")
+    yield text(_LEFT, 22, title, class_="name")
     if not shares:
-        yield text(_LEFT, 40, "no phase tells of it", class_="tick")
+        yield text(_LEFT, 40, f"no {along} tells of it", class_="tick")
         return
     low, high, apart = _range(shares)
 
@@ -154,7 +156,7 @@ def _chart(chart: Chart, curves: Sequence[Curve], arms: Sequence[str], last: int
         yield text(x - 8, y + 4, f"{low + number * apart:.0%}", class_="tick", anchor="end")
     for phase in range(last + 1) if last <= 12 else (0, last):
         yield text(at(phase, low)[0], _TOP + _HIGH + 16, str(phase), class_="tick", anchor="middle")
-    yield text(_LEFT + _WIDE / 2, _TOP + _HIGH + 31, "phase", class_="tick", anchor="middle")
+    yield text(_LEFT + _WIDE / 2, _TOP + _HIGH + 31, along, class_="tick", anchor="middle")
     for place, arm in enumerate(arms):
         if len(found[arm]) > 1:
             for one in found[arm]:
@@ -163,7 +165,7 @@ def _chart(chart: Chart, curves: Sequence[Curve], arms: Sequence[str], last: int
         yield _line([at(*point) for point in points.items()], f"arm {_class(place)}")
         for point in points.items():
             x, y = at(*point)
-            told = element("title", f"{arm}, phase {point[0]}: {point[1]:.1%}")
+            told = element("title", f"{arm}, {along} {point[0]}: {point[1]:.1%}")
             yield element("circle", told, cx=x, cy=y, r=3, class_=_class(place))
 
 

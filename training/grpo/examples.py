@@ -67,6 +67,17 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     return tuple(found.values())
 
 
+def gather_examples(places: Sequence[Path]) -> tuple[Example, ...]:
+    """Those of several files, in their order. Raises BadInput, also for a name that comes twice among them."""
+    found: dict[str, Example] = {}
+    for place in places:
+        for example in read_examples(place):
+            if example.name in found:
+                raise BadInput(f"{str(place)!r}: the name {example.name!r} is in an earlier file, too")
+            found[example.name] = example
+    return tuple(found.values())
+
+
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
     """The old file or the new one, never half of it. Images are told relative to its folder."""
     folder = path.parent.resolve()

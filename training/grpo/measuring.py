@@ -18,6 +18,9 @@ from training.grpo.settings import GrpoSettings
 from training.rewards import is_right, nearness, read_completion
 from training.stages.watching import Watcher, unwatched
 
+TOO_GOOD = 0.7
+"""SSL paper, App. H.1: a failure that is nearer than this is a sign of a reward that is being gamed."""
+
 
 class Measured(Record):
     """Greedy answers to examples."""
@@ -28,11 +31,13 @@ class Measured(Record):
     proximity: float
     """Mean S of the SSL paper, 0 to 1: how near they are, untiered."""
     near_misses: float
-    """Share of all that are wrong with S above 0.7."""
+    """Share of all that are wrong with S above `TOO_GOOD`."""
     answer_tokens: float
     """Mean length of a completion, its thought included."""
     thought_tokens: float
     """Mean length of a thought."""
+    solved: tuple[str, ...]
+    """Names of the examples that are right."""
 
 
 def measure(
@@ -49,7 +54,7 @@ def measure(
     tokens = PromptTokens(tokenizer_of(processor))
     right = [is_right(example.target, one) for example, one in zip(examples, said, strict=True)]
     near = [nearness(example.target, one) for example, one in zip(examples, said, strict=True)]
-    missed = [not correct and close > 0.7 for correct, close in zip(right, near, strict=True)]
+    missed = [not correct and close > TOO_GOOD for correct, close in zip(right, near, strict=True)]
     return Measured(
         examples=len(examples),
         correct=proportion(sum(right), len(right)),
@@ -57,6 +62,7 @@ def measure(
         near_misses=math.fsum(missed) / len(missed),
         answer_tokens=fmean(lengths),
         thought_tokens=fmean(len(tokens.plain(one.thought)) for one in said),
+        solved=tuple(example.name for example, correct in zip(examples, right, strict=True) if correct),
     )
 
 

@@ -28,7 +28,7 @@ from models.embedded import embedded_dir
 from training.grpo.examples import Example, shared_prompts
 from training.grpo.measuring import Measured, measure, tokenizer_of
 from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import trainer_of, updates_of
+from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
 from training.loop.parts import once
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
@@ -91,6 +91,7 @@ def improve(
     updates_of(settings, len(examples))
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
+    check_fit((*examples, *held_out), rewarder_of(settings, processor))
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )

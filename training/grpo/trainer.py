@@ -20,13 +20,18 @@ from envs.errors import BadInput
 from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.grpo.examples import Example
+from training.grpo.measuring import TOO_GOOD, tokenizer_of
 from training.grpo.settings import GrpoSettings
-from training.rewards import Rewarder, Score, TokenCount
+from training.rewards import Rewarder, Score, is_placed
 from training.stages.checkpoints import lora_config
 from training.stages.trainer import one_device, warmup_steps
 
-TOO_GOOD = 0.7
-"""SSL paper, App. H.1: a failure that is nearer than this is a sign of a reward that is being gamed."""
+
+def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
+    """Raises BadInput where the reward cannot judge one of the kinds of *examples*."""
+    kinds = {(example.target.kind, is_placed(example.target), example.image is None): example for example in examples}
+    for example in kinds.values():
+        rewarder.of_group(example.target, ["", ""], example.picture)
 
 
 class Rewarding:
@@ -123,10 +128,10 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[Message]:
     return [Message(turn["role"], turn["content"]) for turn in turns]
 
 
-def token_count(processor: Any) -> TokenCount:
-    """Tokens of a thought, as the policy's own tokenizer makes them."""
-    tokens = PromptTokens(getattr(processor, "tokenizer", processor))
-    return lambda text: len(tokens.plain(text))
+def rewarder_of(settings: GrpoSettings, processor: Any) -> Rewarder:
+    """The reward of *settings*, which counts a thought's tokens as the policy's own tokenizer makes them."""
+    tokens = PromptTokens(tokenizer_of(processor))
+    return Rewarder(settings.reward, lambda text: len(tokens.plain(text)))
 
 
 def dataset_of(examples: Sequence[Example]) -> Any:
@@ -149,7 +154,7 @@ def dataset_of(examples: Sequence[Example]) -> Any:
 def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """The trainer, ready. *processor*: the tokenizer, or what encodes images, too. Raises BadInput."""
     lora = settings.compute.lora
-    rewarder = Rewarder(settings.reward, token_count(processor))
+    rewarder = rewarder_of(settings, processor)
     return group_trainer()(
         Rewarding(examples, rewarder, settings.group),
         settings,

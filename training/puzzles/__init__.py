@@ -3,6 +3,6 @@
 A prompt is one line that says what is asked, and the grid; :mod:`training.rewards` judges answers.
 """
 
-from training.puzzles.making import KINDS, Kind, make_puzzles
+from training.puzzles.making import KINDS, Kind, kind_of, make_puzzles
 
-__all__ = ["KINDS", "Kind", "make_puzzles"]
+__all__ = ["KINDS", "Kind", "kind_of", "make_puzzles"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final, Literal
 
@@ -24,16 +24,28 @@ PATIENCE = 1_000
 """Puzzles in a row that were there already: then there are no more of this size."""
 
 
-def make_puzzles(kind: Kind, count: int, *, seed: int, size: int | None = None) -> tuple[Example, ...]:
-    """*count* puzzles, the same for the same *seed*; those of another seed may be among them, by chance.
+def kind_of(name: str) -> Kind:
+    """Raises BadInput."""
+    for kind in KINDS:
+        if kind == name:
+            return kind
+    raise BadInput(f"unknown puzzle {name!r}; there are {', '.join(KINDS)}")
+
+
+def make_puzzles(
+    kind: Kind, count: int, *, seed: int, size: int | None = None, apart_from: Sequence[Example] = ()
+) -> tuple[Example, ...]:
+    """*count* puzzles, the same for the same *seed*, none that asks what one of *apart_from* asks.
 
     Raises BadInput for a size that the kind does not have, and where there are fewer of it.
     """
+    asked = {example.messages for example in apart_from}
     found = dict[str, Example]()
     for example in _endless(kind, seed, size):
         if len(found) == count:
             break
-        found.setdefault(example.messages[0][1], example)
+        if example.messages not in asked:
+            found.setdefault(example.messages[0][1], example)
     if len(found) < count:
         raise BadInput(
             f"there are hardly more than {len(found)} of {kind!r} of this size: ask for fewer or larger ones"

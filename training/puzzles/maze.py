@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from random import Random
 
-from training.rewards.targets import MOVES, MazeTarget
+from training.rewards.grids import MOVES
+from training.rewards.targets import MazeTarget
 
 ASK = "Walk from S to G over the floor (.), not through walls (#). Answer with moves: U, D, L, R."
 EXTRA_DOORS = 0.1

@@ -15,6 +15,7 @@ from training.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
+    is_placed,
     is_right,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "SudokuTarget",
     "Target",
     "TokenCount",
+    "is_placed",
     "is_right",
     "nearness",
     "read_completion",

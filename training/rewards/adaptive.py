@@ -21,6 +21,7 @@ from pydantic import Field
 from envs.record import Record
 from training.rewards.answers import Said, TokenCount
 from training.rewards.geometry import Box, Point
+from training.rewards.grids import path_of, rows_of
 from training.rewards.score import Score
 from training.rewards.targets import (
     GridTarget,
@@ -30,11 +31,9 @@ from training.rewards.targets import (
     SudokuTarget,
     Target,
     action_of,
+    aimed,
     is_right,
-    path_of,
-    placed,
     point_of,
-    rows_of,
 )
 
 LEAST, GREATEST = 0.01, 1.0
@@ -69,7 +68,7 @@ class Adaptive(Record):
     def of_group(self, target: Target, group: Sequence[Said], count: TokenCount) -> list[Score]:
         """The rewards of answers to one prompt, whose difficulty is that of the group. *count*: of a thought."""
         correct = [is_right(target, said) for said in group]
-        solved = sum(correct) / len(correct)
+        solved = sum(correct) / max(1, len(correct))
         level = difficulty(solved, self.levels)
         scores: list[Score] = []
         for said, right in zip(group, correct, strict=True):
@@ -85,6 +84,7 @@ class Adaptive(Record):
         return level > self.hard_above * self.levels + 1e-9
 
     def _thought(self, tokens: int, level: int, solved: float) -> float:
+        tokens = min(tokens, self.thought_tokens)
         match self.thought:
             case "cosine":
                 return thought_reward(tokens, self.thought_tokens, hard=self.is_hard(level))
@@ -99,17 +99,17 @@ class Adaptive(Record):
 
     def _action(self, target: Target, said: Said, level: int, *, right: bool) -> float:
         """Of a click where it lands, of anything else whether it is right."""
-        found = placed(target, said)
-        if (
-            self.click == "box"
-            or found is None
-            or (isinstance(target, StepTarget) and target.action.kind != "click_at")
-        ):
+        points = aimed(target, said)
+        if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
             return float(right)
-        point, place = found
+        point, _, place = points[0]
         return exploration_reward(
             point, place.region, place.size, sigma(level, self.levels), threshold=self.threshold, scale=self.scale
         )
+
+
+def _clicks(target: StepTarget) -> bool:
+    return target.action.kind == "click_at"
 
 
 def difficulty(solved: float, levels: int = 5) -> int:

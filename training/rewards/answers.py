@@ -10,9 +10,7 @@ from dataclasses import dataclass
 TokenCount = Callable[[str], int]
 """How many tokens the policy's tokenizer makes of a text."""
 
-_THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_NUMBER = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
+_NUMBER = re.compile(r"(?<!\d)-?(?:\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +20,9 @@ class Said:
     text: str
     """Whole."""
     thought: str
-    """Inside the first `<think>…</think>`, without blanks around it; empty where there is none."""
+    """What stands inside `<think>…</think>`, all of such blocks; one that is not closed goes on to the end."""
     answer: str
-    """Inside the first `<answer>…</answer>` after the thought; without such a block, all that is not the thought."""
+    """What follows the last thought: the inside of its first `<answer>…</answer>`, or all of it."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
@@ -34,14 +32,23 @@ class Said:
 
 def read_completion(text: str) -> Said:
     """Takes *text* apart. An answer that was only thought of is none."""
-    thought = _THOUGHT.search(text)
-    rest = text if thought is None else text[: thought.start()] + text[thought.end() :]
-    answer = _ANSWER.search(rest)
-    return Said(
-        text=text,
-        thought="" if thought is None else thought.group(1).strip(),
-        answer=(rest if answer is None else answer.group(1)).strip(),
-    )
+    thoughts: list[str] = []
+    at = 0
+    while (opened := text.find("<think>", at)) >= 0:
+        begin = opened + len("<think>")
+        closed = text.find("</think>", begin)
+        thoughts.append(text[begin : closed if closed >= 0 else len(text)].strip())
+        at = closed + len("</think>") if closed >= 0 else len(text)
+    rest = text[at:]
+    answer = inside(rest, "answer")
+    return Said(text, "\n".join(filter(None, thoughts)), (rest if answer is None else answer).strip())
+
+
+def inside(text: str, tag: str) -> str | None:
+    """What the first whole `<tag>…</tag>` of *text* holds; None where there is none."""
+    begin = text.find(f"<{tag}>")
+    end = text.find(f"</{tag}>", begin) if begin >= 0 else -1
+    return text[begin + len(tag) + 2 : end] if end >= 0 else None
 
 
 def numbers_in(text: str) -> tuple[float, ...]:

@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Literal
 
 from training.rewards.answers import Said
-from training.rewards.targets import GridTarget, MazeTarget, SudokuTarget, cells_of, path_of, rows_of
+from training.rewards.grids import cells_of, path_of, rows_of
+from training.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 
 Grid = Sequence[Sequence[object]]
 Scale = Literal["tiered", "counts", "continuous"]
@@ -19,8 +20,8 @@ no 0 and want blocks of nine cells; the share itself."""
 def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: Said) -> tuple[Grid, Grid]:
     """(what the answer says, what is right), as grids of one size.
 
-    Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits, where an answer of another
-    size is read as its nearest neighbours (App. B.2). An answer that is no grid is right nowhere.
+    Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is
+    read as its nearest neighbours (App. B.2). An answer that is no such thing is right nowhere.
     """
     match target:
         case MazeTarget():
@@ -29,7 +30,8 @@ def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: Said) -> tupl
                 return _nothing(target.rows), _walked(target.rows, target.path)
             return _walked(target.rows, path), _walked(target.rows, target.path)
         case SudokuTarget():
-            return _fitted(rows_of(said), target.solution), target.solution
+            rows = rows_of(said)
+            return (rows if _sizes(rows) == _sizes(target.solution) else _nothing(target.solution)), target.solution
         case GridTarget():
             return _fitted(rows_of(said), target.rows), target.rows
 
@@ -41,6 +43,10 @@ def _walked(rows: Sequence[str], path: str) -> Grid:
 
 def _nothing(like: Sequence[Sequence[object]]) -> Grid:
     return [[None] * len(row) for row in like]
+
+
+def _sizes(rows: Sequence[str]) -> list[int]:
+    return [len(row) for row in rows]
 
 
 def _fitted(rows: Sequence[str], like: Sequence[str]) -> Grid:
@@ -58,19 +64,23 @@ def block_edges(length: int, parts: int) -> tuple[int, ...]:
     return tuple(math.ceil(i * length / parts) for i in range(parts + 1))
 
 
-def block_score(said: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4) -> float:
+def block_score(
+    said: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
+) -> float:
     """S(τ): the mean over *parts* x *parts* blocks of what each is worth, 0 to 1. A block without cells, in a grid
     smaller than *parts*, counts for nothing.
 
-    *zones*: of the tiered scale; 4 are the paper's 1, 2/3, 1/3 and 0.
+    *zones*: of the tiered scale; 4 are the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
+    do not count, and are no match (not in the paper: most of a maze is on no path, and any short walk matches it).
     """
     down, across = block_edges(len(right), parts), block_edges(len(right[0]), parts)
     worth: list[float] = []
     for top, bottom in pairwise(down):
         for left, end in pairwise(across):
-            cells = [(r, c) for r in range(top, bottom) for c in range(left, end)]
-            if cells:
-                worth.append(_worth(sum(said[r][c] == right[r][c] for r, c in cells), len(cells), scale, zones))
+            cells = [(said[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
+            counted = [(one, other) for one, other in cells if not marked_only or (one, other) != (False, False)]
+            if counted:
+                worth.append(_worth(sum(one == other for one, other in counted), len(counted), scale, zones))
     return sum(worth) / len(worth)
 
 

@@ -28,9 +28,9 @@ from training.rewards.targets import (
     StepTarget,
     SudokuTarget,
     Target,
+    aimed,
     is_placed,
     is_right,
-    placed,
 )
 
 
@@ -46,6 +46,9 @@ class SweetSpot(Record):
     """K. The paper's is 4; for others, what App. B.1 and B.2 divide by four is divided by K."""
     blocks: Literal["shares", "counts"] = "shares"
     """Of grids: App. B.2, or §3.3."""
+    maze_cells: Literal["all", "paths"] = "all"
+    """That are compared: all, as in the paper, where any short walk matches most of a maze and a policy learns to walk
+    short; or those on one of the two paths."""
 
     @property
     def most(self) -> float:
@@ -60,17 +63,27 @@ class SweetSpot(Record):
         near = nearness(target, said)
         if self.proximity == "none":
             return Score(correct, {"correct": correct, "proximity": near})
-        worth = near if self.proximity == "continuous" else self._tiered(target, said)
+        worth = self._worth(target, said)
         return Score(correct + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
 
-    def _tiered(self, target: Target, said: Said) -> float:
+    def _worth(self, target: Target, said: Said) -> float:
+        """Ŝ, or S where it is not tiered."""
+        tiered = self.proximity == "tiered"
         match target:
             case PointTarget() | StepTarget():
-                return _of_place(target, said, lambda point, box: zone_value(point, box, self.zones))
+                return _of_place(target, said, self._zone if tiered else gaussian_proximity)
             case MazeTarget() | SudokuTarget() | GridTarget():
-                scale = "tiered" if self.blocks == "shares" else "counts"
-                grids = sides_of(target, said)
-                return block_score(*grids, parts=_parts(target), scale=scale, zones=self.zones)
+                scale = ("tiered" if self.blocks == "shares" else "counts") if tiered else "continuous"
+                return block_score(
+                    *sides_of(target, said),
+                    parts=_parts(target),
+                    scale=scale,
+                    zones=self.zones,
+                    marked_only=isinstance(target, MazeTarget) and self.maze_cells == "paths",
+                )
+
+    def _zone(self, point: Point, box: Box) -> float:
+        return zone_value(point, box, self.zones)
 
 
 def nearness(target: Target, said: Said) -> float:
@@ -100,8 +113,8 @@ def zone_value(point: Point, box: Box, zones: int = 4) -> float:
 def _of_place(target: PointTarget | StepTarget, said: Said, worth: Callable[[Point, Box], float]) -> float:
     if not is_placed(target):
         return float(is_right(target, said))
-    found = placed(target, said)
-    return 0.0 if found is None else worth(found[0], found[1].region)
+    points = aimed(target, said)
+    return sum(worth(one.point, one.place.region) for one in points) / len(points) if points else 0.0
 
 
 def _parts(target: MazeTarget | SudokuTarget | GridTarget) -> int:

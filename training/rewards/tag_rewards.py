@@ -7,13 +7,14 @@ App. A.3.2 give each tag a third, which is the same for a whole block.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
+from pydantic import Field
+
 from envs.errors import BadInput
 from envs.record import Record
-from training.rewards.answers import Said
+from training.rewards.answers import Said, inside, numbers_in
 from training.rewards.geometry import distance, overlap
 from training.rewards.score import Score
 from training.rewards.targets import PointTarget, Target, box_of, is_right, point_of
@@ -23,9 +24,6 @@ Accuracy = Literal["in_box", "distance", "iou", "iou_half"]
 NEAR_PIXELS = 80.0
 """Distance@k: the paper's k."""
 
-_STRICT = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
-_BLOCK = re.compile(r"<answer>.*?</answer>", re.DOTALL)
-
 
 class TagsAndPoint(Record):
     """`R = R_format + R_accuracy` (Eq. 2.1)."""
@@ -34,7 +32,7 @@ class TagsAndPoint(Record):
     format: Literal["soft", "strict", "none"] = "soft"
     """Alg. 3; Alg. 1; no format reward."""
     accuracy: Accuracy = "in_box"
-    near_pixels: float = NEAR_PIXELS
+    near_pixels: float = Field(default=NEAR_PIXELS, gt=0)
     """Of `distance`."""
 
     @property
@@ -47,18 +45,24 @@ class TagsAndPoint(Record):
         return [self._of(target, said) for said in group]
 
     def _of(self, target: Target, said: Said) -> Score:
-        shape, accuracy = self._shape(said), self._accuracy(target, said)
+        shape, accuracy = self._shape(target, said), self._accuracy(target, said)
         parts = {"format": shape, "accuracy": accuracy, "correct": float(is_right(target, said))}
         return Score(shape + accuracy, parts)
 
-    def _shape(self, said: Said) -> float:
+    def _shape(self, target: Target, said: Said) -> float:
         match self.format:
             case "soft":
-                return soft_format(said, numbers=4 if self.accuracy.startswith("iou") else 2)
+                return soft_format(said, numbers=self._numbers(target))
             case "strict":
                 return strict_format(said)
             case "none":
                 return 0.0
+
+    def _numbers(self, target: Target) -> int | None:
+        """How many an answer has to hold; None where it is not made of numbers."""
+        if self.accuracy.startswith("iou"):
+            return 4
+        return 2 if isinstance(target, PointTarget) else None
 
     def _accuracy(self, target: Target, said: Said) -> float:
         if self.accuracy == "in_box":
@@ -75,15 +79,23 @@ class TagsAndPoint(Record):
 
 def strict_format(said: Said) -> float:
     """1 if a thought and then an answer stand in their tags, else 0 (Alg. 1)."""
-    return float(_STRICT.search(said.text) is not None)
+    _, opened, after = said.text.partition("<think>")
+    while opened:
+        _, opened, after = after.partition("</think>")
+        rest = after.lstrip()
+        if opened and rest.startswith("<answer>") and "</answer>" in rest:
+            return 1.0
+    return 0.0
 
 
-def soft_format(said: Said, numbers: int = 2) -> float:
+def soft_format(said: Said, numbers: int | None = 2) -> float:
     """Alg. 3, in [0, 1]: a half of each of `<think>` and `</think>`; 2/3 of a whole answer, 1/3 more if it holds
-    exactly *numbers* numbers; 1/3 of one answer tag alone; all divided by 2."""
+    exactly *numbers* numbers, or any text where that is None; 1/3 of one answer tag alone; all divided by 2."""
     score = 0.5 * ("<think>" in said.text) + 0.5 * ("</think>" in said.text)
-    if _BLOCK.search(said.text):
-        score += 2 / 3 + (1 / 3) * (len(said.numbers) == numbers)
+    answer = inside(said.text, "answer")
+    if answer is not None:
+        fits = bool(answer.strip()) if numbers is None else len(numbers_in(answer)) == numbers
+        score += 2 / 3 + (1 / 3) * fits
     elif "<answer>" in said.text or "</answer>" in said.text:
         score += 1 / 3
     return score / 2

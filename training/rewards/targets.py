@@ -5,34 +5,28 @@ A target is data of an example; nothing that a completion says can change it.
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 
 from envs.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.languages import ParseError, language
 from envs.record import Record
 from training.rewards.answers import Said
 from training.rewards.geometry import Box, Point
+from training.rewards.grids import is_path, is_sudoku, keeps_clues, path_of, rows_of
 
-BoxField = tuple[float, float, float, float]
-MOVES = {"U": (-1, 0), "D": (1, 0), "L": (0, -1), "R": (0, 1)}
-"""(rows, columns) of a step in a maze."""
 AIMS = frozenset({"x", "y", "to_x", "to_y"})
-"""Fields of an action that are places on the screen: a box judges them, not equality."""
+"""Fields of an action that are places on the screen: boxes judge them, not equality."""
 
 
 class PointTarget(Record):
     """An element to point at: two numbers, or the four of a box."""
 
     kind: Literal["point"] = "point"
-    box: BoxField
-    """Left, top, right, bottom of the right element, in pixels of the image."""
-    size: tuple[int, int]
+    box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+    """Left, top, right, bottom of the right element, in pixels of the image: at least one pixel each way."""
+    size: tuple[PositiveInt, PositiveInt]
     """Width and height of the image, in pixels."""
 
     @property
@@ -41,7 +35,11 @@ class PointTarget(Record):
 
     @model_validator(mode="after")
     def _fits(self) -> PointTarget:
-        _check_place(self.box, self.size)
+        box = self.region
+        if min(box.width, box.height) < 1:
+            raise ValueError(f"box {self.box} is smaller than a pixel; its numbers are left, top, right, bottom")
+        if not Box(0, 0, *self.size).holds(box.centre):
+            raise ValueError(f"box {self.box} lies outside the image of {self.size[0]} x {self.size[1]} pixels")
         return self
 
 
@@ -52,15 +50,17 @@ class StepTarget(Record):
     action: Action
     language: Literal["program", "id"] = "program"
     """In which the answer is written."""
-    place: PointTarget | None = None
-    """Where the action's point may be; None: it must be equal. Of a drag, where it ends: one box cannot judge both."""
+    places: tuple[PointTarget, ...] = ()
+    """Where each point that the action names may be, of a drag its start and its end; none: points must be equal."""
 
-
-def _check_place(box: BoxField, size: tuple[int, int]) -> None:
-    if not Box(*box).area > 0:
-        raise ValueError(f"box {box} has no area")
-    if min(size) < 1:
-        raise ValueError(f"an image of {size[0]} x {size[1]} pixels shows nothing")
+    @model_validator(mode="after")
+    def _fits(self) -> StepTarget:
+        points = aims_of(self.action)
+        if self.places and len(self.places) != len(points):
+            raise ValueError(f"{self.action.kind!r} names {len(points)} points, not {len(self.places)}")
+        if not all(place.region.holds(point) for point, place in zip(points, self.places, strict=False)):
+            raise ValueError(f"{self.action.kind!r} does not aim into its own places")
+        return self
 
 
 class MazeTarget(Record):
@@ -69,7 +69,7 @@ class MazeTarget(Record):
     kind: Literal["maze"] = "maze"
     rows: tuple[str, ...]
     path: str
-    """A shortest path; any path that is one is right."""
+    """A right path: what nearness compares with. Every other one is as right."""
 
     @model_validator(mode="after")
     def _is_one(self) -> MazeTarget:
@@ -98,7 +98,14 @@ class GridTarget(Record):
     """A grid of digits, as in ARC. The answer is its rows."""
 
     kind: Literal["grid"] = "grid"
-    rows: tuple[str, ...] = Field(min_length=1)
+    rows: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _is_one(self) -> GridTarget:
+        joined = "".join(self.rows)
+        if len({len(row) for row in self.rows}) != 1 or not (joined.isascii() and joined.isdigit()):
+            raise ValueError("a grid is rows of one length, of the digits 0 to 9")
+        return self
 
 
 Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
@@ -121,28 +128,35 @@ def is_right(target: Target, said: Said) -> bool:
             return rows_of(said) == target.rows
 
 
-def placed(target: Target, said: Said) -> tuple[Point, PointTarget] | None:
-    """The point that the answer gives and the place that judges it; None where it gives none, or nothing judges it."""
+class Aimed(NamedTuple):
+    """A point that an answer names, and what judges it."""
+
+    point: Point
+    right: Point
+    """Where the right answer points: at the centre of an element, at an action's own point."""
+    place: PointTarget
+
+
+def aimed(target: Target, said: Said) -> tuple[Aimed, ...]:
+    """The points that the answer names where places judge them; none where it names none, or does something else, were
+    it only with another button: then nothing of it is near."""
     match target:
         case PointTarget():
             point = point_of(said)
-            return None if point is None else (point, target)
+            return () if point is None else (Aimed(point, target.region.centre, target),)
         case StepTarget():
-            point = landing_of(target, action_of(target, said))
-            return None if point is None or target.place is None else (point, target.place)
+            action = action_of(target, said)
+            if action is None or not _does_the_same(target, action):
+                return ()
+            points = zip(aims_of(action), aims_of(target.action), target.places, strict=False)
+            return tuple(Aimed(*each) for each in points)
         case _:
-            return None
+            return ()
 
 
 def is_placed(target: Target) -> bool:
-    """Whether right answers name a point that a place judges."""
-    match target:
-        case PointTarget():
-            return True
-        case StepTarget():
-            return target.place is not None and bool(aims_of(target.action))
-        case _:
-            return False
+    """Whether places judge where a right answer points."""
+    return isinstance(target, PointTarget) or (isinstance(target, StepTarget) and bool(target.places))
 
 
 def point_of(said: Said) -> Point | None:
@@ -170,22 +184,16 @@ def action_of(target: StepTarget, said: Said) -> Action | None:
 
 
 def is_right_step(target: StepTarget, action: Action | None) -> bool:
-    """Same kind, same arguments; where the target has a place, the point within it (SSL paper, App. B.4, 1 to 3)."""
-    if action is None or action.kind != target.action.kind:
+    """Same kind, same arguments, and each point in its place (SSL paper, App. B.4, 1 to 3)."""
+    if action is None or not _does_the_same(target, action):
         return False
-    landing = landing_of(target, action)
-    skipped = AIMS if landing is not None else frozenset[str]()
-    same = action.model_dump(exclude=set(skipped)) == target.action.model_dump(exclude=set(skipped))
-    return same and (landing is None or target.place is None or target.place.region.holds(landing))
+    return all(place.region.holds(point) for point, place in zip(aims_of(action), target.places, strict=False))
 
 
-def landing_of(target: StepTarget, action: Action | None) -> Point | None:
-    """The point of *action* that the target's place judges; None where it has no place, or *action* is of another kind
-    or names no point."""
-    if action is None or target.place is None or action.kind != target.action.kind:
-        return None
-    points = aims_of(action)
-    return points[-1] if points else None
+def _does_the_same(target: StepTarget, action: Action) -> bool:
+    """All but the points that places judge are equal."""
+    judged = set(AIMS) if target.places else set[str]()
+    return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
 
 
 def aims_of(action: Action) -> tuple[Point, ...]:
@@ -197,61 +205,3 @@ def aims_of(action: Action) -> tuple[Point, ...]:
             return (Point(action.x, action.y), Point(action.to_x, action.to_y))
         case _:
             return ()
-
-
-def path_of(said: Said) -> str:
-    """The answer's moves: its letters U, D, L and R, whatever stands between them; empty where it has others."""
-    letters = re.sub(r"[\s,;]+", "", said.answer)
-    return letters if set(letters) <= MOVES.keys() else ""
-
-
-def cells_of(rows: Sequence[str], path: str) -> Iterator[tuple[int, int]]:
-    """Where *path* goes from the start, which comes first, walls or not. What leaves the grid is still told."""
-    at = next((row, line.index("S")) for row, line in enumerate(rows) if "S" in line)
-    yield at
-    for move in path:
-        down, right = MOVES[move]
-        at = (at[0] + down, at[1] + right)
-        yield at
-
-
-def is_path(rows: Sequence[str], path: str) -> bool:
-    """It leads from S to G over floor alone, and ends there (App. B.4)."""
-    if sum(row.count("S") for row in rows) != 1 or sum(row.count("G") for row in rows) != 1:
-        return False
-    if set(path) - MOVES.keys():
-        return False
-    cells = tuple(cells_of(rows, path))
-    walkable = all(0 <= r < len(rows) and 0 <= c < len(rows[0]) and rows[r][c] != "#" for r, c in cells)
-    return walkable and rows[cells[-1][0]][cells[-1][1]] == "G"
-
-
-def rows_of(said: Said) -> tuple[str, ...]:
-    """The answer's rows of digits: a line is one, or what stands between `/`."""
-    parts = (re.sub(r"[\s,|]+", "", part) for part in re.split(r"[\n/]", said.answer))
-    rows = tuple(part for part in parts if part)
-    return rows if all(row.isascii() and row.isdigit() for row in rows) else ()
-
-
-def is_sudoku(rows: Sequence[str]) -> bool:
-    """Each row, column and square holds every digit once (App. B.4)."""
-    size = len(rows)
-    side = math.isqrt(size)
-    if side < 2 or side * side != size or size > 9 or any(len(row) != size for row in rows):
-        return False
-    whole = {str(digit) for digit in range(1, size + 1)}
-    columns = ("".join(row[c] for row in rows) for c in range(size))
-    squares = (
-        "".join(row[c : c + side] for row in rows[r : r + side])
-        for r in range(0, size, side)
-        for c in range(0, size, side)
-    )
-    return all(set(part) == whole for part in chain(rows, columns, squares))
-
-
-def keeps_clues(puzzle: Sequence[str], rows: Sequence[str]) -> bool:
-    """*rows* are as large as *puzzle* and say what it says where it says anything."""
-    return len(rows) == len(puzzle) and all(
-        len(row) == len(given) and all(clue in ("0", digit) for clue, digit in zip(given, row, strict=True))
-        for given, row in zip(puzzle, rows, strict=True)
-    )

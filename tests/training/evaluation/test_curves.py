@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from envs.errors import BadInput
-from training.evaluation.curves import CHARTS, COLOURS, Curve, by_seed, drawn, mean_of, write_curves
+from training.evaluation.curves import CHARTS, COLOURS, Curve, by_seed, drawn, mean_of, phase_curve, write_curves
 from training.loop.metrics import PhaseMetrics, PlayedRun
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -30,7 +30,7 @@ def curve(arm: str, seed: int, *held_out: int | None) -> Curve:
         )
         for number, solved in enumerate(held_out)
     ]
-    return Curve(arm, seed, phases)
+    return phase_curve(arm, seed, phases)
 
 
 def test_shares_are_of_what_was_judged() -> None:
@@ -90,3 +90,8 @@ def test_a_name_is_text(tmp_path: Path) -> None:
 def test_a_place_where_it_cannot_lie(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         write_curves([curve("mira", 0, 4)], tmp_path / name)
+
+
+def test_other_things_than_phases_are_counted() -> None:
+    text = str(drawn([Curve("ssl", 0, {"solved": {0: 0.2, 40: 0.5}})], "update"))
+    assert ">update<" in text and "ssl, update 40: 50.0%" in text

@@ -1,0 +1,109 @@
+"""`mira train grpo` and what makes examples for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
+from envs.errors import BadInput
+from training.cli.telling import AsJson, Changes, Config, needs_extra, tell, watcher_of
+
+if TYPE_CHECKING:
+    from training.grpo.running import GrpoResult, HeldOut
+
+Examples = Annotated[list[Path], typer.Argument(help="Files of examples, one JSON object a line.", metavar="EXAMPLES")]
+Target = Annotated[Path, typer.Option("--out", "-o", help="The file to write, e.g. train.jsonl.")]
+
+
+def grpo(
+    examples: Examples,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")],
+    start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
+    held_out: Annotated[
+        Path | None, typer.Option("--held-out", help="Examples to measure on, none of which is learned from.")
+    ] = None,
+    config: Config = None,
+    change: Changes = None,
+    as_json: AsJson = False,
+) -> int:
+    """Group-relative policy optimization (TRL) on single answers: SSL, GuirlVG, AdaGUI-R1, LPO."""
+    needs_extra()
+    from agent.display import RunDisplay
+    from training.grpo.examples import gather_examples, read_examples
+    from training.grpo.running import improve
+    from training.grpo.settings import load_settings
+    from training.stages.trainer import TrainingDiverged
+
+    settings = load_settings(config, change or ())
+    learned = gather_examples(examples)
+    measured = () if held_out is None else read_examples(held_out)
+    with RunDisplay(stderr) as display:
+        try:
+            found = improve(learned, start, out, settings, held_out=measured, tell=tell, watch=watcher_of(display))
+        except TrainingDiverged as stopped:
+            print_problem(str(stopped))
+            return EXIT_FAILED
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+        return EXIT_OK
+    if found.held_out:
+        stdout.print(measured_table(found.held_out))
+    if found.first_reward is not None and found.last_reward is not None:
+        stdout.print(f"reward {found.first_reward:.3f} → {found.last_reward:.3f}", highlight=False)
+    stdout.print(f"model: {found.model}", highlight=False, markup=False)
+    return EXIT_OK
+
+
+def puzzles(
+    kind: Annotated[str, typer.Argument(help="maze, sudoku or pattern.", metavar="KIND")],
+    out: Target,
+    count: Annotated[int, typer.Option(help="How many.", min=1)] = 1_000,
+    seed: Annotated[int, typer.Option(help="Another seed makes other puzzles.")] = 0,
+    size: Annotated[int | None, typer.Option(help="Cells along a side: maze 7, sudoku 9 (or 4), pattern 3.")] = None,
+    apart_from: Annotated[
+        list[Path] | None, typer.Option("--apart-from", help="Examples that must not be among them.")
+    ] = None,
+) -> int:
+    """Puzzles on grids as examples for `mira train grpo`: the reasoning tasks of SSL."""
+    from training.grpo.examples import gather_examples, write_examples
+    from training.puzzles import kind_of, make_puzzles
+
+    if out.is_dir():
+        raise BadInput(f"{str(out)!r} is a folder, and --out names a file")
+    known = gather_examples(apart_from) if apart_from else ()
+    made = make_puzzles(kind_of(kind), count, seed=seed, size=size, apart_from=known)
+    write_examples(out, made)
+    stdout.print(f"{len(made)} puzzles: {out}", highlight=False, markup=False)
+    return EXIT_OK
+
+
+def measured_table(found: Sequence[HeldOut]) -> Table:
+    """A row a measurement."""
+    table = Table(title="held-out examples", title_justify="left", header_style="bold")
+    for name in ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens"):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(str(one.update), *_cells(one))
+    return table
+
+
+def _cells(one: HeldOut) -> tuple[str, ...]:
+    told = one.measured
+    rate = told.correct
+    return (
+        f"{rate.value or 0:.1%} ({100 * (rate.low or 0):.0f}-{100 * (rate.high or 0):.0f})",
+        f"{told.proximity:.2f}",
+        f"{told.near_misses:.0%}",
+        f"{told.answer_tokens:.1f}",
+        f"{told.thought_tokens:.1f}",
+    )
+
+
+def shown(found: GrpoResult) -> dict[str, Any]:
+    """For `--json`."""
+    return found.model_dump(mode="json")
