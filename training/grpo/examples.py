@@ -43,7 +43,7 @@ class Example(Record):
 def read_examples(path: Path) -> tuple[Example, ...]:
     """Raises BadInput naming the first line that is none, a name that comes twice, or an image that is not there."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold other ends of lines
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"examples {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     found: dict[str, Example] = {}

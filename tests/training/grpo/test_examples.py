@@ -1,0 +1,81 @@
+"""Files of examples: what is written is read, and what is wrong is told by its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from envs.errors import BadInput
+from training.grpo.examples import Example, gather_examples, read_examples, shared_prompts, write_examples
+from training.rewards import GridTarget, PointTarget
+
+
+def example(name: str, text: str = "what?", image: Path | None = None) -> Example:
+    target = GridTarget(rows=("1",)) if image is None else PointTarget(box=(1, 1, 9, 9), size=(20, 20))
+    return Example(name=name, messages=(("user", text),), target=target, image=image)
+
+
+def line(**changes: object) -> str:
+    return json.dumps({**json.loads(example("a").model_dump_json()), **changes})
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    (tmp_path / "shots").mkdir()
+    (tmp_path / "shots" / "a.png").write_bytes(b"picture")
+    made = (example("a", image=tmp_path / "shots" / "a.png"), example("b", "two\nlines \u2028"))
+    write_examples(tmp_path / "sets" / "train.jsonl", made)
+    read = read_examples(tmp_path / "sets" / "train.jsonl")
+    assert read == made
+    assert (read[0].picture, read[1].picture) == (b"picture", None)
+
+
+def test_images_go_with_their_file(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.png").write_bytes(b"picture")
+    write_examples(tmp_path / "one" / "train.jsonl", [example("a", image=tmp_path / "one" / "a.png")])
+    (tmp_path / "one").rename(tmp_path / "two")
+    assert read_examples(tmp_path / "two" / "train.jsonl")[0].picture == b"picture"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("", "holds no examples", id="nothing"),
+        pytest.param("\n\n", "holds no examples", id="empty lines"),
+        pytest.param(line() + "\n{", r"e\.jsonl:2: no example", id="half a line"),
+        pytest.param(line(goal="x"), r":1: no example: unknown key 'goal'", id="unknown key"),
+        pytest.param(line(messages=[]), ":1: no example: key 'messages'", id="no message"),
+        pytest.param(line(target={"kind": "chess"}), ":1: no example: key 'target'", id="unknown target"),
+        pytest.param(
+            line(target={"kind": "maze", "rows": ["S#G"], "path": "RR"}), "does not lead from S to G", id="wrong target"
+        ),
+        pytest.param(line() + "\n\n" + line(), r":3: the name 'a' comes twice", id="twice"),
+        pytest.param(line(image="gone.png"), r"gone\.png' does not exist", id="no image"),
+    ],
+)
+def test_what_is_no_file_of_examples(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "e.jsonl").write_text(text)
+    with pytest.raises(BadInput, match=says) as caught:
+        read_examples(tmp_path / "e.jsonl")
+    assert "\n" not in str(caught.value)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot be read: No such file"):
+        read_examples(tmp_path / "nowhere.jsonl")
+
+
+def test_several_files(tmp_path: Path) -> None:
+    for name, names in (("one", "ab"), ("two", "cd"), ("three", "ea")):
+        write_examples(tmp_path / name, [example(one) for one in names])
+    assert [one.name for one in gather_examples([tmp_path / "two", tmp_path / "one"])] == ["c", "d", "a", "b"]
+    with pytest.raises(BadInput, match="'a' is in an earlier file, too"):
+        gather_examples([tmp_path / "one", tmp_path / "three"])
+
+
+def test_questions_that_two_sets_share() -> None:
+    one = [example("a", "x"), example("b", "y"), example("c", "z", image=Path("/1.png"))]
+    other = [example("d", "y"), example("e", "z", image=Path("/2.png"))]
+    assert shared_prompts(one, other) == 1, "the same words about another picture are another question"

@@ -1,0 +1,80 @@
+"""Recipes and what is laid over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envs.errors import BadInput
+from training.grpo.settings import RECIPES, Recipe, load_settings, parse_settings
+
+
+@pytest.mark.parametrize(
+    ("recipe", "group", "kl", "by_reward", "scaled", "clip_high", "rows", "most"),
+    [
+        ("ssl", 8, 0.1, False, False, 0.2, 128, 1.2),  # Table 6, App. B.5
+        ("guirlvg", 6, 1e-4, True, True, 0.2, 24, 2.0),  # §3.6 and §3.8: groups of 6, batches of 4
+        ("adagui", 10, 0.04, False, True, 0.2, 80, 1.5),  # N of Eq. 2
+        ("lpo", 16, 1e-4, False, True, 0.28, 128, 1.0),  # §5.1
+    ],
+)
+def test_the_constants_of_the_papers(
+    *,
+    recipe: Recipe,
+    group: int,
+    kl: float,
+    by_reward: bool,
+    scaled: bool,
+    clip_high: float,
+    rows: int,
+    most: float,
+) -> None:
+    made = parse_settings({"recipe": recipe}, "here")
+    assert (made.group, made.kl, made.kl_by_reward, made.scale_advantages) == (group, kl, by_reward, scaled)
+    assert (made.clip_low, made.clip_high, made.optimization.batch_rows) == (0.2, clip_high, rows)
+    assert (made.reward.kind, made.reward.most) == (recipe, most)
+
+
+def test_a_file_lies_over_its_recipe_and_changes_over_both(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('recipe = "lpo"\ngroup = 4\n[reward]\nwindows = false\n')
+    made = load_settings(tmp_path / "c.toml", ["group=2", "reward.radius=50"])
+    assert (made.group, made.clip_high) == (2, 0.28)
+    assert made.reward.model_dump(include={"kind", "windows", "radius"}) == {
+        "kind": "lpo",
+        "windows": False,
+        "radius": 50,
+    }
+
+
+def test_another_reward_in_a_recipe_takes_nothing_of_the_recipes() -> None:
+    made = parse_settings({"recipe": "lpo", "reward": {"kind": "ssl", "zones": 8}}, "here")
+    assert made.reward.model_dump(include={"kind", "zones", "alpha"}) == {"kind": "ssl", "zones": 8, "alpha": 0.2}
+    assert made.clip_high == 0.28
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_is_whole(recipe: Recipe) -> None:
+    made = parse_settings({"recipe": recipe}, "here")
+    assert parse_settings(made.model_dump(mode="json"), "here") == made
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (["recipe=ppo"], "unknown recipe 'ppo'; there are ssl, guirlvg, adagui, lpo"),
+        (["gruop=3"], "unknown key 'gruop'"),
+        (["reward.zones=1"], "reward.*zones"),
+        (["reward.window=3"], "unknown key 'reward.ssl.window'"),
+        (["reward.kind=ppo"], "reward"),
+        (["group=7"], "batch_rows 128 is no multiple of the group of 7"),
+        (["answer_tokens=2000"], "leaves no room for a prompt"),
+        (["compute.lean=true"], "take compute.lora"),
+        (["kl=0", "kl_by_reward=true"], "whose weight kl is 0"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong(changes: list[str], says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        load_settings(None, changes)
+    assert "\n" not in str(caught.value)
