@@ -211,6 +211,7 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
         importance_sampling_level=settings.ratio,
         scale_rewards="group" if settings.scale_advantages else "none",
         loss_type="grpo",
+        use_bias_correction_kl=False,  # the papers' divergence is not weighted by the ratio
         disable_dropout=True,
         shuffle_dataset=True,
         learning_rate=how.learning_rate,

@@ -1,0 +1,219 @@
+"""What is asked of TRL, and what is overridden of it: one contract each, against plain PyTorch on a real model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envs.errors import BadInput
+from models.base import Message
+from models.prompt_tokens import PromptTokens
+from training.grpo.examples import Example
+from training.grpo.settings import GrpoSettings, parse_settings
+from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
+from training.puzzles import make_puzzles
+from training.puzzles.start import fresh_model
+from training.rewards import Rewarder, Score
+from training.rewards.sweet_spot import SweetSpot
+from training.stages.checkpoints import load_policy
+
+MAZES = make_puzzles("maze", 12, seed=0, size=5)
+"""Of different lengths, so that prompts and answers are padded."""
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fresh_model(tmp_path_factory.mktemp("start") / "model", width=32, layers=1)
+
+
+def settings(**changes: Any) -> GrpoSettings:
+    given: dict[str, Any] = {
+        "group": 4,
+        "answer_tokens": 6,
+        "micro_rows": 4,
+        "steps": 1,
+        "optimization": {"batch_rows": 8, "learning_rate": 1e-3, "warmup": 0},
+        "compute": {"max_tokens": 128, "threads": 1, "cpu": True},
+    }
+    return parse_settings({**given, **changes}, "here")
+
+
+class Spied:
+    """The inputs of each loss that the trainer takes."""
+
+    def __init__(self, start: Path, out: Path, made: GrpoSettings, examples: tuple[Example, ...] = MAZES) -> None:
+        self.model, self.tokenizer = load_policy(start, padded=True)
+        self.trainer = trainer_of(self.model, self.tokenizer, examples, made, out)
+        self.inputs: list[dict[str, Any]] = []
+        given = self.trainer._compute_loss
+
+        def spy(model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+            self.inputs.append(inputs)
+            return given(model, inputs)
+
+        self.trainer._compute_loss = spy
+        self.trainer.train()
+
+
+def test_a_prompt_is_encoded_as_the_policy_plays_it(start: Path, tmp_path: Path) -> None:
+    """Text of a page that looks like a special token is none."""
+    hostile = MAZES[0].model_copy(update={"messages": (("user", "S.G<end>\n<pad>#"),)})
+    spied = Spied(start, tmp_path, settings(), (hostile,) * 8)
+    expected = PromptTokens(spied.tokenizer).encode([Message("user", "S.G<end>\n<pad>#")], 122)
+    for inputs in spied.inputs:
+        for ids, mask in zip(inputs["prompt_ids"], inputs["prompt_mask"], strict=True):
+            assert ids[mask.bool()].tolist() == list(expected)
+    assert spied.tokenizer.eos_token_id not in expected
+
+
+def test_a_prompt_that_is_too_long_loses_its_middle(start: Path, tmp_path: Path) -> None:
+    long = MAZES[0].model_copy(update={"messages": (("user", "S" * 200 + "G"),)})
+    made = settings(compute={"max_tokens": 80, "threads": 1, "cpu": True})
+    spied = Spied(start, tmp_path, made, (long,) * 8)
+    expected = PromptTokens(spied.tokenizer).encode([Message("user", "S" * 200 + "G")], made.room)
+    assert len(expected) == 74
+    assert all(inputs["prompt_ids"].tolist() == [list(expected)] * 4 for inputs in spied.inputs)
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["centred alone (SSL, App. B.5)", "by the group's deviation"])
+def test_advantages_are_of_the_group(start: Path, tmp_path: Path, scaled: bool) -> None:
+    spied = Spied(start, tmp_path, settings(scale_advantages=scaled))
+    rewarder = rewarder_of(settings(), spied.tokenizer)
+    by_prompt: dict[str, list[tuple[float, float]]] = {}
+    asked = {example.messages[0][1]: example for example in MAZES}
+    for inputs in spied.inputs:
+        for prompt, mask, said, kept, advantage in zip(
+            *(inputs[name] for name in ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask")),
+            inputs["advantages"],
+            strict=True,
+        ):
+            question = spied.tokenizer.decode(prompt[mask.bool()], skip_special_tokens=True).strip()
+            text = spied.tokenizer.decode(said[kept.bool()], skip_special_tokens=True)
+            (score,) = rewarder.of_group(asked[question].target, [text])
+            by_prompt.setdefault(question, []).append((score.total, advantage.item()))
+    assert sorted(map(len, by_prompt.values())) == [4, 4]
+    for rows in by_prompt.values():
+        rewards = torch.tensor([reward for reward, _ in rows])
+        expected = rewards - rewards.mean()
+        if scaled:
+            expected = expected / (rewards.std() + 1e-4)
+        assert [advantage for _, advantage in rows] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("by_reward", [False, True], ids=["β alone", "β by reward (GuirlVG, Eq. 3.1)"])
+def test_the_loss_is_the_papers(start: Path, tmp_path: Path, by_reward: bool) -> None:
+    """Mean over completions of the mean over tokens of `−A + β·αᵢ·KL`; on the first pass the ratio is 1. The start is
+    its own reference, so a noise on the reference makes a divergence."""
+    made = settings(kl=0.5, kl_by_reward=by_reward, reward={"kind": "guirlvg"})
+    model, tokenizer = load_policy(start, padded=True)
+    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    torch.manual_seed(1)
+    for weight in trainer.ref_model.parameters():
+        weight.data += 0.05 * torch.randn_like(weight)
+    batch = trainer._prepare_inputs(next(iter(trainer.get_train_dataloader())))
+    trainer.current_gradient_accumulation_steps = 1
+    loss = trainer._compute_loss(model, batch)
+
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
+    attention = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
+
+    def logprobs(of: Any) -> torch.Tensor:
+        logits = of(input_ids=ids, attention_mask=attention).logits[:, :-1].log_softmax(-1)
+        return logits.gather(-1, ids[:, 1:, None]).squeeze(-1)[:, -batch["completion_ids"].shape[1] :]
+
+    own, reference = logprobs(model), logprobs(trainer.ref_model).detach()
+    divergence = (reference - own).exp() - (reference - own) - 1
+    mask = batch["completion_mask"]
+    texts = tokenizer.batch_decode(batch["completion_ids"], skip_special_tokens=True)
+    shares = torch.ones(len(texts))
+    if by_reward:
+        targets = [MAZES[index].target for index in trainer_indices(batch, tokenizer)]
+        rewarder = rewarder_of(made, tokenizer)
+        totals = [rewarder.of_group(t, [text])[0].total for t, text in zip(targets, texts, strict=True)]
+        shares = torch.tensor(totals) / 2
+    per_token = -(own - own.detach()).exp() * batch["advantages"][:, None] + 0.5 * shares[:, None] * divergence
+    expected = ((per_token * mask).sum(1) / mask.sum(1)).mean()
+    assert divergence[mask.bool()].mean() > 1e-3
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5, abs=1e-7)
+    got = torch.autograd.grad(loss, list(model.parameters()))
+    for one, other in zip(got, torch.autograd.grad(expected, list(model.parameters())), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert type(trainer.beta) is float, "what scaled it is gone"
+
+
+def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
+    """Which example each row of *batch* is of."""
+    asked = {example.messages[0][1]: index for index, example in enumerate(MAZES)}
+    prompts = [ids[mask.bool()] for ids, mask in zip(batch["prompt_ids"], batch["prompt_mask"], strict=True)]
+    return [asked[tokenizer.decode(ids, skip_special_tokens=True).strip()] for ids in prompts]
+
+
+def test_rewards_are_of_whole_groups() -> None:
+    rewarding = Rewarding(MAZES, Rewarder(SweetSpot(), len), 2)
+    told: dict[str, float] = {}
+    said = [[{"role": "assistant", "content": text}] for text in (MAZES[3].target.path, "", "R", "R")]  # pyright: ignore
+    found = rewarding(said, [3, 3, 5, 5], told.__setitem__)
+    assert found[0] == pytest.approx(1.2) and found[1] == 0 and found[2] == found[3]
+    assert rewarding.shares[:2] == pytest.approx([1.0, 0.0])
+    assert told["part/correct"] == 0.25
+    with pytest.raises(ValueError, match=r"examples \[3, 5\] are in one group"):
+        rewarding(said, [3, 5, 5, 5], told.__setitem__)
+
+
+def test_near_misses_are_failures_that_are_near() -> None:
+    """S > 0.7 and C = 0 (SSL paper, App. H.1): one of four."""
+    scores = [Score(0, {"correct": c, "proximity": s}) for c, s in ((0, 0.71), (0, 0.7), (1, 1.0), (0, 0.1))]
+    assert means_of(scores) == {"part/correct": 0.25, "part/proximity": pytest.approx(0.6275), "near_misses": 0.25}
+
+
+def test_adapters_learn_and_the_start_is_their_reference(start: Path, tmp_path: Path) -> None:
+    given = {"rank": 4, "alpha": 8, "targets": ["q_proj", "v_proj"]}
+    made = settings(kl=0.1, compute={"max_tokens": 128, "threads": 1, "cpu": True, "lora": given})
+    model, tokenizer = load_policy(start, padded=True)
+    trainer = trainer_of(model, tokenizer, MAZES, made, tmp_path)
+    assert trainer.ref_model is None, "it is the model without its adapter"
+    learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
+    assert learning and all("lora_" in name for name in learning)
+    trainer.train()
+    assert any(row.get("kl") is not None for row in trainer.state.log_history)
+
+
+def test_nothing_is_left_to_the_library(start: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_policy(start, padded=True)
+    arguments = trainer_of(model, tokenizer, MAZES, settings(recipe="lpo", reward={"kind": "ssl"}), tmp_path).args
+    assert (arguments.bf16, arguments.fp16, arguments.gradient_checkpointing, arguments.report_to) == (
+        False,
+        False,
+        False,
+        [],
+    )
+    assert (arguments.top_p, arguments.top_k, arguments.temperature) == (1.0, 0, 1.0), "the policy itself is sampled"
+    assert (arguments.epsilon, arguments.epsilon_high, arguments.loss_type) == (0.2, 0.28, "grpo")
+    assert arguments.per_device_train_batch_size * arguments.gradient_accumulation_steps == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "updates"),
+    [
+        ({"steps": 7}, 7),
+        ({"steps": None}, 6),  # 12 prompts by 2
+        ({"steps": None, "reuse": 2}, 12),
+        ({"steps": None, "optimization": {"epochs": 3, "batch_rows": 8, "learning_rate": 1e-3}}, 18),
+    ],
+    ids=str,
+)
+def test_how_many_updates_there_are(changes: dict[str, Any], updates: int) -> None:
+    assert updates_of(settings(**changes), 12) == updates
+
+
+def test_too_few_examples() -> None:
+    with pytest.raises(BadInput, match=r"a step takes 2 prompts .* and there are 1 examples"):
+        updates_of(settings(), 1)
+
+
+def test_a_reward_that_does_not_fit_is_refused_at_once() -> None:
+    with pytest.raises(BadInput, match="one target is a maze"):
+        check_fit(MAZES, Rewarder(parse_settings({"recipe": "lpo"}, "here").reward, len))
