@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -14,7 +14,7 @@ from envs.errors import BadInput
 from training.cli.telling import AsJson, Changes, Config, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
-    from training.grpo.running import GrpoResult, HeldOut
+    from training.grpo.running import HeldOut
 
 Examples = Annotated[list[Path], typer.Argument(help="Files of examples, one JSON object a line.", metavar="EXAMPLES")]
 Target = Annotated[Path, typer.Option("--out", "-o", help="The file to write, e.g. train.jsonl.")]
@@ -82,11 +82,48 @@ def puzzles(
     return EXIT_OK
 
 
-def measured_table(found: Sequence[HeldOut]) -> Table:
+def is_group_run(folder: Path) -> bool:
+    """Whether *folder* holds a run of `mira train grpo`."""
+    return (folder / "grpo.json").is_file()
+
+
+def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_json: bool) -> None:
+    """What runs have come to so far; *out*: their curves, by update. Raises BadInput."""
+    from training.evaluation.curves import Curve, write_curves
+    from training.grpo.running import Begun, read_held_out
+    from training.loop.parts import read_record
+
+    begun = [read_record(folder / "grpo.json", Begun) for _, folder in named]
+    if odd := next((i for i, one in enumerate(begun) if one.held_out != begun[0].held_out), None):
+        print_problem(f"{named[odd][1]} was measured on other examples than {named[0][1]}: they do not compare")
+    names = [name or folder.name for name, folder in named]
+    found = [read_held_out(folder) for _, folder in named]
+    runs = list(zip(names, begun, found, strict=True))
+    if out is not None:
+        write_curves([Curve(name, one.settings.seed, _lines(run)) for name, one, run in runs], out, "update")
+    if as_json:
+        told = [{"name": name, "held_out": [one.model_dump(mode="json") for one in run]} for name, _, run in runs]
+        print_json(told[0] if len(told) == 1 else told)
+        return
+    for name, _, run in runs:
+        stdout.print(measured_table(run, name))
+    if out is not None:
+        stdout.print(f"curves: {out}", highlight=False, markup=False)
+
+
+def _lines(run: Sequence[HeldOut]) -> dict[str, dict[int, float]]:
+    """What is drawn of a run."""
+    return {
+        "held out, solved": {one.update: one.measured.correct.value or 0.0 for one in run},
+        "held out, wrong and near": {one.update: one.measured.near_misses for one in run},
+    }
+
+
+def measured_table(found: Sequence[HeldOut], name: str = "held-out examples") -> Table:
     """A row a measurement."""
-    table = Table(title="held-out examples", title_justify="left", header_style="bold")
-    for name in ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens"):
-        table.add_column(name, justify="right")
+    table = Table(title=name, title_justify="left", header_style="bold")
+    for column in ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens"):
+        table.add_column(column, justify="right")
     for one in found:
         table.add_row(str(one.update), *_cells(one))
     return table
@@ -102,8 +139,3 @@ def _cells(one: HeldOut) -> tuple[str, ...]:
         f"{told.answer_tokens:.1f}",
         f"{told.thought_tokens:.1f}",
     )
-
-
-def shown(found: GrpoResult) -> dict[str, Any]:
-    """For `--json`."""
-    return found.model_dump(mode="json")

@@ -100,7 +100,7 @@ def show(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """What training runs have come to, phase by phase, or one phase of one of them task by task."""
+    """What training runs have come to, by phase (mira) or update (grpo), or one phase of one of them task by task."""
     if phase is not None:
         if len(runs) > 1 or out is not None:
             raise BadInput("--phase tells of one phase of one run, as a table: leave further runs and --out away")
@@ -113,6 +113,12 @@ def show(
     if out is not None:
         check_target(out, FORMATS)
     named = [_named(word) for word in runs]
+    grouped = [group_policy.is_group_run(folder) for _, folder in named]
+    if any(grouped):
+        if not all(grouped):
+            raise BadInput("runs of `mira train grpo` and of `mira train mira` are not measured alike: show them apart")
+        group_policy.show_group_runs(named, out, as_json=as_json)
+        return EXIT_OK
     found = [_progress(name, folder) for name, folder in named]
     if odd := _measured_otherwise([folder for _, folder in named]):
         print_problem(f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers do not compare")

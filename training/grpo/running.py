@@ -1,7 +1,7 @@
 """A GRPO run in a folder: measured, trained, measured again; one that was broken off goes on.
 
 OUT/
-├── begun.json        of which start, examples and settings it is
+├── grpo.json        of which start, examples and settings it is
 ├── held_out.jsonl    what was measured, by update: 0 is the start
 ├── checkpoints/      while it trains
 ├── log.json          what was reported, step by step
@@ -61,7 +61,6 @@ class GrpoResult(Record):
 
     model: Path
     updates: int
-    examples: int
     held_out: tuple[HeldOut, ...]
     """The start's and the end's among them; none without held-out examples."""
     first_reward: float | None
@@ -84,7 +83,7 @@ def improve(
     Raises BadInput where *out* holds anything else, where the examples do not fit the reward or the model, and where
     the policy is measured on what it learns from; TrainingDiverged.
     """
-    if not (out / "begun.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if not (out / "grpo.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
     if shared := shared_prompts(held_out, examples):
         raise BadInput(f"{shared} of {len(held_out)} held-out examples are among those that are learned from")
@@ -95,20 +94,20 @@ def improve(
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
-    if once(out / "begun.json", Begun, lambda: begun) != begun:
+    if once(out / "grpo.json", Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
     if not (out / "model").exists():
         _train(model, processor, _Work(examples, held_out, out, settings, tell, watch))
-    return read_result(out, len(examples))
+    return read_result(out)
 
 
-def read_result(out: Path, examples: int) -> GrpoResult:
+def read_result(out: Path) -> GrpoResult:
+    """Of a run that has ended. Raises BadInput."""
     log = read_log(out)
     rewards = [float(row["reward"]) for row in log if row.get("reward") is not None]
     return GrpoResult(
         model=out / "model",
         updates=max((int(row["step"]) for row in log), default=0),
-        examples=examples,
         held_out=read_held_out(out),
         first_reward=rewards[0] if rewards else None,
         last_reward=rewards[-1] if rewards else None,
@@ -201,7 +200,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
         work.tell(f"update {update}: {found.correct.value or 0:.1%} of {found.examples} held-out examples are solved")
 
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(SaveByTheClock(settings.compute.save_minutes))
+    trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
     trainer.add_callback(TellSteps("GRPO", work.watch))
     trainer.add_callback(_Finite())
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))

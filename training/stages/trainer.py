@@ -114,17 +114,21 @@ def _summed(seen: dict[str, list[float]]) -> dict[str, tuple[float, float]]:
 
 
 class SaveByTheClock(TrainerCallback):
-    """A checkpoint every so many minutes, whatever a step takes; of several processes the first one's clock counts."""
+    """A checkpoint every so many minutes, whatever a step takes; of several processes the first one's clock counts.
 
-    def __init__(self, minutes: float) -> None:
+    *steps*: only after so many, or a multiple of them, where what lies between cannot be taken up again.
+    """
+
+    def __init__(self, minutes: float, steps: int = 1) -> None:
         self._every_s = minutes * 60
+        self._steps = steps
         self._saved_at = time.monotonic()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         due = [time.monotonic() - self._saved_at >= self._every_s]
         if distributed.is_available() and distributed.is_initialized():
             distributed.broadcast_object_list(due, src=0)
-        if due[0]:
+        if due[0] and state.global_step % self._steps == 0:
             self._saved_at = time.monotonic()
             control.should_save = True
 

@@ -1,0 +1,95 @@
+"""`mira train grpo`, `puzzles` and `show` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from training.grpo.examples import read_examples
+from training.puzzles.start import fresh_model
+
+QUICK = [
+    *("--set", "steps=2", "--set", "answer_tokens=4", "--set", "optimization.batch_rows=16"),
+    *("--set", "compute.max_tokens=64", "--set", "compute.cpu=true", "--set", "held_out_every=1"),
+]
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    fresh_model(Path("start"), width=32, layers=1)
+    assert mira(monkeypatch, "train", "puzzles", "maze", "-o", "train.jsonl", "--count", "20", "--size", "3") == 0
+    apart = ["--apart-from", "train.jsonl", "--seed", "1"]
+    assert mira(monkeypatch, "train", "puzzles", "maze", "-o", "held.jsonl", "--count", "9", "--size", "3", *apart) == 0
+
+
+def test_puzzles_are_learned_and_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", "--held-out", "held.jsonl", *QUICK]
+    assert mira(monkeypatch, *learn, "-o", "run", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["update"] for one in told["held_out"]] == [0, 1, 2]
+    assert told["held_out"][0]["measured"]["examples"] == 9
+    assert mira(monkeypatch, *learn, "-o", "run") == 0
+    assert "solved (95 %)" in capsys.readouterr().out
+
+    assert mira(monkeypatch, "train", "show", "run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["held_out"] == told["held_out"]
+    assert mira(monkeypatch, *learn, "-o", "other", "--set", "seed=1") == 0
+    assert mira(monkeypatch, "train", "show", "ssl=run", "other", "--out", "curves.svg") == 0
+    shown = capsys.readouterr().out
+    assert "ssl" in shown and "other" in shown and "curves: curves.svg" in shown
+    assert "ssl, update 2" in Path("curves.svg").read_text()
+
+
+def test_runs_that_were_measured_otherwise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK]
+    assert mira(monkeypatch, *learn, "-o", "one", "--held-out", "held.jsonl") == 0
+    assert mira(monkeypatch, *learn, "-o", "two") == 0
+    capsys.readouterr()
+    assert mira(monkeypatch, "train", "show", "one", "two") == 0
+    assert "two was measured on other examples than one" in capsys.readouterr().err
+
+
+WRONG = [
+    pytest.param(["puzzles", "chess", "-o", "x"], "unknown puzzle 'chess'", id="kind"),
+    pytest.param(["puzzles", "maze", "-o", "."], "'.' is a folder", id="a folder"),
+    pytest.param(["puzzles", "maze", "-o", "x", "--size", "4"], "odd number", id="size"),
+    pytest.param(["grpo", "nowhere.jsonl", "-o", "x"], "'nowhere.jsonl' cannot be read", id="no examples"),
+    pytest.param(["grpo", "train.jsonl", "train.jsonl", "-o", "x"], "in an earlier file, too", id="twice"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "--held-out", "no.jsonl"], "'no.jsonl' cannot", id="no held-out"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "-c", "no.toml"], "'no.toml' does not exist", id="no config"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "alpha=1"], "unknown key 'alpha'", id="unknown key"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "--set", "recipe=lpo"], "one target is a maze", id="reward"),
+    pytest.param(["grpo", "train.jsonl", "-o", "x", "--start", "no"], "'no' is no checkpoint", id="no start"),
+    pytest.param(["show", "start"], "'start' holds no training run", id="no run"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG)
+def test_what_is_wrong_is_one_line_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], says: str
+) -> None:
+    capsys.readouterr()
+    assert mira(monkeypatch, "train", *words) == 2
+    err = capsys.readouterr().err
+    assert says in err and err.count("\n") == 1
+    assert not Path("x").exists()
+
+
+def test_puzzles_on_disk_are_those_that_were_asked_for() -> None:
+    train, held = (read_examples(Path(name)) for name in ("train.jsonl", "held.jsonl"))
+    assert (len(train), len(held)) == (20, 9)
+    assert not {one.messages for one in train} & {one.messages for one in held}
