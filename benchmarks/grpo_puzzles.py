@@ -1,4 +1,4 @@
-"""SSL against binary and continuous rewards on puzzles: every arm x seed from one start, resumable, results as they come.
+"""SSL against binary and continuous rewards on puzzles: every arm and seed from one start; resumable.
 
     python -m benchmarks.grpo_puzzles play --kind sudoku --out runs/grpo
     python -m benchmarks.grpo_puzzles table --kind sudoku --out runs/grpo --write docs/results/grpo_sudoku
@@ -31,9 +31,9 @@ from training.grpo.examples import Example
 from training.grpo.running import HeldOut, improve, read_held_out
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.puzzles import Kind, kind_of, make_puzzles
-from training.puzzles.start import fresh_model, puzzle_tokenizer, reference_rows
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import SupervisedJob, supervised
+from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 
 ARMS: Final[dict[str, dict[str, Any]]] = {
     "binary": {"proximity": "none"},

@@ -82,6 +82,48 @@ def puzzles(
     return EXIT_OK
 
 
+def examples(
+    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs or traces.")],
+    out: Target,
+    ask: Annotated[
+        str,
+        typer.Option(
+            help="element: where is this element? goal: where to click for this goal? Both show the screenshot. "
+            "step: what to do, with the prompt that the policy was sent."
+        ),
+    ] = "step",
+    think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
+    resolution: Annotated[bool, typer.Option("--resolution", help="Say how large the screenshot is.")] = False,
+    allow_evaluation: Annotated[
+        bool, typer.Option("--allow-evaluation", help="Instances that policies are measured on, too: to measure.")
+    ] = False,
+) -> int:
+    """What was done right in runs, as examples for `mira train grpo`."""
+    needs_extra()
+    import asyncio
+
+    from agent.gathering import gather
+    from training.curriculum import held_out
+    from training.grpo.examples import write_examples
+    from training.grpo.from_traces import Asking, examples_of
+
+    if ask not in ("element", "goal", "step"):
+        raise BadInput(f"--ask {ask!r}: there are element, goal and step")
+    if out.is_dir():
+        raise BadInput(f"{str(out)!r} is a folder, and --out names a file")
+    traces = [(one.read(), one.blobs) for one in gather(runs)]
+    held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
+    asking = Asking(ask, think, resolution, frozenset(held))
+    found = examples_of(traces, asking, out.parent / f"{out.stem}-images")
+    for why, count in found.left_out.items():
+        tell(f"{count} steps left out: {why.value}")
+    if not found.examples:
+        raise BadInput("no step of these runs can be asked")
+    write_examples(out, found.examples)
+    stdout.print(f"{len(found.examples)} examples: {out}", highlight=False, markup=False)
+    return EXIT_OK
+
+
 def is_group_run(folder: Path) -> bool:
     """Whether *folder* holds a run of `mira train grpo`."""
     return (folder / "grpo.json").is_file()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Makes a local policy better from traces.", no_args_is_help=True)
 app.command("grpo")(group_policy.grpo)
+app.command("examples")(group_policy.examples)
 app.command("puzzles")(group_policy.puzzles)
 
 AllowEvaluation = Annotated[

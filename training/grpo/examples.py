@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from envs.errors import BadInput
 from envs.plain_values import first_problem
 from envs.record import Record
 from envs.whole_files import write_whole
-from training.rewards import Target
+from training.rewards import Target, places_of
 
 Role = Literal["system", "user", "assistant"]
 
@@ -100,3 +101,30 @@ def shared_prompts(one: Sequence[Example], other: Sequence[Example]) -> int:
 
 def _asked(example: Example) -> tuple[object, ...]:
     return example.messages, example.image
+
+
+def size_of(picture: bytes) -> tuple[int, int]:
+    """Width and height in pixels of an image file. Raises BadInput where it is none."""
+    from PIL import Image
+
+    try:
+        return Image.open(io.BytesIO(picture)).size
+    except (OSError, SyntaxError, ValueError) as error:  # what Pillow raises for damaged files
+        raise BadInput(f"an image cannot be read: {error}") from error
+
+
+def check_images(examples: Sequence[Example]) -> None:
+    """Raises BadInput where only some of *examples* have an image, where one is none, or is of another size than its
+    target says: its answers would be judged in the wrong place."""
+    seen = [example for example in examples if example.image is not None]
+    if seen and len(seen) != len(examples):
+        raise BadInput(f"{len(seen)} of {len(examples)} examples have an image: either all or none")
+    for example in seen:
+        try:
+            size = size_of(example.picture or b"")
+        except BadInput as error:
+            raise BadInput(f"example {example.name!r}, {str(example.image)!r}: {error}") from error
+        if any(place.size != size for place in places_of(example.target)):
+            raise BadInput(
+                f"example {example.name!r}: its image has {size[0]} x {size[1]} pixels, its target says otherwise"
+            )

@@ -210,11 +210,12 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        _save(learned, processor, out / "model")
+        save_start(learned, processor, out / "model")
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
-def _save(model: Any, processor: Any, out: Path) -> None:
+def save_start(model: Any, processor: Any, out: Path) -> None:
+    """Writes *out* so that :func:`load_start` and servers take it: weights with any adapter merged, what encodes."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with made_whole(out) as part:

@@ -19,7 +19,7 @@ import torch
 from envs.errors import BadInput
 from models.base import Message
 from models.prompt_tokens import PromptTokens
-from training.grpo.examples import Example
+from training.grpo.examples import Example, check_images
 from training.grpo.measuring import TOO_GOOD, tokenizer_of
 from training.grpo.settings import GrpoSettings
 from training.rewards import Rewarder, Score, is_placed
@@ -28,7 +28,8 @@ from training.stages.trainer import one_device, warmup_steps
 
 
 def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
-    """Raises BadInput where the reward cannot judge one of the kinds of *examples*."""
+    """Raises BadInput where the reward cannot judge one of the kinds of *examples*, or their images are not theirs."""
+    check_images(examples)
     kinds = {(example.target.kind, is_placed(example.target), example.image is None): example for example in examples}
     for example in kinds.values():
         rewarder.of_group(example.target, ["", ""], example.picture)
@@ -135,8 +136,7 @@ def rewarder_of(settings: GrpoSettings, processor: Any) -> Rewarder:
 
 
 def dataset_of(examples: Sequence[Example]) -> Any:
-    """Prompts as conversations, the number of each example, its image where examples have some. Raises BadInput where
-    only some have."""
+    """Prompts as conversations, the number of each example, its image where examples have some."""
     from datasets import Dataset, Image, disable_progress_bars
 
     disable_progress_bars()
@@ -145,8 +145,6 @@ def dataset_of(examples: Sequence[Example]) -> Any:
     images = [example.image for example in examples if example.image is not None]
     if not images:
         return Dataset.from_dict(columns)
-    if len(images) != len(examples):
-        raise BadInput(f"{len(images)} of {len(examples)} examples have an image: either all or none")
     made = Dataset.from_dict({**columns, "image": [str(path) for path in images]})
     return made.cast_column("image", Image())
 

@@ -17,6 +17,7 @@ from training.rewards.targets import (
     Target,
     is_placed,
     is_right,
+    places_of,
 )
 
 __all__ = [
@@ -34,5 +35,6 @@ __all__ = [
     "is_placed",
     "is_right",
     "nearness",
+    "places_of",
     "read_completion",
 ]

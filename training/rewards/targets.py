@@ -154,9 +154,20 @@ def aimed(target: Target, said: Said) -> tuple[Aimed, ...]:
             return ()
 
 
+def places_of(target: Target) -> tuple[PointTarget, ...]:
+    """Those that judge where a right answer points; none where it points nowhere."""
+    match target:
+        case PointTarget():
+            return (target,)
+        case StepTarget():
+            return target.places
+        case _:
+            return ()
+
+
 def is_placed(target: Target) -> bool:
     """Whether places judge where a right answer points."""
-    return isinstance(target, PointTarget) or (isinstance(target, StepTarget) and bool(target.places))
+    return bool(places_of(target))
 
 
 def point_of(said: Said) -> Point | None:

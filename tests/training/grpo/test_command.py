@@ -10,7 +10,7 @@ import pytest
 
 from agent.cli import main
 from training.grpo.examples import read_examples
-from training.puzzles.start import fresh_model
+from training.starts.puzzles import fresh_model
 
 QUICK = [
     *("--set", "steps=2", "--set", "answer_tokens=4", "--set", "optimization.batch_rows=16"),

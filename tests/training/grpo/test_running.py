@@ -18,9 +18,9 @@ from training.grpo.running import improve, load_start, read_held_out
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import trainer_of
 from training.puzzles import make_puzzles
-from training.puzzles.start import fresh_model, reference_rows
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import SupervisedJob, supervised
+from training.starts.puzzles import fresh_model, reference_rows
 
 CPU = {"max_tokens": 64, "threads": 1, "cpu": True}
 TRAIN = make_puzzles("maze", 24, seed=0, size=3)

@@ -15,10 +15,10 @@ from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
 from training.puzzles import make_puzzles
-from training.puzzles.start import fresh_model
 from training.rewards import Rewarder, Score
 from training.rewards.sweet_spot import SweetSpot
 from training.stages.checkpoints import load_policy
+from training.starts.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 """Of different lengths, so that prompts and answers are padded."""

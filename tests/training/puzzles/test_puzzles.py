@@ -9,10 +9,10 @@ import pytest
 from envs.errors import BadInput
 from training.puzzles import KINDS, Kind, kind_of, make_puzzles
 from training.puzzles.maze import shortest
-from training.puzzles.start import fresh_model, puzzle_tokenizer, reference_answer, reference_rows
 from training.puzzles.sudoku import sudoku
 from training.rewards import MazeTarget, SudokuTarget, is_right, read_completion
 from training.stages.checkpoints import load_policy
+from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_answer, reference_rows
 
 SIZES: list[tuple[Kind, int]] = [("maze", 3), ("maze", 9), ("sudoku", 4), ("sudoku", 9), ("pattern", 2), ("pattern", 5)]
 

@@ -1,4 +1,4 @@
-"""A small model for puzzles, made from nothing: what RL on two CPU cores begins from, once it has learned a little."""
+"""A small model for puzzles: one token a character, and one a question."""
 
 from __future__ import annotations
 
