@@ -11,39 +11,29 @@ One core: 1.1 s an update of sudoku, 0.7 s of maze.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 import warnings
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from agent.cli.options import parse_seeds
+from benchmarks.grpo_arms import Sets, Worked, play, table
 from envs.errors import BadInput
-from envs.plain_values import merged
-from judges.statistics import Estimate
-from training.evaluation import Trial, compare_arms
-from training.evaluation.arms import ArmResult
-from training.evaluation.curves import Curve, write_curves
 from training.grpo.examples import Example
-from training.grpo.running import HeldOut, improve, read_held_out
-from training.grpo.settings import GrpoSettings, parse_settings
 from training.puzzles import Kind, kind_of, make_puzzles
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import SupervisedJob, supervised
 from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 
 ARMS: Final[dict[str, dict[str, Any]]] = {
-    "binary": {"proximity": "none"},
-    "continuous": {"proximity": "continuous"},
+    "binary": {"reward": {"proximity": "none"}},
+    "continuous": {"reward": {"proximity": "continuous"}},
     "ssl": {},
-    "ssl_k2": {"zones": 2},
-    "ssl_k8": {"zones": 8},
-    "ssl_paths": {"maze_cells": "paths"},
+    "ssl_k2": {"reward": {"zones": 2}},
+    "ssl_k8": {"reward": {"zones": 8}},
+    "ssl_paths": {"reward": {"maze_cells": "paths"}},
 }
-"""What each changes of SSL's reward. An arm `NAME@40` learns from the first 40 % of the puzzles."""
+"""What each changes of SSL's recipe."""
 BASE: Final[dict[str, Any]] = {
     "recipe": "ssl",
     "answer_tokens": 32,
@@ -96,104 +86,6 @@ def start_of(kind: Kind, out: Path) -> Path:
     return folder / "model"
 
 
-def settings_of(arm: str, seed: int) -> GrpoSettings:
-    """Raises BadInput."""
-    name = arm.partition("@")[0]
-    if name not in ARMS:
-        raise BadInput(f"unknown arm {arm!r}; there are {', '.join(ARMS)}")
-    return parse_settings(merged(BASE, {"reward": ARMS[name], "seed": seed}), arm)
-
-
-def play(kind: Kind, arms: Sequence[str], seeds: Sequence[int], out: Path) -> None:
-    """Seed after seed, so that a table of few seeds is whole early."""
-    start, (_, learned, measured) = start_of(kind, out), sets_of(kind)
-    for seed in seeds:
-        for arm in arms:
-            share = int(arm.partition("@")[2] or 100)
-            begun = time.monotonic()
-            print(f"{kind}, {arm}, seed {seed}", flush=True)
-            found = improve(
-                learned[: len(learned) * share // 100],
-                str(start),
-                out / kind / arm / f"seed-{seed}",
-                settings_of(arm, seed),
-                held_out=measured,
-                tell=lambda line: print(f"  {line}", flush=True),
-            )
-            took = time.monotonic() - begun
-            print(f"  {took:.0f} s, {found.held_out[-1].measured.correct}", flush=True)
-
-
-def found_in(kind: Kind, out: Path) -> Iterator[tuple[str, int, tuple[HeldOut, ...]]]:
-    """(arm, seed, measurements) of every run that has ended."""
-    for path in sorted((out / kind).glob("*/seed-*/model")):
-        yield path.parent.parent.name, int(path.parent.name.removeprefix("seed-")), read_held_out(path.parent)
-
-
-def table(kind: Kind, out: Path, write: Path) -> None:
-    """Writes WRITE.md, .json and .svg. Raises BadInput where nothing has ended."""
-    runs = list(found_in(kind, out))
-    if not runs:
-        raise BadInput(f"no run of {kind!r} in {str(out)!r} has ended")
-    names = [example.name for example in sets_of(kind)[2]]
-    trials = [
-        Trial(arm, seed, name, 1, name in run[at].measured.solved)
-        for label, at in (("start", 0), ("", -1))
-        for own, seed, run in runs
-        for name in names
-        for arm in (label or own,)
-    ]
-    firsts = {(one.arm, one.seed, one.task): one for one in trials}
-    arms = dict.fromkeys(one.arm for one in firsts.values())
-    made = compare_arms(list(firsts.values()), baseline="binary" if "binary" in arms else None)
-    text = "\n".join([*HEADER, *(_row(one, runs) for one in made.arms)]) + "\n"
-    told = [
-        {"arm": arm, "seed": seed, "held_out": [one.model_dump(mode="json") for one in run]} for arm, seed, run in runs
-    ]
-    write.parent.mkdir(parents=True, exist_ok=True)
-    write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
-    write.with_suffix(".md").write_text(text, encoding="utf-8")
-    curves = [
-        Curve(
-            arm,
-            seed,
-            {
-                f"{kind}: solved, held out": {one.update: one.measured.correct.value or 0.0 for one in run},
-                f"{kind}: wrong and near": {one.update: one.measured.near_misses for one in run},
-            },
-        )
-        for arm, seed, run in runs
-    ]
-    write_curves(curves, write.with_suffix(".svg"), "update")
-    print(text)
-
-
-HEADER: Final = (
-    "| arm | seeds | solved | to binary (tasks and seeds drawn) | wrong and near | answer tokens | by seed |",
-    "| --- | --- | --- | --- | --- | --- | --- |",
-)
-
-
-def _row(one: ArmResult, runs: Sequence[tuple[str, int, tuple[HeldOut, ...]]]) -> str:
-    ends = [run[0 if one.arm == "start" else -1].measured for arm, _, run in runs if one.arm in (arm, "start")]
-    cells = (
-        one.arm,
-        str(len(one.seeds)),
-        f"{one.success.value or 0:.1%}",
-        "" if one.change is None else _points(one.change.both),
-        f"{fmean(end.near_misses for end in ends):.0%}",
-        f"{fmean(end.answer_tokens for end in ends):.1f}",
-        ", ".join(f"{seed.success:.1%}" for seed in one.seeds),
-    )
-    return f"| {' | '.join(cells)} |"
-
-
-def _points(found: Estimate) -> str:
-    value = f"{100 * (found.value or 0):+.1f}"
-    low, high = found.low, found.high
-    return value if low is None or high is None else f"{value} ({100 * low:+.1f}..{100 * high:+.1f})"
-
-
 def main() -> None:
     warnings.filterwarnings("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -206,10 +98,13 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kind = kind_of(given.kind)
+        _, learned, measured = sets_of(kind)
+        out = given.out / kind
         if given.what == "play":
-            play(kind, given.arms.split(","), parse_seeds(given.seeds), given.out)
+            world = Worked(start_of(kind, given.out), Sets(learned, measured), BASE, ARMS, out)
+            play(world, given.arms.split(","), parse_seeds(given.seeds))
         else:
-            table(kind, given.out, given.write or given.out / f"{kind}")
+            table(out, given.write or out / "table", measured)
     except BadInput as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -1,0 +1,137 @@
+"""What the GRPO benchmarks share: arms and seeds from one start, and their table."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from envs.errors import BadInput
+from envs.plain_values import merged
+from judges.statistics import Estimate
+from training.evaluation import Trial, compare_arms
+from training.evaluation.arms import ArmResult
+from training.evaluation.curves import Curve, write_curves
+from training.grpo.examples import Example
+from training.grpo.running import HeldOut, improve, read_held_out
+from training.grpo.settings import parse_settings
+
+
+class Sets(NamedTuple):
+    """Examples."""
+
+    learned: Sequence[Example]
+    measured: Sequence[Example]
+
+
+class Worked(NamedTuple):
+    """One world."""
+
+    start: Path
+    sets: Sets
+    base: Mapping[str, Any]
+    """Settings of every arm."""
+    arms: Mapping[str, Mapping[str, Any]]
+    """What each changes of them. An arm `NAME@40` learns from the first 40 % of the examples."""
+    out: Path
+
+
+Run = tuple[str, int, tuple[HeldOut, ...]]
+"""Arm, seed, measurements."""
+
+
+def play(world: Worked, arms: Sequence[str], seeds: Sequence[int]) -> None:
+    """Seed after seed, so that a table of few seeds is whole early. Raises BadInput."""
+    for arm in arms:
+        if arm.partition("@")[0] not in world.arms:
+            raise BadInput(f"unknown arm {arm!r}; there are {', '.join(world.arms)}")
+    for seed in seeds:
+        for arm in arms:
+            name, _, share = arm.partition("@")
+            begun = time.monotonic()
+            print(f"{arm}, seed {seed}", flush=True)
+            learned = world.sets.learned[: len(world.sets.learned) * int(share or 100) // 100]
+            found = improve(
+                learned,
+                str(world.start),
+                world.out / arm / f"seed-{seed}",
+                parse_settings(merged(merged(world.base, world.arms[name]), {"seed": seed}), arm),
+                held_out=world.sets.measured,
+                tell=lambda line: print(f"  {line}", flush=True),
+            )
+            took = time.monotonic() - begun
+            print(f"  {took:.0f} s, {found.held_out[-1].measured.correct}", flush=True)
+
+
+def found_in(out: Path) -> Iterator[Run]:
+    """Every run that has ended."""
+    for path in sorted(out.glob("*/seed-*/model")):
+        yield path.parent.parent.name, int(path.parent.name.removeprefix("seed-")), read_held_out(path.parent)
+
+
+def table(out: Path, write: Path, measured: Sequence[Example]) -> None:
+    """Writes WRITE.md, .json and .svg. Raises BadInput where nothing has ended."""
+    runs = list(found_in(out))
+    if not runs:
+        raise BadInput(f"no run in {str(out)!r} has ended")
+    names = [example.name for example in measured]
+    trials: dict[tuple[str, int, str], Trial] = {}
+    for arm, seed, run in runs:
+        for told, at in (("start", 0), (arm, -1)):
+            solved = set(run[at].measured.solved)
+            trials |= {(told, seed, name): Trial(told, seed, name, 1, name in solved) for name in names}
+    arms = {one.arm for one in trials.values()}
+    made = compare_arms(list(trials.values()), baseline="binary" if "binary" in arms else None)
+    text = "\n".join([*_header(made.baseline), *(_row(one, runs) for one in made.arms)]) + "\n"
+    told = [
+        {"arm": arm, "seed": seed, "held_out": [one.model_dump(mode="json") for one in run]} for arm, seed, run in runs
+    ]
+    write.parent.mkdir(parents=True, exist_ok=True)
+    write.with_suffix(".json").write_text(json.dumps(told, separators=(",", ":")) + "\n", encoding="utf-8")
+    write.with_suffix(".md").write_text(text, encoding="utf-8")
+    write_curves([_curve(*run) for run in runs], write.with_suffix(".svg"), "update")
+    print(text)
+
+
+def _curve(arm: str, seed: int, run: Sequence[HeldOut]) -> Curve:
+    return Curve(
+        arm,
+        seed,
+        {
+            "held out, solved": {one.update: one.measured.correct.value or 0.0 for one in run},
+            "held out, proximity": {one.update: one.measured.proximity for one in run},
+            "held out, wrong and near": {one.update: one.measured.near_misses for one in run},
+        },
+    )
+
+
+_COLUMNS: Final = ("arm", "seeds", "solved", "to {}", "proximity", "wrong and near", "answer tokens", "by seed")
+
+
+def _header(baseline: str) -> tuple[str, str]:
+    names = " | ".join(_COLUMNS).format(baseline)
+    return f"| {names} |", f"|{' --- |' * len(_COLUMNS)}"
+
+
+def _row(one: ArmResult, runs: Sequence[Run]) -> str:
+    ends = [run[0 if one.arm == "start" else -1].measured for arm, _, run in runs if one.arm in (arm, "start")]
+    cells = (
+        one.arm,
+        str(len(one.seeds)),
+        f"{one.success.value or 0:.1%}",
+        "" if one.change is None else _points(one.change.both),
+        f"{fmean(end.proximity for end in ends):.2f}",
+        f"{fmean(end.near_misses for end in ends):.0%}",
+        f"{fmean(end.answer_tokens for end in ends):.1f}",
+        ", ".join(f"{seed.success:.1%}" for seed in one.seeds),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _points(found: Estimate) -> str:
+    value = f"{100 * (found.value or 0):+.1f}"
+    low, high = found.low, found.high
+    return value if low is None or high is None else f"{value} ({100 * low:+.1f}..{100 * high:+.1f})"
