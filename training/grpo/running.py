@@ -25,11 +25,13 @@ from envs.errors import BadInput
 from envs.record import Record
 from envs.whole_files import write_whole
 from models.embedded import embedded_dir
+from models.prompt_style import PromptStyle, declare_style, declared_style
 from training.grpo.examples import Example, shared_prompts
 from training.grpo.measuring import Measured, measure, tokenizer_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
 from training.loop.parts import once
+from training.rewards import StepTarget
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
 from training.stages.watching import TellSteps, Watcher, unwatched
@@ -97,7 +99,7 @@ def improve(
     if once(out / "grpo.json", Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
     if not (out / "model").exists():
-        _train(model, processor, _Work(examples, held_out, out, settings, tell, watch))
+        _train(model, processor, _Work(examples, held_out, out, settings, _style(examples, policy), tell, watch))
     return read_result(out)
 
 
@@ -179,6 +181,7 @@ class _Work:
     held_out: Sequence[Example]
     out: Path
     settings: GrpoSettings
+    style: PromptStyle | None
     tell: Tell
     watch: Watcher
 
@@ -210,12 +213,13 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
         write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
-        save_start(learned, processor, out / "model")
+        save_start(learned, processor, out / "model", work.style)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 
 
-def save_start(model: Any, processor: Any, out: Path) -> None:
-    """Writes *out* so that :func:`load_start` and servers take it: weights with any adapter merged, what encodes."""
+def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None = None) -> None:
+    """Writes *out* so that :func:`load_start` and servers take it: weights with any adapter merged, what encodes, the
+    *style* of prompts to play it with."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with made_whole(out) as part:
@@ -223,6 +227,15 @@ def save_start(model: Any, processor: Any, out: Path) -> None:
         processor.save_pretrained(part)
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
+        declare_style(part, style)
+
+
+def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:
+    """Of the prompts that the result must be played with: those of its steps, else what the start declares."""
+    if all(isinstance(example.target, StepTarget) for example in examples):
+        full = {any(role == "system" for role, _ in example.messages) for example in examples}
+        return None if len(full) > 1 else "full" if full.pop() else "compact"
+    return declared_style(policy)
 
 
 def _digest(examples: Sequence[Example]) -> str:

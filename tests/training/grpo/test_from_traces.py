@@ -12,10 +12,13 @@ import pytest
 from agent.gathering import gather
 from envs.actions import Click, Stop, Type
 from envs.tasks import TaskRef
+from models.prompt_style import declared_style
 from tests.agent.episodes import Play, png, write_run
 from training.curriculum import held_out
 from training.grpo.examples import read_examples, write_examples
 from training.grpo.from_traces import Asked, Asking, Missing, examples_of
+from training.grpo.running import improve
+from training.grpo.settings import parse_settings
 from training.rewards import PointTarget, StepTarget, is_right, read_completion
 
 BOX = (100.0, 60.0, 80.0, 30.0)
@@ -113,3 +116,18 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 def test_instances_that_policies_are_measured_on_are_known() -> None:
     tasks = [TaskRef(suite="miniwob", name="login-user", seed=seed) for seed in (3, SEED)]
     assert set(asyncio.run(held_out(tasks))) == {tasks[0]}
+
+
+def test_what_learned_from_steps_is_played_with_their_prompts(tmp_path: Path) -> None:
+    """The embedded model is asked in few words, and so is what came of it."""
+    said = 'do(action="Click", element="1")'
+    plays = [Play(seed=seed, text=f"Goal {seed}", actions=[Click(ref=1)]) for seed in range(4)]
+    found = asked(tmp_path, plays, ask="step").examples
+    assert {type(one.target) for one in found} == {StepTarget}
+    compute = {"max_tokens": 64, "cpu": True, "threads": 1}
+    given = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
+    made = improve(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), tell=lambda _: None)
+    assert declared_style(made.model) == "compact"
+    full = [one.model_copy(update={"messages": (("system", said), *one.messages)}) for one in found]
+    made = improve(full, "embedded", tmp_path / "full", parse_settings(given, "here"), tell=lambda _: None)
+    assert declared_style(made.model) == "full"
