@@ -41,8 +41,9 @@ class Example(Record):
             raise BadInput(f"example {self.name!r}: image {str(self.image)!r}: {error.strerror}") from error
 
 
-def read_examples(path: Path) -> tuple[Example, ...]:
-    """Raises BadInput naming the first line that is none, a name that comes twice, or an image that is not there."""
+def read_examples(path: Path, *, empty: bool = False) -> tuple[Example, ...]:
+    """Raises BadInput naming the first line that is none, a name that comes twice, or an image that is not there; and
+    where there is no example, unless it may be *empty*."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")  # a text may hold other ends of lines
     except (OSError, UnicodeDecodeError) as error:
@@ -63,7 +64,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
                 raise BadInput(f"{path}:{number}: image {str(image)!r} does not exist")
             example = example.model_copy(update={"image": image})
         found[example.name] = example
-    if not found:
+    if not found and not empty:
         raise BadInput(f"{str(path)!r} holds no examples")
     return tuple(found.values())
 

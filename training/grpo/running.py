@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +27,14 @@ from envs.record import Record
 from envs.whole_files import write_whole
 from models.embedded import embedded_dir
 from models.prompt_style import PromptStyle, declare_style, declared_style
-from training.grpo.examples import Example, shared_prompts
+from training.grpo.examples import Example, read_examples, shared_prompts, write_examples
 from training.grpo.measuring import Measured, measure, tokenizer_of
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
-from training.loop.parts import once
+from training.loop.parts import once, read_record, write_record
 from training.rewards import StepTarget
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
+from training.stages.launching import run_launched
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
 from training.stages.watching import TellSteps, Watcher, unwatched
 
@@ -98,9 +100,45 @@ def improve(
     )
     if once(out / "grpo.json", Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
-    if not (out / "model").exists():
+    if not (out / "model").exists() and settings.launcher:
+        del model
+        _launch(policy, examples, held_out, out, settings)
+    elif not (out / "model").exists():
         _train(model, processor, _Work(examples, held_out, out, settings, _style(examples, policy), tell, watch))
     return read_result(out)
+
+
+class Launched(Record):
+    """What the processes of a launcher are told, beside the examples: `job.json`."""
+
+    start: Path
+    settings: GrpoSettings
+
+
+def _launch(
+    policy: Path, examples: Sequence[Example], held_out: Sequence[Example], out: Path, settings: GrpoSettings
+) -> None:
+    """Raises BadInput, TrainingDiverged."""
+    write_record(out / "job.json", Launched(start=policy.resolve(), settings=settings))
+    write_examples(out / "examples.jsonl", examples)
+    write_examples(out / "held_out_examples.jsonl", held_out)
+    run_launched(settings.launcher, out, "training.grpo")
+    for name in ("job.json", "examples.jsonl", "held_out_examples.jsonl"):
+        (out / name).unlink()
+
+
+def run_launched_part(folder: Path, watch: Watcher) -> None:
+    """What one process of a launcher does of the run in *folder*. Raises BadInput, TrainingDiverged."""
+    job = read_record(folder / "job.json", Launched)
+    examples = read_examples(folder / "examples.jsonl")
+    held_out = read_examples(folder / "held_out_examples.jsonl", empty=True)
+    model, processor = load_start(job.start, seeing=examples[0].image is not None)
+    style = _style(examples, job.start)
+    _train(model, processor, _Work(examples, held_out, folder, job.settings, style, _say, watch))
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def read_result(out: Path) -> GrpoResult:
@@ -191,6 +229,8 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     device = use_machine(settings.compute)
     trainer = trainer_of(model.to(device), processor, work.examples, settings, out / "checkpoints")
     settle_sharding(trainer)
+    if trainer.is_fsdp_enabled:
+        raise BadInput("GRPO trains with DDP: leave FSDP out; compute.lora keeps a large model on one GPU")
 
     def measure_now(update: int) -> None:
         done = {one.update: one for one in read_held_out(out)}

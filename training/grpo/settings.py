@@ -86,6 +86,9 @@ class GrpoSettings(Record):
     compute: Compute = Compute()
     """`max_tokens` bounds a prompt and its completion together."""
     seed: int = 0
+    launcher: tuple[str, ...] = ()
+    """Trains on many processes, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`, each with the whole
+    model; empty: in this one."""
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, such as `tensorboard`."""
 

@@ -32,12 +32,12 @@ def bound_to_us(words: Sequence[str]) -> tuple[str, ...]:
     return ("setpriv", "--pdeathsig", "TERM", *words) if found else tuple(words)
 
 
-def run_launched(launcher: Sequence[str], folder: Path) -> None:
-    """`python -m training.stages FOLDER` under *launcher*, such as `("accelerate", "launch", "-m")`.
+def run_launched(launcher: Sequence[str], folder: Path, module: str = "training.stages") -> None:
+    """`python -m MODULE FOLDER` under *launcher*, such as `("accelerate", "launch", "-m")`.
 
     Raises TrainingDiverged, and BadInput where a process fails: it has said why on stderr.
     """
-    command = [*launcher, "training.stages", str(folder)]
+    command = [*launcher, module, str(folder)]
     release_gpu()
     (folder / DIVERGED).unlink(missing_ok=True)
     try:

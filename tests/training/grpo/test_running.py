@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import accelerate
 import pytest
 import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
 from envs.errors import BadInput
+from tests.training.stages.fsdp_on_cpu import TWO
 from training.grpo import running
 from training.grpo.measuring import measure
 from training.grpo.running import improve, load_start, read_held_out
@@ -176,3 +180,36 @@ def test_a_reward_that_does_not_fit_leaves_nothing(start: Path, tmp_path: Path) 
 def test_nothing_is_measured_without_held_out_examples(start: Path, tmp_path: Path) -> None:
     found = improve(TRAIN, str(start), tmp_path / "run", settings(steps=1), tell=silent)
     assert found.held_out == () == read_held_out(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_two_processes_do_one_run(start: Path, tmp_path: Path) -> None:
+    """Each rewards whole groups of its own, one of them measures and writes."""
+    made = settings(launcher=TWO, held_out_every=2)
+    found = improve(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, tell=silent)
+    assert [one.update for one in found.held_out] == [0, 2, 4]
+    log = json.loads((tmp_path / "run" / "log.json").read_text())
+    assert [row["num_tokens"] for row in log if "num_tokens" in row][-1] > 4 * 32 * 10
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "grpo.json",
+        "held_out.jsonl",
+        "log.json",
+        "model",
+    ]
+    alone = improve(TRAIN, str(start), tmp_path / "alone", settings(), held_out=HELD_OUT, tell=silent)
+    assert alone.held_out[0] == found.held_out[0]
+    assert improve(TRAIN, str(start), tmp_path / "run", made, held_out=HELD_OUT, tell=silent) == found
+
+
+def test_a_launched_process_says_why_it_fails(start: Path, tmp_path: Path) -> None:
+    launcher = (sys.executable, "-c", "import sys; print('no room', file=sys.stderr); sys.exit(3)")
+    with pytest.raises(BadInput, match="ended with exit code 3"):
+        improve(TRAIN, str(start), tmp_path / "run", settings(launcher=launcher), tell=silent)
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def test_groups_that_two_processes_cannot_share(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = load_start(start, seeing=False)
+    monkeypatch.setattr(accelerate, "PartialState", lambda **_: SimpleNamespace(num_processes=3))
+    with pytest.raises(BadInput, match="batch_rows 32 is no multiple of 3 processes by groups of 8"):
+        trainer_of(model, tokenizer, TRAIN, settings(), tmp_path)

@@ -13,7 +13,8 @@ from typing import Any
 from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedType
 
-from training.stages.__main__ import run
+from training.stages.__main__ import work
+from training.stages.launched import run
 
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
 """A launcher of two processes, each with the whole model."""
@@ -43,4 +44,4 @@ def _shard_on_a_cpu(self: Any, *args: Any, fsdp_plugin: Any = None, **others: An
 
 if __name__ == "__main__":
     AcceleratorState.__init__ = _shard_on_a_cpu  # type: ignore[method-assign]
-    run(sys.argv[2:])
+    run(work, sys.argv[2:])

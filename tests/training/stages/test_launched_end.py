@@ -8,19 +8,19 @@ import sys
 import pytest
 
 BODY = """
-import atexit, sys
-from training.stages import __main__ as stage
+import atexit
+from envs.errors import BadInput
+from training.stages.launched import run
 
-def work(arguments):
+def work(folder, watch):
     atexit.register(lambda: print("sent", end=""))  # as a tracker does
     {work}
 
-stage.main = work
-stage.run([])
+run(work, ["folder"])
 """
 
 
-@pytest.mark.parametrize(("work", "code"), [("return 0", 0), ("return 2", 2), ("raise OSError('full')", 1)])
+@pytest.mark.parametrize(("work", "code"), [("return", 0), ("raise BadInput('no')", 2), ("raise OSError('full')", 1)])
 def test_a_launched_stage_ends_with_its_code_and_what_was_registered_for_its_end(work: str, code: int) -> None:
     ended = subprocess.run([sys.executable, "-c", BODY.format(work=work)], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (code, "sent")

@@ -105,11 +105,12 @@ def test_a_duration_is_told_as_people_do(seconds: float, told: str) -> None:
 def test_a_launched_stage_writes_its_lines_to_stderr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from training.stages.__main__ import main
+    from training.stages.__main__ import work
+    from training.stages.launched import carry_out
 
     monkeypatch.setattr(watching, "EVERY_S", 0.0)
     job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
     rows = rows_of(6, longest=20)
     write_job(tmp_path / "value", job, rows, {"target": [0.5] * len(rows)})
-    assert main([str(tmp_path / "value")]) == 0
+    assert carry_out(work, [str(tmp_path / "value")]) == 0
     assert "  value: 5 of 6, loss" in capsys.readouterr().err
