@@ -5,4 +5,7 @@ losses as pure functions) → :mod:`training.stages` (supervised start, critics,
 checkpoint that a server takes as it is). :mod:`training.loop` goes round: :mod:`training.rollouts` plays,
 :mod:`training.evaluation` measures, :mod:`training.curriculum` chooses the next phase's tasks.
 :mod:`training.embedded` makes the small model that ships in `models/embedded`.
+
+Beside the loop, answer by answer: :mod:`training.grpo` (examples from traces → groups of answers → a checkpoint) with
+:mod:`training.rewards` (pure functions), :mod:`training.puzzles` and :mod:`training.starts` (small worlds and models).
 """
