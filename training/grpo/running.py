@@ -165,8 +165,8 @@ def read_log(out: Path) -> list[dict[str, Any]]:
 def read_held_out(out: Path) -> tuple[HeldOut, ...]:
     """What was measured so far."""
     path = out / "held_out.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return tuple(HeldOut.model_validate_json(line) for line in lines)
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return tuple(HeldOut.model_validate_json(line) for line in lines if line)
 
 
 def load_start(folder: Path, *, seeing: bool) -> tuple[Any, Any]:

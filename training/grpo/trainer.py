@@ -40,18 +40,20 @@ class Rewarding:
 
     __name__ = "reward"
 
-    def __init__(self, examples: Sequence[Example], rewarder: Rewarder, group: int) -> None:
+    def __init__(self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any) -> None:
         self._examples = examples
         self._rewarder = rewarder
         self._group = group
+        self._tokenizer = tokenizer
         self.shares: list[float] = []
         """Of the last batch, in its order: each reward by the greatest there is, 0 to 1."""
 
     def __call__(
-        self, completions: Sequence[Any], index: Sequence[int], log_metric: Any, **_: Any
+        self, completion_ids: Sequence[Sequence[int]], index: Sequence[int], log_metric: Any, **_: Any
     ) -> list[float | None]:
-        """*completions* are conversations of one message each; *index* says which example each is of."""
-        texts = [turn[0]["content"] for turn in completions]
+        """*index* says which example each completion is of. TRL's own texts are not looked at: it takes thoughts and
+        calls of tools out of them where a tokenizer says how."""
+        texts: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
         scores: list[Score] = []
         for start in range(0, len(texts), self._group):
             own = set(index[start : start + self._group])
@@ -152,9 +154,10 @@ def dataset_of(examples: Sequence[Example]) -> Any:
 def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """The trainer, ready. *processor*: the tokenizer, or what encodes images, too. Raises BadInput."""
     lora = settings.compute.lora
-    rewarder = rewarder_of(settings, processor)
-    return group_trainer()(
-        Rewarding(examples, rewarder, settings.group),
+    rewarding = Rewarding(examples, rewarder_of(settings, processor), settings.group, tokenizer_of(processor))
+    start = model.state_dict()
+    trainer = group_trainer()(
+        rewarding,
         settings,
         model=model,
         args=_config(out, settings, len(examples)),
@@ -162,6 +165,9 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
         processing_class=processor,
         peft_config=None if lora is None else lora_config(lora),
     )
+    if trainer.ref_model is not None:  # TRL reads it from where the model's configuration was, an adapter's base
+        trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
+    return trainer
 
 
 def updates_of(settings: GrpoSettings, examples: int) -> int:

@@ -17,8 +17,9 @@ from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, t
 from training.puzzles import make_puzzles
 from training.rewards import Rewarder, Score
 from training.rewards.sweet_spot import SweetSpot
-from training.stages.checkpoints import load_policy
-from training.starts.puzzles import fresh_model
+from training.stages.checkpoints import load_policy, with_adapter
+from training.stages.settings import Lora
+from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 """Of different lengths, so that prompts and answers are padded."""
@@ -152,15 +153,31 @@ def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
 
 
 def test_rewards_are_of_whole_groups() -> None:
-    rewarding = Rewarding(MAZES, Rewarder(SweetSpot(), len), 2)
+    tokenizer = puzzle_tokenizer()
+    rewarding = Rewarding(MAZES, Rewarder(SweetSpot(), len), 2, tokenizer)
     told: dict[str, float] = {}
-    said = [[{"role": "assistant", "content": text}] for text in (MAZES[3].target.path, "", "R", "R")]  # pyright: ignore
+    said = [[*tokenizer.encode(text), tokenizer.eos_token_id] for text in (reference_answer(MAZES[3]), "", "R", "R")]
     found = rewarding(said, [3, 3, 5, 5], told.__setitem__)
     assert found[0] == pytest.approx(1.2) and found[1] == 0 and found[2] == found[3]
     assert rewarding.shares[:2] == pytest.approx([1.0, 0.0])
     assert told["part/correct"] == 0.25
     with pytest.raises(ValueError, match=r"examples \[3, 5\] are in one group"):
         rewarding(said, [3, 5, 5, 5], told.__setitem__)
+
+
+def test_an_adapters_reference_is_the_adapter_and_not_its_base(start: Path, tmp_path: Path) -> None:
+    base, tokenizer = load_policy(start, padded=True)
+    adapted = with_adapter(base, Lora(rank=2, alpha=4, targets=("q_proj",)))
+    for name, weight in adapted.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight)
+    adapted.save_pretrained(tmp_path / "adapter")
+    merged, _ = load_policy(tmp_path / "adapter", padded=True)
+    trainer = trainer_of(merged, tokenizer, MAZES, settings(kl=0.1), tmp_path / "out")
+    name = "model.layers.0.self_attn.q_proj.weight"
+    plain = load_policy(start, padded=True)[0].state_dict()[name]
+    assert not torch.equal(merged.state_dict()[name], plain)
+    torch.testing.assert_close(trainer.ref_model.state_dict()[name], merged.state_dict()[name], rtol=0, atol=0)
 
 
 def test_near_misses_are_failures_that_are_near() -> None:
