@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 import warnings
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,10 +53,10 @@ def gradients(kind: str, out: Path, batches: int) -> dict[str, torch.Tensor]:
     settings = parse_settings(merged(BASE, {"kl": 0.0, "steps": batches}), "here")
     with tempfile.TemporaryDirectory() as folder:
         trainer = trainer_of(model, tokenizer, learned, settings, Path(folder))
-        loader = iter(trainer.get_train_dataloader())
+        passes = chain.from_iterable(trainer.get_train_dataloader() for _ in count())
         rows: dict[str, list[torch.Tensor]] = {name: [] for name in REWARDS}
-        for _ in range(batches):
-            batch = trainer._generate_and_score_completions(next(loader))
+        for inputs in islice(passes, batches):
+            batch = trainer._generate_and_score_completions(inputs)
             for name, gradient in _of_batch(model, tokenizer, batch, asked, settings.group).items():
                 rows[name].append(gradient)
     return {name: torch.stack(found) for name, found in rows.items()}
