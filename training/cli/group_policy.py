@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from training.grpo.running import HeldOut
 
 Examples = Annotated[list[Path], typer.Argument(help="Files of examples, one JSON object a line.", metavar="EXAMPLES")]
-Target = Annotated[Path, typer.Option("--out", "-o", help="The file to write, e.g. train.jsonl.")]
+File = Annotated[Path, typer.Option("--out", "-o", help="The file to write, e.g. train.jsonl.")]
 
 
 def grpo(
@@ -61,13 +62,14 @@ def grpo(
 
 def puzzles(
     kind: Annotated[str, typer.Argument(help="maze, sudoku or pattern.", metavar="KIND")],
-    out: Target,
+    out: File,
     count: Annotated[int, typer.Option(help="How many.", min=1)] = 1_000,
     seed: Annotated[int, typer.Option(help="Another seed makes other puzzles.")] = 0,
     size: Annotated[int | None, typer.Option(help="Cells along a side: maze 7, sudoku 9 (or 4), pattern 3.")] = None,
     apart_from: Annotated[
         list[Path] | None, typer.Option("--apart-from", help="Examples that must not be among them.")
     ] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Puzzles on grids as examples for `mira train grpo`: the reasoning tasks of SSL."""
     from training.grpo.examples import gather_examples, write_examples
@@ -78,13 +80,16 @@ def puzzles(
     known = gather_examples(apart_from) if apart_from else ()
     made = make_puzzles(kind_of(kind), count, seed=seed, size=size, apart_from=known)
     write_examples(out, made)
-    stdout.print(f"{len(made)} puzzles: {out}", highlight=False, markup=False)
+    if as_json:
+        print_json({"file": str(out), "examples": len(made)})
+    else:
+        stdout.print(f"{len(made)} puzzles: {out}", highlight=False, markup=False)
     return EXIT_OK
 
 
 def examples(
     runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs or traces.")],
-    out: Target,
+    out: File,
     ask: Annotated[
         str,
         typer.Option(
@@ -97,6 +102,7 @@ def examples(
     allow_evaluation: Annotated[
         bool, typer.Option("--allow-evaluation", help="Instances that policies are measured on, too: to measure.")
     ] = False,
+    as_json: AsJson = False,
 ) -> int:
     """What was done right in runs, as examples for `mira train grpo`."""
     needs_extra()
@@ -120,7 +126,11 @@ def examples(
     if not found.examples:
         raise BadInput("no step of these runs can be asked")
     write_examples(out, found.examples)
-    stdout.print(f"{len(found.examples)} examples: {out}", highlight=False, markup=False)
+    if as_json:
+        left = {why.value: count for why, count in found.left_out.items()}
+        print_json({"file": str(out), "examples": len(found.examples), "left_out": left})
+    else:
+        stdout.print(f"{len(found.examples)} examples: {out}", highlight=False, markup=False)
     return EXIT_OK
 
 
@@ -163,7 +173,7 @@ def _lines(run: Sequence[HeldOut]) -> dict[str, dict[int, float]]:
 
 def measured_table(found: Sequence[HeldOut], name: str = "held-out examples") -> Table:
     """A row a measurement."""
-    table = Table(title=name, title_justify="left", header_style="bold")
+    table = Table(title=escape(name), title_justify="left", header_style="bold")
     for column in ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens"):
         table.add_column(column, justify="right")
     for one in found:

@@ -128,10 +128,10 @@ class _Episode:
 
     def _pointing(self, name: str, intent: Intent) -> Example | Missing:
         seen, target = intent.seen, intent.target
+        if seen.screenshot_blob is None or seen.viewport is None:
+            return Missing.NO_SCREENSHOT  # and so no box either
         if target is None or intent.target_box is None:
             return Missing.NO_ELEMENT
-        if seen.screenshot_blob is None or seen.viewport is None:
-            return Missing.NO_SCREENSHOT
         if self.asking.ask == "element" and not target.name.strip():
             return Missing.NO_NAME
         picture = self.blobs.read(seen.screenshot_blob)

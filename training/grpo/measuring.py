@@ -77,6 +77,8 @@ def _answers(
 ) -> Iterator[tuple[list[str], list[int]]]:
     """(texts, lengths in tokens) of batches of *examples*, in their order."""
     tokenizer = tokenizer_of(processor)
+    declared = model.generation_config.eos_token_id
+    ends = sorted({tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])} - {None})
     was_training = model.training
     model.eval()
     for start in range(0, len(examples), settings.micro_rows):
@@ -86,9 +88,9 @@ def _answers(
             do_sample=False,
             max_new_tokens=settings.answer_tokens,
             pad_token_id=_pad(tokenizer),
-            eos_token_id=tokenizer.eos_token_id,
+            eos_token_id=ends,
         )[:, inputs["input_ids"].shape[1] :]
-        ended = (made == tokenizer.eos_token_id).cumsum(1) > 0
+        ended = torch.isin(made, torch.tensor(ends, device=made.device)).cumsum(1) > 0
         yield tokenizer.batch_decode(made, skip_special_tokens=True), (~ended).sum(1).tolist()
     model.train(was_training)
 

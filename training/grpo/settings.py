@@ -31,6 +31,7 @@ RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
         "group": 6,
         "kl": 1e-4,
         "kl_by_reward": True,
+        "freeze_vision": True,
         "optimization": {"learning_rate": 1e-5, "schedule": "linear", "batch_rows": 24},
     },
     "adagui": {
@@ -77,6 +78,8 @@ class GrpoSettings(Record):
     greatest reward."""
     scale_advantages: bool = True
     """Divide a group's advantages by their standard deviation; SSL does not (App. B.5)."""
+    freeze_vision: bool = False
+    """Leave the weights of a seeing model's encoder as they are, adapters included."""
     micro_rows: int = Field(default=32, ge=1)
     """Completions of one forward and backward pass; the largest divisor of a step's rows up to it."""
     held_out_every: int = Field(default=0, ge=0)

@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import torch
 
@@ -25,6 +25,9 @@ from training.grpo.settings import GrpoSettings
 from training.rewards import Rewarder, Score, is_placed
 from training.stages.checkpoints import lora_config
 from training.stages.trainer import one_device, warmup_steps
+
+VISION: Final = ("vision", "visual")
+"""In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
 
 
 def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
@@ -154,6 +157,12 @@ def dataset_of(examples: Sequence[Example]) -> Any:
 def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
     """The trainer, ready. *processor*: the tokenizer, or what encodes images, too. Raises BadInput."""
     lora = settings.compute.lora
+    adapters: Any = None if lora is None else lora_config(lora)
+    if settings.freeze_vision and adapters is not None:
+        adapters.exclude_modules = rf".*({'|'.join(VISION)}).*"
+    elif settings.freeze_vision:
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(not any(part in name for part in VISION))
     rewarding = Rewarding(examples, rewarder_of(settings, processor), settings.group, tokenizer_of(processor))
     start = model.state_dict()
     trainer = group_trainer()(
@@ -163,7 +172,7 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
         args=_config(out, settings, len(examples)),
         train_dataset=dataset_of(examples),
         processing_class=processor,
-        peft_config=None if lora is None else lora_config(lora),
+        peft_config=adapters,
     )
     if trainer.ref_model is not None:  # TRL reads it from where the model's configuration was, an adapter's base
         trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)

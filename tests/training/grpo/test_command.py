@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
+from tests.agent.episodes import Play, write_run
 from training.grpo.examples import read_examples
 from training.starts.puzzles import fresh_model
 
@@ -87,6 +88,35 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1
     assert not Path("x").exists()
+
+
+def test_steps_of_runs_become_examples(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plays = [Play(seed=1_000_000, text="Save"), Play(seed=3, text="Send"), Play(seed=1_000_001, outcome="failure")]
+    write_run(tmp_path / "run", plays)
+    capsys.readouterr()
+    assert mira(monkeypatch, "train", "examples", "run", "-o", "steps.jsonl", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == {
+        "file": "steps.jsonl",
+        "examples": 1,
+        "left_out": {
+            "asked before": 1,
+            "of an instance that is held out for evaluation": 2,
+            "of an episode that did not succeed": 2,
+        },
+    }
+    assert mira(monkeypatch, "train", "examples", "run", "-o", "all.jsonl", "--allow-evaluation") == 0
+    assert "2 examples: all.jsonl" in capsys.readouterr().out
+    assert mira(monkeypatch, "train", "examples", "run", "-o", "points.jsonl", "--ask", "element") == 2
+    err = capsys.readouterr().err
+    assert (
+        "steps left out: without a screenshot (`mira run --screenshots steps`)" in err
+        and "no step of these runs can be asked" in err
+    )
+    assert mira(monkeypatch, "train", "examples", "run", "-o", "x.jsonl", "--ask", "page") == 2
+    assert "--ask 'page': there are element, goal and step" in capsys.readouterr().err
 
 
 def test_puzzles_on_disk_are_those_that_were_asked_for() -> None:

@@ -14,6 +14,7 @@ from training.grpo.examples import Example
 from training.grpo.measuring import encoded
 from training.grpo.running import improve, load_start
 from training.grpo.settings import Recipe, parse_settings
+from training.grpo.trainer import trainer_of
 from training.rewards import PointTarget
 from training.starts.puzzles import fresh_model
 from training.starts.seeing import seeing_model
@@ -69,6 +70,22 @@ def test_adapters_are_merged_into_what_is_left(start: Path, examples: tuple[Exam
     model, _ = load_start(found.model, seeing=True)
     before, _ = load_start(start, seeing=True)
     assert model.state_dict().keys() == before.state_dict().keys()
+
+
+@pytest.mark.parametrize("adapters", [False, True])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_encoder_learns_unless_it_is_frozen(
+    start: Path, examples: tuple[Example, ...], tmp_path: Path, adapters: bool, frozen: bool
+) -> None:
+    """GuirlVG leaves it as it is (§2.2)."""
+    lora = {"rank": 2, "alpha": 4, "targets": ["q_proj", "v_proj"]} if adapters else None
+    compute = {"max_tokens": 128, "threads": 1, "cpu": True, "lora": lora}
+    model, processor = load_start(start, seeing=True)
+    made = settings("guirlvg", freeze_vision=frozen, compute=compute)
+    trainer = trainer_of(model, processor, examples, made, tmp_path)
+    learning = [name for name, weight in trainer.model.named_parameters() if weight.requires_grad]
+    assert any("vision" in name for name in learning) is not frozen
+    assert any("language_model" in name for name in learning)
 
 
 def test_each_prompt_is_shown_its_own_image(start: Path, examples: tuple[Example, ...]) -> None:
