@@ -24,7 +24,7 @@ from training.grpo.measuring import TOO_GOOD, tokenizer_of
 from training.grpo.settings import GrpoSettings
 from training.rewards import Rewarder, Score, is_placed
 from training.stages.checkpoints import lora_config
-from training.stages.trainer import one_device, warmup_steps
+from training.stages.trainer import one_device, shared_arguments
 
 VISION: Final = ("vision", "visual")
 """In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
@@ -227,27 +227,9 @@ def _config(out: Path, settings: GrpoSettings, examples: int) -> Any:
         use_bias_correction_kl=False,  # the papers' divergence is not weighted by the ratio
         disable_dropout=True,
         shuffle_dataset=True,
-        learning_rate=how.learning_rate,
-        lr_scheduler_type="constant_with_warmup" if how.schedule == "constant" else how.schedule,
-        warmup_steps=warmup_steps(how, steps),
-        max_grad_norm=how.clip,
-        weight_decay=how.weight_decay,
-        bf16=compute.bf16,
-        fp16=False,
-        gradient_checkpointing=cast(Any, None),  # the old name of the next one, which TRL switches on
-        activation_checkpointing=compute.gradient_checkpointing,
-        use_cpu=compute.cpu or not torch.cuda.is_available(),
-        seed=settings.seed,
-        data_seed=settings.seed,
-        dataloader_pin_memory=False,
-        logging_strategy="steps",
+        gradient_checkpointing=cast(Any, None),  # its old name, which TRL switches on
         logging_steps=max(1, steps // 100),
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        save_total_limit=1,
-        report_to=list(settings.report_to),
-        disable_tqdm=True,
-        push_to_hub=False,
+        **shared_arguments(how, compute, seed=settings.seed, steps=steps, report_to=settings.report_to),
     )
     one_device(arguments)
     return arguments

@@ -25,7 +25,7 @@ from training.stages.trainer import (
     SaveByTheClock,
     one_device,
     settle_sharding,
-    warmup_steps,
+    shared_arguments,
     whole_checkpoint,
     whole_model,
 )
@@ -144,7 +144,6 @@ def _dataset(rows: Sequence[Row]) -> Any:
 
 def _config(out: Path, rows: int, job: SupervisedJob) -> Any:
     """Raises BadInput where a step's rows cannot be dealt evenly to the processes."""
-    import torch
     from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
 
@@ -160,30 +159,12 @@ def _config(out: Path, rows: int, job: SupervisedJob) -> Any:
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=own // micro,
         num_train_epochs=how.epochs,
-        learning_rate=how.learning_rate,
-        lr_scheduler_type="constant_with_warmup" if how.schedule == "constant" else how.schedule,
-        warmup_steps=warmup_steps(how, steps),
-        max_grad_norm=how.clip,
-        weight_decay=how.weight_decay,
         max_length=compute.max_tokens,
         packing=False,
-        bf16=compute.bf16,
-        fp16=False,
-        gradient_checkpointing=cast(Any, None),  # the old name of the next one, which TRL switches on
-        activation_checkpointing=compute.gradient_checkpointing,
-        use_cpu=compute.cpu or not torch.cuda.is_available(),
-        seed=job.seed,
-        data_seed=job.seed,
+        gradient_checkpointing=cast(Any, None),  # its old name, which TRL switches on
         train_sampling_strategy="group_by_length",
-        dataloader_pin_memory=False,
-        logging_strategy="steps",
         logging_steps=max(1, steps // 20),
-        logging_nan_inf_filter=False,
-        save_strategy="no",
-        save_total_limit=1,
-        report_to=[],
-        disable_tqdm=True,
-        push_to_hub=False,
+        **shared_arguments(how, compute, seed=job.seed, steps=steps),
     )
     one_device(arguments)
     return arguments

@@ -199,33 +199,43 @@ def training_arguments(
         per_device_train_batch_size=1,
         gradient_accumulation_steps=1,
         num_train_epochs=1,
-        learning_rate=optimization.learning_rate,
-        lr_scheduler_type="constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
-        warmup_steps=warmup_steps(optimization, steps),
-        max_grad_norm=optimization.clip,
-        weight_decay=optimization.weight_decay,
         optim="adamw_torch",
-        bf16=compute.bf16,
-        fp16=False,
-        activation_checkpointing=compute.gradient_checkpointing,
-        use_cpu=compute.cpu or not torch.cuda.is_available(),
-        seed=seed,
-        data_seed=seed,
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
         dataloader_num_workers=0,
-        dataloader_pin_memory=False,
-        logging_strategy="steps",
         logging_steps=max(1, steps // 20),
-        logging_nan_inf_filter=False,
-        save_strategy="no",  # by the clock instead, see SaveByTheClock
-        save_total_limit=1,
-        report_to=list(report_to),
-        disable_tqdm=True,
-        push_to_hub=False,
+        **shared_arguments(optimization, compute, seed=seed, steps=steps, report_to=report_to),
     )
     one_device(arguments)
     return arguments
+
+
+def shared_arguments(
+    optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What every trainer of transformers, TRL's too, is told of how to optimise and on what; it saves by the clock, see
+    :class:`SaveByTheClock`, and prints nothing."""
+    return {
+        "learning_rate": optimization.learning_rate,
+        "lr_scheduler_type": "constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
+        "warmup_steps": warmup_steps(optimization, steps),
+        "max_grad_norm": optimization.clip,
+        "weight_decay": optimization.weight_decay,
+        "bf16": compute.bf16,
+        "fp16": False,
+        "activation_checkpointing": compute.gradient_checkpointing,
+        "use_cpu": compute.cpu or not torch.cuda.is_available(),
+        "seed": seed,
+        "data_seed": seed,
+        "dataloader_pin_memory": False,
+        "logging_strategy": "steps",
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",
+        "save_total_limit": 1,
+        "report_to": list(report_to),
+        "disable_tqdm": True,
+        "push_to_hub": False,
+    }
 
 
 def warmup_steps(optimization: Optimization, steps: int) -> int:
