@@ -62,7 +62,7 @@ def started(**changes: Any) -> ServerSettings:
 
 
 def is_gone(url: str) -> bool:
-    """Nothing listens any more. A client would ask again until its own deadline, and could not tell this from a hang."""
+    """Nothing listens any more. A client would ask until its own deadline, and could not tell this from a hang."""
     try:
         socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5).close()
     except ConnectionRefusedError:
