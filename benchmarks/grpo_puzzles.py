@@ -58,7 +58,6 @@ class World(NamedTuple):
 WORLDS: Final[dict[Kind, World]] = {
     "maze": World(size=5, cloned=4_000, epochs=4),
     "sudoku": World(size=4, cloned=1_500, epochs=3),
-    "pattern": World(size=3, cloned=20_000, epochs=4),
 }
 LEARNED, MEASURED = 1_000, 300
 
@@ -98,6 +97,8 @@ def main() -> None:
     given = parser.parse_args()
     try:
         kind = kind_of(given.kind)
+        if kind not in WORLDS:
+            raise BadInput(f"--kind {kind}: there are {', '.join(WORLDS)}")
         _, learned, measured = sets_of(kind)
         out = given.out / kind
         if given.what == "play":

@@ -35,7 +35,7 @@ def check_fit(examples: Sequence[Example], rewarder: Rewarder) -> None:
     check_images(examples)
     kinds = {(example.target.kind, is_placed(example.target), example.image is None): example for example in examples}
     for example in kinds.values():
-        rewarder.of_group(example.target, ["", ""], example.picture)
+        rewarder.of_group(example.target, ["", ""], example.picture if rewarder.looks else None)
 
 
 class Rewarding:
@@ -63,7 +63,8 @@ class Rewarding:
             if len(own) != 1:
                 raise ValueError(f"completions of the examples {sorted(own)} are in one group")
             example = self._examples[own.pop()]
-            scores += self._rewarder.of_group(example.target, texts[start : start + self._group], example.picture)
+            picture = example.picture if self._rewarder.looks else None
+            scores += self._rewarder.of_group(example.target, texts[start : start + self._group], picture)
         self.shares = [score.total / self._rewarder.most for score in scores]
         for name, value in means_of(scores).items():
             log_metric(name, value)

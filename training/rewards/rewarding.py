@@ -30,6 +30,11 @@ class Rewarder:
         """The greatest reward there is."""
         return self.reward.most
 
+    @property
+    def looks(self) -> bool:
+        """Whether it needs the picture of an example."""
+        return isinstance(self.reward, Location) and self.reward.reward == "location" and self.reward.windows
+
     def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
         """The rewards of *completions*, all of one prompt. Raises BadInput where the reward does not fit the target."""
         group = [read_completion(text) for text in completions]

@@ -47,8 +47,8 @@ class SweetSpot(Record):
     blocks: Literal["shares", "counts"] = "shares"
     """Of grids: App. B.2, or §3.3."""
     maze_cells: Literal["all", "paths"] = "all"
-    """That are compared: all, as in the paper, where any short walk matches most of a maze and a policy learns to walk
-    short; or those on one of the two paths."""
+    """That are compared: all, as in the paper, where any short walk matches most of a maze; or those on one of the two
+    paths."""
 
     @property
     def most(self) -> float:

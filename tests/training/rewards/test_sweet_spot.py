@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.training.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SOLVED, SUDOKU_4, SUDOKU_9, TYPE
-from training.rewards import GridTarget, Score, StepTarget, Target, read_completion
+from training.rewards import GridTarget, MazeTarget, Score, StepTarget, Target, read_completion
 from training.rewards.geometry import Box, Point
 from training.rewards.sweet_spot import SweetSpot, zone_value
 
@@ -217,3 +217,18 @@ def test_a_wrong_answer_never_gets_more_than_the_weight_of_proximity(name: str, 
     found = score(SOLVED[name][0], text, SweetSpot(alpha=alpha))
     assert found.total == pytest.approx(found.parts["correct"] + alpha * found.parts["worth"])
     assert found.total <= alpha or found.parts["correct"] == 1
+
+
+def test_cells_on_neither_path_are_no_match_where_paths_alone_are_compared() -> None:
+    """Of a maze of 3 x 3 each cell is a block. The right path goes over the first row and the last column, 5 cells; the
+    answer over two of them: two blocks of five are worth 1, the other three 0. With all cells the four on neither path
+    match, too: six of nine."""
+    maze = MazeTarget(rows=("S..", "##.", "##G"), path="RRDD")
+    said = read_completion("R")
+    for cells, worth in (("paths", 2 / 5), ("all", 6 / 9)):
+        (score,) = SweetSpot.model_validate({"maze_cells": cells}).of_group(maze, [said])
+        assert score.parts["worth"] == pytest.approx(worth)
+        (right,) = SweetSpot.model_validate({"maze_cells": cells}).of_group(maze, [read_completion("RRDD")])
+        assert right.total == pytest.approx(1.2)
+    (nothing,) = SweetSpot(maze_cells="paths").of_group(maze, [read_completion("")])
+    assert nothing.total == 0
