@@ -12,7 +12,8 @@
 TASKS: click-button,click-color,click-widget,click-test-2,click-tab,click-link,click-dialog-2,click-option,
 click-checkboxes,focus-text-2,click-shades,click-pie. Screenshots are cut to the 160 x 210 pixels of a MiniWoB++ task.
 Half of the examples are cloned by the start, a LLaVA of 1.8 million parameters, for a few epochs; arms learn from the
-other half, by 150 updates of 8 prompts x 8 completions. One core: 2 s an update, 8 minutes for the start.
+other half, by 150 updates of 8 prompts x 8 completions. One core, beside another program: 4 s an update with what is
+measured, 12 minutes for the start.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The start is a Llama of a million parameters that has cloned right answers until a quarter or so of its own are right.
 An arm learns from 1,000 puzzles by 200 updates of 16 prompts x 8 completions, and is measured on 300 others, greedily.
-One core: 1.1 s an update of sudoku, 0.7 s of maze.
+One core, beside another program: 1.4 s an update of sudoku, 1.2 s of maze, with what is measured.
 """
 
 from __future__ import annotations
