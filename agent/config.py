@@ -95,6 +95,9 @@ class RunConfig(Record):
     checkpoint_url: str | None = None
     """`postgresql://…` (needs the extra `postgres`), without a password, which PGPASSWORD or `~/.pgpass` tells; None
     keeps SQLite inside the run's folder."""
+    langsmith: bool = False
+    """Trace to LangSmith, which sends page text, prompts, answers and history to its server: see
+    :mod:`agent.langsmith_tracing`. Environment variables alone never switch it on."""
     overlap_reflect: bool = False
     """Ask rater and policy about a page at the same time: faster with models, and flips count one step later."""
     fsync: bool = True

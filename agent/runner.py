@@ -15,6 +15,7 @@ from agent.approval import Approver, decline
 from agent.checkpoints import check_url, open_checkpoints
 from agent.config import RunConfig, parse_config
 from agent.graph import build_graph
+from agent.langsmith_tracing import langsmith_tracing
 from agent.policy import Policy
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.replay.retracing import retraced
@@ -194,6 +195,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
     if task is not None and vault.mask(told := f"{task.instruction}\n{task.url}") != told:
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     async with AsyncExitStack() as stack:
+        stack.enter_context(langsmith_tracing(manifest.config.langsmith))
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
         if manifest.branch is not None:
             team = replace(team, policy=retraced(manifest.branch, team.policy, team.language))

@@ -77,6 +77,7 @@ def run(
     schema: options.Schema = None,
     screenshots: options.Screenshots = None,
     trace_zip: options.TraceZip = False,
+    langsmith: options.LangSmith = False,
     language: options.Language = None,
     thinking: options.Thinking = None,
     milestones: options.Milestones = None,
@@ -103,6 +104,7 @@ def run(
         "answer_schema": schema,
         "screenshots": screenshots,
         "trace_zip": trace_zip or None,
+        "langsmith": langsmith or None,
         "language": language,
         "thinking": options.thinking_budget(thinking),
         "k": milestones,
@@ -221,17 +223,30 @@ def finish(result: RunResult, as_json: bool) -> int:
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
-    """The display, and what says at the start of a run that approvals are asked for and nobody is there to ask."""
+    """The display, and the notices at the start of a run."""
 
-    def warn(event: Event) -> None:
+    def notify(event: Event) -> None:
         if not isinstance(event, RunStarted) or event.finished == event.planned:
             return
-        if wanted := RunFolder(event.folder).read_manifest().config.approve:
-            why = "--json was given" if as_json else "stdin is no terminal"
-            with display.paused():
-                print_problem(f"approve {','.join(wanted)}: nobody is there to ask ({why}), such actions are declined")
+        with display.paused():
+            for notice in _notices(RunFolder(event.folder).read_manifest().config, as_json):
+                print_problem(notice)
 
-    return (display,) if _can_ask(as_json) else (display, warn)
+    return display, notify
+
+
+def _notices(config: RunConfig, as_json: bool) -> list[str]:
+    """What a person must know before the first step: that nobody is there to approve, and what leaves the machine."""
+    notices: list[str] = []
+    if config.approve and not _can_ask(as_json):
+        why = "--json was given" if as_json else "stdin is no terminal"
+        wanted = ",".join(config.approve)
+        notices.append(f"approve {wanted}: nobody is there to ask ({why}), such actions are declined")
+    if config.langsmith:
+        from agent.langsmith_tracing import langsmith_notice
+
+        notices.append(langsmith_notice())
+    return notices
 
 
 def _can_ask(as_json: bool) -> bool:
