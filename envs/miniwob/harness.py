@@ -2,7 +2,8 @@
 
 The task page is the benchmark's checker and part of the trusted base: it is a file of the installed package, served
 from loopback, and no other origin can be reached from it. The policy's actions reach it only as mouse and keyboard
-input, so it cannot call `core.endEpisode` by itself. This is the one suite where a verdict comes out of a page.
+input, and markup that is typed into a page does not run as script (:mod:`envs.miniwob.content_policy`), so a policy
+cannot call `core.endEpisode` by itself. This is the one suite where a verdict comes out of a page.
 """
 
 from __future__ import annotations

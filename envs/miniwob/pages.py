@@ -1,7 +1,8 @@
 """A loopback server for the pages that the `miniwob` package ships, and the list of its tasks.
 
-The benchmark's HTML lies inside the installed package and is served unchanged. Nothing but files below that folder is
-served, and only to 127.0.0.1: a page of the benchmark asks for no other origin.
+The benchmark's HTML lies inside the installed package and is served unchanged, with a content security policy: scripts
+that a policy types into a page do not run. Nothing but files below that folder is served, and only to 127.0.0.1: a page
+of the benchmark asks for no other origin.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from envs.errors import BadInput
+from envs.miniwob.content_policy import content_security_policy
 
 TASK_FOLDER = "miniwob"
 """Folder of the task pages below the HTML root; its sibling `flight` holds sub-pages of two tasks."""
@@ -52,7 +54,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = file.read_bytes()
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", mimetypes.guess_type(file.name)[0] or "application/octet-stream")
+        media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        self.send_header("Content-Type", media_type)
+        if media_type == "text/html":
+            self.send_header("Content-Security-Policy", content_security_policy(body))
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "max-age=3600")
         self.end_headers()
