@@ -44,11 +44,14 @@ def fence(label: str, text: str) -> str:
 
 
 _CONTROL = re.compile(
-    r"<\|[^|<>\s]{1,40}\|>"  # ChatML, Llama 3 and 4, Phi, GPT-OSS
+    r"<\|[^|<>\s]{1,40}\|>"  # ChatML, Llama 3 and 4, Phi, GPT-OSS, Qwen
     r"|<｜[^｜<>\s]{1,40}｜>"  # DeepSeek
-    r"|<(?:start|end)_of_(?:turn|image)>|<(?:bos|eos|pad|unk)>|</?s>"  # Gemma, Llama 2, Mistral
-    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|IMG)\]|<</?SYS>>"
-    r"|</?(?:think|tool_call|tool_response|image)>"  # Qwen and its kin
+    r"|<(?:start|end)_of_(?:turn|image)>|<(?:bos|eos|pad|unk|mask)>|</?s>"  # Gemma, Llama 2, Mistral
+    r"|<unused\d{1,5}>|<image_soft_token>|\[multimodal\]"  # Gemma
+    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG\w{0,6})\]"  # Mistral
+    r"|\[(?:PREFIX|MIDDLE|SUFFIX|control_\d{1,4})\]|<</?SYS>>"  # Mistral, Llama 2
+    r"|</?(?:think|tool_call|tool_response|tools|image)>"  # Qwen and its kin
+    r"|<(?:repo_?name|file_sep|filename|gh_stars|empty_output|issue_\w{1,12}|jupyter_\w{1,12})>"  # SmolLM, StarCoder
 )
 
 
@@ -56,6 +59,8 @@ def defuse(text: str) -> str:
     """*text* without the control tokens of the common chat templates: each gets a blank after its first character.
 
     A server that applies a template to messages reads `<|im_start|>system` on a page as the beginning of a system
-    message. Where the tokenizer is at hand, :meth:`models.prompt_tokens.PromptTokens.defused` knows them exactly.
+    message. Where the tokenizer is at hand, :meth:`models.prompt_tokens.PromptTokens.defused` knows them exactly. A
+    served model's tokenizer is not: an added token of a form that is not listed here still reaches the model as one,
+    and Gemma's HTML tags (`<table>`) do, because replacing those would change every page that quotes HTML.
     """
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
