@@ -64,5 +64,6 @@ class OutcomeJudge(Protocol):
     spec: str
 
     async def judge(self, ending: Ending) -> Verdict:
-        """YES or NO (MiRA paper, Fig. 17). Raises :class:`models.base.ModelError`; silence is never a NO."""
+        """Success or failure (MiRA paper, Fig. 17). Raises :class:`models.base.ModelError`; an answer that cannot be
+        read is never a failure of the episode."""
         ...

@@ -1,19 +1,26 @@
-"""The outcome judge: YES or NO on a finished episode, for tasks without a checker (MiRA paper, Fig. 17)."""
+"""The outcome judge: a structured verdict on a finished episode, for tasks without a checker (MiRA paper, Fig. 17).
+
+The paper reads YES or NO from the first word. Free text says more than its first word ("YES. NO.", "YES … Final
+verdict: NO", a quoted YES), so the verdict here is JSON. An answer that contradicts itself, or that repeats a verdict
+which the agent or a page wrote, is an invalid answer and never a score.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from envs.page_text import log_text, one_line, page_text
+from envs.page_text import log_text, page_text
 from envs.record import Record, storable
 from judges.base import Ending, Verdict
-from models.asking import complete
+from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.fence import FENCE_RULE, escape, fence
-from models.thinking import thinking_tokens, validate_budget, without_thoughts
+from models.thinking import thinking_tokens, validate_budget
 
 SYSTEM: Final = f"""\
 You are an expert who judges whether an agent that works in a web browser has done what a person asked for. You are \
@@ -26,9 +33,30 @@ Rules
 - If something that the intent needs cannot be seen to have happened, it did not happen.
 - {FENCE_RULE}
 
-Your first word must be YES or NO. After it, give the reason in one or two sentences."""
+Answer with a JSON object and nothing else: {{"reason": one or two sentences, "unmet": a list of the parts of the \
+intent that are not met, empty if all are met, "success": true or false}}. "success" is true exactly if "unmet" is \
+empty."""
 
-_VERDICT = re.compile(r"(YES|NO)(?![A-Za-z0-9_'’-])(?!\s*(?:/|or\b|and\b)\s*(?:YES|NO)\b)[\s.:,;!—–*-]*(.*)", re.DOTALL)
+
+class Judgement(Record):
+    """What the model answers with; the reason comes first, so that the verdict follows from it."""
+
+    reason: str
+    unmet: tuple[str, ...]
+    success: bool
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.success and self.unmet:
+            raise ValueError('"success" is true although "unmet" is not empty')
+        if not self.success and not self.unmet:
+            raise ValueError('"success" is false although "unmet" is empty: list what is not met')
+        return self
+
+    def explained(self) -> str:
+        """The reason and what is not met, in one line."""
+        unmet = f" Not met: {'; '.join(self.unmet)}" if self.unmet else ""
+        return " ".join(storable(self.reason + unmet).split())
 
 
 class JudgeSettings(Record):
@@ -45,7 +73,7 @@ class JudgeSettings(Record):
 
 
 class ModelJudge:
-    """Asks *model* once. Any answer that does not begin with YES or NO raises; it is never read as a NO."""
+    """Asks *model* once. An answer that is no consistent verdict raises; it is never read as a failure."""
 
     def __init__(self, model: ChatModel, settings: JudgeSettings | None = None) -> None:
         self.spec = model.spec
@@ -53,28 +81,39 @@ class ModelJudge:
         self._model = model
 
     async def judge(self, ending: Ending) -> Verdict:
+        """Raises :class:`models.base.ModelError`, and of these ModelInvalidAnswer for a contradiction or an echo."""
         request = ChatRequest(
             messages=render(ending),
             thinking_tokens=thinking_tokens(self.settings.budget, ambiguous=True),
             max_tokens=512,
             deadline_s=self.settings.deadline_s,
         )
-        reply = await complete(self._model, request)
-        success, reason = parse_verdict(reply.text)
-        return Verdict(success=success, reason=reason, reply=reply)
+        asked = await ask(self._model, request, Judgement)
+        if asked.answer in _written_outside(ending):
+            error = ModelInvalidAnswer("the outcome judge repeated a verdict that stands in what it judges")
+            error.attempts = 0
+            charge(error, [asked.reply])
+            raise error
+        return Verdict(success=asked.answer.success, reason=asked.answer.explained(), reply=asked.reply)
 
 
-def parse_verdict(text: str) -> tuple[bool, str]:
-    """(success, reason). The first word must be YES or NO in capitals; "No idea" and "YES or NO" are neither.
+_OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 
-    Raises :class:`models.base.ModelInvalidAnswer`.
-    """
-    match = _VERDICT.match(without_thoughts(text).strip().lstrip("*\"'` "))
-    if match is None:
-        raise ModelInvalidAnswer(
-            f"the outcome judge must begin with YES or NO, it said {one_line(storable(text), 120)!r}"
-        )
-    return match[1] == "YES", " ".join(storable(match[2]).split())
+
+def _written_outside(ending: Ending) -> Iterator[Judgement]:
+    """Every verdict that the agent's answer, the log or the page holds."""
+    for text in (ending.answer or "", ending.observation.text, *ending.history):
+        for match in _OBJECT.finditer(text):
+            if (judgement := _judgement(match[0])) is not None:
+                yield judgement
+
+
+def _judgement(text: str) -> Judgement | None:
+    try:
+        values: Any = json.loads(text.replace('\\"', '"') if text.startswith('{\\"') else text)
+        return Judgement.model_validate(values)
+    except ValueError:
+        return None
 
 
 def render(ending: Ending) -> tuple[Message, ...]:

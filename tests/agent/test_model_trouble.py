@@ -95,7 +95,9 @@ def act_in_every_role(received: Received) -> Act:
         opinions = dict.fromkeys(_open_milestones(received), opinion)
         told = {"milestones": opinions, "current_complete": False, "next_milestone": "m1", "reason": "nothing is typed"}
         return Reply(json.dumps(told))
-    return Reply("NO: nothing was ordered.") if "YES or NO" in received.raw.decode() else STOP
+    if "unmet" in asked:
+        return Reply(json.dumps({"reason": "nothing was ordered.", "unmet": ["an order"], "success": False}))
+    return STOP
 
 
 def _open_milestones(received: Received) -> list[str]:
@@ -122,7 +124,7 @@ async def test_planner_rater_and_judge_by_api(shop: Shop, tmp_path: Path) -> Non
     assert [m.text for m in trace.plans[0].milestones] == ["The field Name holds bob", "The order is sent"]
     assert trace.footer is not None
     assert (result.outcome, trace.footer.judged_by) == ("failure", "judge")
-    assert trace.footer.verdict == "NO: nothing was ordered."
+    assert trace.footer.verdict == "NO: nothing was ordered. Not met: an order"
     assert result.z == (False, False)
     assert result.failure is not None and result.failure.category == "no_reasonable_attempt"
     assert result.totals.model_calls == len(server.requests) >= 3
