@@ -136,8 +136,9 @@ class Chromium:
         Starts the browser again if it has died: sessions that lived in it are lost, new ones work.
         """
         await self.start()
-        assert self._browser is not None
-        return await BrowserSession.open(self._browser, settings, boundary, folder, secrets)
+        assert self._browser is not None and self._home is not None
+        arriving = self._home / "tmp"
+        return await BrowserSession.open(self._browser, settings, boundary, folder, secrets, arriving=arriving)
 
     async def close(self) -> None:
         """Ends the browser; safe to call twice. What does not end in time, the watchdog ends."""

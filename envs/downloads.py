@@ -18,6 +18,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import UNAPPROVED, Download
 from envs.arrivals import Arrivals
+from envs.download_limit import DownloadLimit, Limits, bytes_in
 from envs.record import storable
 
 FOLDER = "downloads"
@@ -30,14 +31,16 @@ CLOSE_S = 2.0
 class Downloads:
     """The downloads of one session, kept in `folder/downloads`."""
 
-    def __init__(self, folder: Path, max_bytes: int, *, permitted: bool = True) -> None:
+    def __init__(self, folder: Path, limits: Limits, *, permitted: bool = True) -> None:
         self.permitted = permitted
         """Whether what begins now is kept; else it is cancelled and reported."""
         self._folder = folder
-        self._max_bytes = max_bytes
+        self._limits = limits
         self._tasks: dict[asyncio.Task[None], str] = {}
         """Those under way, with their names."""
         self.begun = Arrivals()
+        self.limit: DownloadLimit | None = None
+        """Cancels what grows too large while it streams; None: the size is checked when a download is whole."""
         self._done: list[Download] = []
         self._refused: list[str] = []
 
@@ -80,6 +83,8 @@ class Downloads:
     async def close(self, seconds: float, mask: Callable[[str], str] = str) -> None:
         """Ends what is under way, and writes down what no step has told; *mask* is put over the names."""
         await self.end(seconds)
+        if self.limit is not None:
+            await self.limit.close()
         kept, refused = self.drain()
         lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
         if lines:
@@ -112,14 +117,17 @@ class Downloads:
                 self._refused.append(kept)
             await download.delete()
         except (PlaywrightError, OSError, TimeoutError) as error:
-            self._refused.append(f"download {name!r} failed: {type(error).__name__}")
+            why = self.limit.refused(download.url, download.suggested_filename) if self.limit is not None else None
+            self._refused.append(
+                f"download {name!r} " + (f"refused: {why}" if why else f"failed: {type(error).__name__}")
+            )
 
     def _store(self, source: Path, name: str) -> Download | str:
         """Copies the file; why not, if it may not be kept."""
         weight = source.stat().st_size
-        if weight > self._max_bytes:
-            return f"download {name!r} refused: {weight} bytes, the limit is {self._max_bytes}"
         home = self._folder / FOLDER
+        if (why := self._limits.excess(weight, bytes_in(home) + weight)) is not None:
+            return f"download {name!r} refused: {why}"
         home.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
         target = home / name

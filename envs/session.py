@@ -39,7 +39,8 @@ from envs.actions import (
 )
 from envs.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.dialogs import Dialogs
-from envs.downloads import Downloads
+from envs.download_limit import DownloadLimit, Limits, Places
+from envs.downloads import FOLDER, Downloads
 from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed
 from envs.masking import masked_observation, masked_result
 from envs.observation import Observation
@@ -81,7 +82,8 @@ class BrowserSession:
         self.boundary = boundary
         self.traffic = Traffic(context)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
-        self.downloads = Downloads(folder, settings.max_download_bytes, permitted=settings.downloads == "keep")
+        self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
+        self.downloads = Downloads(folder, self._download_limits, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed)
         self._races = Races()
@@ -103,8 +105,10 @@ class BrowserSession:
         boundary: Boundary,
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
+        *,
+        arriving: Path,
     ) -> Self:
-        """A new context with one blank tab.
+        """A new context with one blank tab. *arriving* is the folder that the browser writes downloads to.
 
         Raises BadInput (storage state, secrets in a traced context) and ResetFailed (no answer in time).
         """
@@ -122,6 +126,10 @@ class BrowserSession:
             if settings.playwright_trace:
                 await playwright_trace.begin(context, OPEN_S)
             await session.tabs.open(OPEN_S)
+            places = Places(arriving, folder / FOLDER)
+            session.downloads.limit = await DownloadLimit.start(
+                browser, context, session.page, places, session._download_limits
+            )
         except (PlaywrightError, TimeoutError) as error:
             await session.close()
             raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error

@@ -86,6 +86,9 @@ class SessionSettings(Record):
     """`approved`: only a download that begins in a step that a person approved is kept, any other one is cancelled. It
     is set by `approve`."""
     max_download_bytes: int = Field(default=100_000_000, ge=0)
+    """Of one download; a larger one is cancelled while it streams."""
+    max_run_download_bytes: int = Field(default=1_000_000_000, ge=0)
+    """Of all downloads that a run keeps."""
     download_wait_s: float = Field(default=30.0, ge=0)
     """What is still coming down when the episode stops has this long to end; then it is given up, which is said."""
     max_tabs: int = Field(default=8, ge=1)

@@ -33,11 +33,14 @@ async def guarded() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def opener(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncIterator[Opener]:
-    """`await opener(dialogs="accept")`: a session that may speak to the test's web server."""
+    """`await opener(dialogs="accept")`: a session that may speak to the test's web server, and to *ports*."""
     async with AsyncExitStack() as stack:
 
-        async def make(*, vault: SecretVault = NO_SECRETS, **settings: Any) -> BrowserSession:
-            boundary = await stack.enter_async_context(Boundary(Origins.parse([f"http://127.0.0.1:{web.port}"])))
+        async def make(
+            *, vault: SecretVault = NO_SECRETS, ports: tuple[int, ...] = (), **settings: Any
+        ) -> BrowserSession:
+            origins = Origins.parse([f"http://127.0.0.1:{port}" for port in (web.port, *ports)])
+            boundary = await stack.enter_async_context(Boundary(origins))
             session = await guarded.session(QUICK.model_copy(update=settings), boundary, tmp_path / "run", vault)
             stack.push_async_callback(session.close)
             return session
