@@ -90,7 +90,8 @@ class SiteCopy:
             async with asyncio.timeout(PING_S):
                 reader, writer = await asyncio.open_connection(*self.address)
                 try:
-                    writer.write(f"GET {ALIVE} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+                    host = "{}:{}".format(*self.address)
+                    writer.write(f"GET {ALIVE} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
                     answer = await reader.readline()
                 finally:
                     writer.close()

@@ -27,6 +27,7 @@ from waitress.server import create_server
 from envs.sites.apps.base import DATABASE, FILES, SiteApp
 from envs.sites.clock import NOW
 from envs.sites.control import SERVER, Reply, ServerInfo
+from envs.sites.kinds import KINDS, SiteName
 from envs.sites.recorder import Recorder
 from envs.whole_files import write_whole
 
@@ -35,6 +36,28 @@ BUSY_S = 5.0
 STDIN = 0
 SOCKET_BYTES = 100
 """Systems refuse socket paths of more than about this."""
+
+
+class HostCheck:
+    """Answers only requests whose Host header is the site's own name or names this server on loopback.
+
+    Any other Host comes from a page of another origin whose name resolves to loopback (DNS rebinding). *host* ends in
+    `.test`, which no public server resolves (RFC 6761).
+    """
+
+    def __init__(self, application: Any, host: str) -> None:
+        self._application = application
+        self._hosts = frozenset((host,))
+
+    def allow_port(self, port: int) -> None:
+        """Answers requests to this port of loopback too."""
+        self._hosts |= {f"127.0.0.1:{port}", f"localhost:{port}"}
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
+        if environ.get("HTTP_HOST", "").lower() in self._hosts:
+            return self._application(environ, start_response)
+        start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"this server answers on its own loopback address only\n"]
 
 
 class Clock:
@@ -154,14 +177,16 @@ def main(arguments: list[str]) -> None:
     if "--detached" not in arguments:
         threading.Thread(target=_end_with_input, daemon=True).start()
     served = Served(name, copy, golden)
+    checked = HostCheck(served.recorder, KINDS[cast(SiteName, name)].host)
     server = create_server(
-        served.recorder, host="127.0.0.1", port=0, threads=THREADS, clear_untrusted_proxy_headers=True, ident=None
+        checked, host="127.0.0.1", port=0, threads=THREADS, clear_untrusted_proxy_headers=True, ident=None
     )
     socket = _socket_path(copy)
     control = _Control(str(socket), served)
     threading.Thread(target=control.serve_forever, daemon=True).start()
-    port = cast(Any, server).effective_port
-    info = ServerInfo(name=name, pid=os.getpid(), port=int(port), socket=str(socket))
+    port = int(cast(Any, server).effective_port)
+    checked.allow_port(port)
+    info = ServerInfo(name=name, pid=os.getpid(), port=port, socket=str(socket))
     write_whole(copy / SERVER, info.model_dump_json(), sync=False)
     cast(Any, server).run()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import resource
 import signal
@@ -75,6 +76,33 @@ async def test_requests_are_logged_as_they_arrive(copy: SiteCopy) -> None:
         "csv",
         200,
     )
+
+
+def status_for_host(copy: SiteCopy, host: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", copy.info.port, timeout=20)
+    try:
+        connection.request("GET", "/ticket/2", headers={"Host": host})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+async def test_a_request_for_another_host_is_refused(copy: SiteCopy) -> None:
+    """A page whose name resolves to loopback (DNS rebinding) would send such a Host header."""
+    port = copy.info.port
+    refused = [
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1",
+        f"127.0.0.1:{port + 1}",
+        f"127.0.0.1:{port}.evil",
+        "",
+    ]
+    for host in refused:
+        assert await asyncio.to_thread(status_for_host, copy, host) in (400, 421), host
+    assert copy.requests() == ()
+    for host in (f"127.0.0.1:{port}", f"LOCALHOST:{port}", "code.test"):
+        assert await asyncio.to_thread(status_for_host, copy, host) == 200, host
 
 
 async def test_copies_do_not_see_each_other(copy: SiteCopy, tmp_path: Path) -> None:
