@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, cast
 
 import typer
 
 from agent.cli import options
 from agent.cli.output import print_json, stdout
 from envs.errors import BadInput
-from envs.importing import ForeignEpisode, read_agentlab, read_webarena, write_episodes
+from envs.importing import READERS, Format, import_folder
 from envs.trace_store import read_summary
-
-READERS: Final[Mapping[str, Callable[[Path], Iterator[ForeignEpisode]]]] = {
-    "webarena": read_webarena,
-    "agentlab": read_agentlab,
-}
 
 
 def import_traces(
@@ -30,12 +24,11 @@ def import_traces(
     as_json: options.Json = False,
 ) -> int:
     """Turns logs of other harnesses into traces that `show`, `analyze` and `report` read."""
-    reader = READERS.get(kind)
-    if reader is None:
+    if kind not in READERS:
         raise BadInput(f"format {kind!r} is not known; known are {', '.join(READERS)}")
     if not where.is_dir():
         raise BadInput(f"{str(where)!r} is no folder")
-    paths = list(write_episodes(reader(where), out))
+    paths = list(import_folder(cast("Format", kind), where, out))
     feet = [read_summary(path).footer for path in paths]
     outcomes = Counter(footer.outcome for footer in feet if footer is not None)
     if as_json:

@@ -1,11 +1,22 @@
 """Traces made elsewhere, as Mira's: WebArena's rendered logs and BrowserGym/AgentLab experiment folders.
 
 What they do not hold stays empty (milestones, token ids, durable keys of frames); what is not understood is an event in
-the trace, never a guess. Nothing in a foreign file is executed: pickles are read without their classes.
+the trace, never a guess. Nothing in a foreign file is executed: pickles are read without their classes, links are not
+followed, and :func:`import_folder` bounds time and memory.
 """
 
 from envs.importing.agentlab import read_agentlab
+from envs.importing.bounded import READERS, Format, ImportBounds, import_folder
 from envs.importing.episodes import ForeignEpisode, write_episodes
 from envs.importing.webarena import read_webarena
 
-__all__ = ["ForeignEpisode", "read_agentlab", "read_webarena", "write_episodes"]
+__all__ = [
+    "READERS",
+    "ForeignEpisode",
+    "Format",
+    "ImportBounds",
+    "import_folder",
+    "read_agentlab",
+    "read_webarena",
+    "write_episodes",
+]

@@ -37,12 +37,14 @@ from envs.actions import (
 )
 from envs.errors import BadInput
 from envs.importing.episodes import ForeignEpisode, ForeignStep, Nodes, ended_by
+from envs.importing.files import LARGEST_PICTURE_BYTES, inside, read_regular
 from envs.importing.inert_pickle import Blank, read_pickle
 from envs.tasks import TaskRef
 from envs.trace import Outcome
 
 _FIRST: Final = "step_0.pkl.gz"
 _FULL_REWARD: Final = 1.0
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 def read_agentlab(folder: Path) -> Iterator[ForeignEpisode]:
@@ -51,7 +53,7 @@ def read_agentlab(folder: Path) -> Iterator[ForeignEpisode]:
     if not firsts:
         raise BadInput(f"{str(folder)!r} holds no {_FIRST}: give an AgentLab study or a BrowserGym experiment folder")
     for first in firsts:
-        yield _episode(first.parent)
+        yield _episode(inside(folder, first).parent)
 
 
 def _episode(folder: Path) -> ForeignEpisode:
@@ -97,17 +99,16 @@ def _up_to_the_stop(steps: list[ForeignStep], problems: list[str]) -> list[Forei
 
 
 def _step_files(folder: Path) -> list[Path]:
-    paths = folder.glob("step_*.pkl.gz")
-    return sorted(paths, key=lambda path: int("".join(c for c in path.name if c.isdigit()) or 0))
+    return sorted(folder.glob("step_*.pkl.gz"), key=lambda path: (len(path.name), path.name))
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
     path = folder / "summary_info.json"
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(read_regular(path))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read: {error}") from None
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
 
@@ -148,7 +149,6 @@ def _steps(folder: Path, number: int, infos: Sequence[Any], problems: list[str])
     active = _first_int(_get(observation, "active_page_index"))
     following = infos[number + 1] if number + 1 < len(infos) else None
     after, took = _get(_observation(following), "last_action_error"), _get(_get(following, "stats"), "step_elapsed")
-    picture = folder / f"screenshot_step_{number}.png"
     calls = _calls(words)
     if not calls:
         problems.append(f"step {number}: {words!r:.120} is no call; recorded as waiting")
@@ -166,9 +166,20 @@ def _steps(folder: Path, number: int, infos: Sequence[Any], problems: list[str])
             target=nodes.rows.get(foreign_id),
             status=Status.FAILED if error else Status.STOPPED if isinstance(action, Stop) else Status.OK,
             message=" ".join(error.split())[:500],
-            screenshot=picture.read_bytes() if picture.exists() else None,
+            screenshot=_picture(folder / f"screenshot_step_{number}.png"),
             seconds=round(_number(took) or 0.0, 3) if position == 0 else 0.0,
         )
+
+
+def _picture(path: Path) -> bytes | None:
+    """A PNG; None where there is none. Raises BadInput for a link and for anything else than a PNG."""
+    try:
+        data = read_regular(path, LARGEST_PICTURE_BYTES)
+    except FileNotFoundError:
+        return None
+    if not data.startswith(_PNG):
+        raise BadInput(f"{path}: is no PNG picture")
+    return data
 
 
 def _text(observation: Any) -> str:
@@ -203,7 +214,7 @@ def _goal(observation: Any, folder: Path) -> str:
 def _calls(words: str) -> list[ast.Call]:
     try:
         body = ast.parse(words.strip()).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the parser raises MemoryError for deep nesting
         return []
     return [node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
 

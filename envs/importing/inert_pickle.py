@@ -12,12 +12,12 @@ import io
 import pickle
 import pickletools
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from envs.errors import BadInput
+from envs.importing.files import LARGEST_BYTES, read_regular
 
-LARGEST_BYTES = 512 * 1024 * 1024
-"""Of one file, unpacked."""
+_MEMO_WRITES: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 
 
 class Blank:
@@ -58,17 +58,28 @@ class _Reader(pickle.Unpickler):
 
 def read_pickle(path: Path) -> Any:
     """What *path* (a pickle, or one packed with gzip) holds. Raises BadInput naming the file."""
+    data = read_regular(path, LARGEST_BYTES)
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        if path.suffix == ".gz":
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(LARGEST_BYTES + 1)
         if len(data) > LARGEST_BYTES:
             raise BadInput(f"{path}: larger than {LARGEST_BYTES // 2**20} MiB")
-        # Raises on whatever is no pickle before a single instruction is followed.
-        for _ in pickletools.genops(data):
-            pass
+        _check(data)
         return _Reader(io.BytesIO(data)).load()
     except BadInput:
         raise
     except Exception as error:  # noqa: BLE001
         # A damaged pickle can raise anything at all; nothing of ours runs in between.
         raise BadInput(f"{path}: cannot be read as a pickle: {type(error).__name__}: {error}") from None
+
+
+def _check(data: bytes) -> None:
+    """Raises on whatever is no pickle before a single instruction is followed.
+
+    The memo is an array: storing one value at place 2³⁰ makes it that long. Writers count places up from 0, so no
+    place is beyond the number of instructions.
+    """
+    for number, (code, argument, _) in enumerate(pickletools.genops(data)):
+        if code.name in _MEMO_WRITES and isinstance(argument, int) and argument > number:
+            raise ValueError(f"instruction {number} stores at place {argument} of the memo")

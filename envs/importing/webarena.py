@@ -31,6 +31,7 @@ from envs.actions import (
 )
 from envs.errors import BadInput
 from envs.importing.episodes import ForeignEpisode, ForeignStep, Nodes, ended_by
+from envs.importing.files import inside, read_text
 from envs.tasks import TaskRef
 from envs.trace import Outcome
 
@@ -64,7 +65,7 @@ def _verdicts(folder: Path) -> Mapping[str, Outcome]:
     found: dict[str, Outcome] = {}
     for log in sorted((*folder.glob("*.txt"), *folder.glob("*.log"), *folder.glob("log_files/*.log"))):
         task = ""
-        for line in log.read_text("utf-8", errors="replace").splitlines():
+        for line in read_text(inside(folder, log)).splitlines():
             if (config := _CONFIG_FILE.search(line)) is not None:
                 task = config["id"]
             elif (result := _RESULT.search(line)) is not None:
@@ -75,7 +76,7 @@ def _verdicts(folder: Path) -> Mapping[str, Outcome]:
 
 
 def _episode(page: Path, verdicts: Mapping[str, Outcome]) -> ForeignEpisode:
-    text = page.read_text("utf-8", errors="replace")
+    text = read_text(page)
     config = _CONFIG.search(text)
     if config is None:
         raise BadInput(f"{page}: no task configuration: this is no page rendered by WebArena")
@@ -110,7 +111,7 @@ def _episode(page: Path, verdicts: Mapping[str, Outcome]) -> ForeignEpisode:
 def _category(sites: str) -> str:
     try:
         names = ast.literal_eval(sites)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return "open"
     return " + ".join(str(name) for name in names) if isinstance(names, list) else "open"
 

@@ -1,0 +1,8 @@
+"""The importing process of :mod:`envs.importing.bounded`."""
+
+import sys
+
+from envs.importing.bounded import serve
+
+if __name__ == "__main__":
+    sys.exit(serve(sys.argv[1:]))
