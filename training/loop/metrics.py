@@ -74,6 +74,8 @@ class PhaseMetrics(Record):
     trajectories: int = 0
     rows: int = 0
     actor_rows: int = 0
+    nonfinite_rows: int = 0
+    """Rows that were left out because their advantage is NaN or infinite."""
     replayed: ReplayCounts = ReplayCounts()
     potential: CriticScores | None = None
     value: CriticScores | None = None

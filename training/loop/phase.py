@@ -3,6 +3,7 @@ actor, evaluation."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,7 +91,7 @@ def learn(given: Given, run: Path) -> PhaseMetrics:
     """Everything of a phase but playing. Passes over what is done: data, each critic, the actor."""
     data = _data(given, run)
     critics = train_critics(given, data)
-    columns = _columns(given, data, critics)
+    columns, nonfinite = _columns(given, data, critics)
     places = _actor_rows(given, data, columns)
     with given.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
         _actor(given, data, columns, places)
@@ -103,6 +104,7 @@ def learn(given: Given, run: Path) -> PhaseMetrics:
         trajectories=len(data.trajectories),
         rows=len(data.rows),
         actor_rows=len(places),
+        nonfinite_rows=nonfinite,
         replayed=data.replayed,
         potential=critics.scores.get("potential"),
         value=critics.scores.get("value"),
@@ -196,13 +198,16 @@ def told_of(summary: DataSummary, data: PhaseData) -> str:
     )
 
 
-def _columns(given: Given, data: PhaseData, critics: Critics) -> dict[str, tuple[float, ...]]:
-    """What the critics say of every row, and its advantage. Raises TrainingDiverged."""
+def _columns(given: Given, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
+    """What the critics predict for every row and its advantage; how many advantages are not finite. Raises
+    TrainingDiverged."""
     with given.part("advantages", "what the critics say of every state"):
         potential, value = opinions(given, data, critics)
         found = row_advantages(data.trajectories, data.rows, potential, value, given.settings.targets)
-    check_advantages(found, data.rows, data.trajectories, given.settings.actor.max_advantage)
-    return {"potential": potential, "value": value, "advantage": found}
+    nonfinite = check_advantages(found, data.rows, data.trajectories, given.settings.actor.max_advantage)
+    if nonfinite:
+        given.tell(f"phase {given.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
+    return {"potential": potential, "value": value, "advantage": found}, nonfinite
 
 
 def _actor_rows(given: Given, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
@@ -236,5 +241,7 @@ def _perplexity(data: PhaseData) -> float | None:
     return perplexity([sum(data.references[place] for place in own) / tokens]) if tokens else None
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean(numbers: Sequence[float]) -> float | None:
+    """Of the finite ones; None where there are none."""
+    values = [number for number in numbers if math.isfinite(number)]
     return sum(values) / len(values) if values else None

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.training.trajectories import acted, rows_of
-from training.loop.advantages import check_advantages, kept_rows
+from training.loop.advantages import Keep, check_advantages, kept_rows
 from training.stages.trainer import TrainingDiverged
 
 EPISODES = (
@@ -38,3 +38,16 @@ def test_an_advantage_that_exploded_is_named(bad: float) -> None:
     wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
     with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):
         check_advantages(wrong, ROWS, EPISODES, 20.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("keep", ["all", "successes", "positive", "digirl"])
+def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, keep: Keep) -> None:
+    """One of 16 rows: fewer than a tenth."""
+    rows, episodes = rows_of((*EPISODES, *EPISODES)), (*EPISODES, *EPISODES)
+    advantages = (bad, *ADVANTAGES[1:], *ADVANTAGES)
+    assert check_advantages(advantages, rows, episodes, 20.0) == 1
+    finite = (1.0, *ADVANTAGES[1:], *ADVANTAGES)
+    before = kept_rows(keep, rows, episodes, finite, (*VALUES, *VALUES))
+    after = kept_rows(keep, rows, episodes, advantages, (*VALUES, *VALUES))
+    assert 0 in before and after == [place for place in before if place != 0]
