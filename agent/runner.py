@@ -124,7 +124,8 @@ async def resume(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
 ) -> RunResult:
-    """Plays what is left of a run that was killed or interrupted; a finished one is only reported.
+    """Plays what is left of a run that was killed or interrupted, and plays on what a model left without an answer; a
+    run of which nothing is left is only reported.
 
     No committed action is sent again. *policy* and *suite* must be given again where they came from Python.
     Raises LeaseHeld while another process plays the run.
@@ -132,7 +133,7 @@ async def resume(
     given = _Given(tuple(listeners), approver or decline, policy, suite)
     run = RunFolder(folder)
     manifest = run.read_manifest()
-    if len(run.finished(manifest.jobs())) == len(manifest.jobs()):
+    if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
         return _report(manifest, run, given)
     return await _run(manifest, run, given, fresh=False)
 
@@ -216,8 +217,10 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             vault=vault,
             approver=given.approver,
             listeners=given.listeners,
-            results=folder.finished(manifest.jobs()),
+            results=folder.settled(manifest.jobs()),
         )
+        if not fresh:
+            folder.write_results(sitting.ordered_results())  # without the rows of what is played on
         sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
         await play_until_stopped(sitting)
         folder.write_results(sitting.ordered_results())

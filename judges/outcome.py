@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from envs.page_text import log_text, one_line, page_text
 from envs.record import Record, storable
 from judges.base import Ending, Verdict
-from models.asking import complete
+from models.asking import ask_text
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
 from models.fence import FENCE_RULE, escape, fence
 from models.thinking import thinking_tokens, validate_budget, without_thoughts
@@ -45,7 +45,8 @@ class JudgeSettings(Record):
 
 
 class ModelJudge:
-    """Asks *model* once. Any answer that does not begin with YES or NO raises; it is never read as a NO."""
+    """Asks *model* for one verdict. An answer that does not begin with YES or NO is sent back, `TEXT_TRIES` answers in
+    all; the last one raises. It is never read as a NO."""
 
     def __init__(self, model: ChatModel, settings: JudgeSettings | None = None) -> None:
         self.spec = model.spec
@@ -53,15 +54,20 @@ class ModelJudge:
         self._model = model
 
     async def judge(self, ending: Ending) -> Verdict:
+        """Raises :class:`models.base.ModelError`."""
         request = ChatRequest(
             messages=render(ending),
             thinking_tokens=thinking_tokens(self.settings.budget, ambiguous=True),
             max_tokens=512,
             deadline_s=self.settings.deadline_s,
         )
-        reply = await complete(self._model, request)
-        success, reason = parse_verdict(reply.text)
-        return Verdict(success=success, reason=reason, reply=reply)
+        asked = await ask_text(self._model, request, parse_verdict, _complaint)
+        success, reason = asked.answer
+        return Verdict(success=success, reason=reason, reply=asked.reply)
+
+
+def _complaint(error: ModelInvalidAnswer) -> str:
+    return f"That is no verdict: {error}\nAnswer again. Your first word must be YES or NO; then give the reason."
 
 
 def parse_verdict(text: str) -> tuple[bool, str]:

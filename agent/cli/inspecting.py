@@ -183,4 +183,6 @@ def _show_trace(trace: Trace) -> int:
         stdout.print(Text(printable(f"{footer.failure.category}: {footer.failure.reason}")))
     if footer.error:
         stdout.print(Text(printable(footer.error), "yellow"))
+    if footer.resumable:
+        stdout.print("a model gave no answer: resume the run to go on from here")
     return 0

@@ -68,6 +68,8 @@ def run(
     max_seconds: options.MaxSeconds = None,
     max_tokens: options.MaxTokens = None,
     max_cost: options.MaxCost = None,
+    retry_window: options.RetryWindow = None,
+    model_deadline: options.ModelDeadline = None,
     headed: options.Headed = False,
     allow: options.Allow = None,
     secret: options.Secret = None,
@@ -107,6 +109,8 @@ def run(
         "thinking": options.thinking_budget(thinking),
         "k": milestones,
         "temperature": temperature,
+        "retry_window_s": retry_window,
+        "model_deadline_s": model_deadline,
         "limits": {
             "max_steps": max_steps,
             "max_seconds": max_seconds,
@@ -133,7 +137,8 @@ def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
+    """Goes on with a run that was killed or interrupted, or whose model did not answer; nothing that was committed is
+    done again."""
     from agent import runner
     from envs.open_world import SUITE
 
@@ -179,14 +184,15 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 
 
 def _finish_open(result: RunResult, as_json: bool) -> int:
-    """`finish`, and the answer. Where nobody judged, only the policy's own Stop says that something was done."""
+    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
         stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
-    done = episode.outcome == "success" or (episode.outcome == "unjudged" and episode.ended_by == "stop")
+    ended_itself = episode.outcome == "unjudged" and episode.ended_by == "stop" and not episode.resumable
+    done = episode.outcome == "success" or ended_itself
     return EXIT_OK if done else EXIT_FAILED
 
 
@@ -203,6 +209,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "folder": str(result.folder),
                 "report": str(page) if page else None,
                 "complete": result.complete,
+                "resumable": result.resumable,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
                 "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
@@ -217,6 +224,9 @@ def finish(result: RunResult, as_json: bool) -> int:
             stdout.print(
                 f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}"
             )
+        elif result.resumable:
+            missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
+            stdout.print(f"{missing}; go on with: mira resume {result.folder}")
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 

@@ -11,6 +11,7 @@ from envs.observation import Observation
 from judges.base import Ending
 from judges.make import make_judge
 from judges.outcome import SYSTEM, JudgeSettings, ModelJudge, parse_verdict
+from models.asking import TEXT_TRIES
 from models.base import Image, ModelInvalidAnswer, ModelTimeout
 from models.scripted import ScriptedModel
 
@@ -50,7 +51,15 @@ def test_readable(text: str, success: bool, reason: str):
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
 async def test_what_cannot_be_read_raises_and_is_never_a_no(look: Look, text: str):
     with pytest.raises(ModelInvalidAnswer, match="must begin with YES or NO"):
-        await ModelJudge(ScriptedModel([text])).judge(Ending("Buy tea", (), look(), None))
+        await ModelJudge(ScriptedModel([text] * TEXT_TRIES)).judge(Ending("Buy tea", (), look(), None))
+
+
+async def test_one_unreadable_verdict_is_sent_back_and_the_next_one_counts(look: Look):
+    model = ScriptedModel(["I think YES.", "", "NO: nothing was bought"])
+    verdict = await ModelJudge(model).judge(Ending("Buy tea", (), look(), None))
+    assert (verdict.success, verdict.reason, verdict.reply.attempts) == (False, "nothing was bought", 3)
+    asked = [message.text for message in model.requests[1].messages[2:]]
+    assert asked[0] == "I think YES." and "first word must be YES or NO" in asked[1]
 
 
 async def test_a_model_error_stays_what_it_is(look: Look):
