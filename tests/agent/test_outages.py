@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,72 +20,14 @@ from agent.results import EpisodeResult
 from agent.runner import resume, run_task
 from envs.trace_store import Trace, read_trace
 from models import transport
+from tests.agent.roles import Role, Roles
 from tests.agent.shop import Shop
 from tests.models.outages import OutageClock
-from tests.models.servers import Act, GoAway, MisbehavingServer, Received, Reply, misbehaving_server
+from tests.models.servers import MisbehavingServer, misbehaving_server
 from training.data.trajectories import select
 from training.evaluation.reading import read_played
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
-
-Role = Literal["planner", "rater", "judge", "policy"]
-ORDER = ('do(action="Type", element="1", argument="bob")', 'do(action="Click", element="2")', 'exit(message="ordered")')
-PLAN = json.dumps({"m1": "The field Name holds bob", "m2": "The order is sent"})
-
-
-@dataclass
-class Roles:
-    """One server in all roles: a planner of two milestones, a rater, a judge, and a policy that orders for bob.
-
-    It goes away at the *nth* request of *leaves*.
-    """
-
-    leaves: Role = "policy"
-    nth: int = 0
-    asked: Counter[Role] = field(default_factory=Counter[Role])
-    answered: Counter[Role] = field(default_factory=Counter[Role])
-
-    def __call__(self, received: Received) -> Act:
-        role = role_of(received)
-        self.asked[role] += 1
-        if role == self.leaves and self.asked[role] == self.nth:
-            return GoAway()
-        self.answered[role] += 1
-        return Reply(self._text(role, received))
-
-    def _text(self, role: Role, received: Received) -> str:
-        match role:
-            case "planner":
-                return PLAN
-            case "rater":
-                return rating(received)
-            case "judge":
-                return "YES: bob's order was taken."
-            case "policy":
-                return ORDER[min(self.answered[role], len(ORDER)) - 1]
-
-
-def role_of(received: Received) -> Role:
-    """Told by the schema that is asked for, and by the judge's static prompt."""
-    schema = received.body.get("response_format", {}).get("json_schema", {}).get("schema", {})
-    asked = schema.get("properties", {})
-    if "m1" in asked:
-        return "planner"
-    if "milestones" in asked:
-        return "rater"
-    return "judge" if "YES or NO" in received.raw.decode() else "policy"
-
-
-def rating(received: Received) -> str:
-    schema = received.body["response_format"]["json_schema"]["schema"]
-    inner = schema["properties"]["milestones"]
-    if "$ref" in inner:
-        inner = schema["$defs"][inner["$ref"].rsplit("/", 1)[1]]
-    opinions = {key: {"quote": "", "answer": "no"} for key in inner["properties"]}
-    first = next(iter(opinions))
-    return json.dumps(
-        {"milestones": opinions, "current_complete": False, "next_milestone": first, "reason": "nothing is there"}
-    )
 
 
 async def ordered(server: MisbehavingServer, shop: Shop, out: Path, **settings: Any) -> EpisodeResult:
