@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from agent.config import Limits
+from agent.limits import LIMITS, ending_named
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, ModelWaits, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult, RunResult
 
@@ -41,6 +43,7 @@ class _Board:
     worker_of: dict[str, int] = field(default_factory=dict[str, int])
     waiting: set[str] = field(default_factory=set[str])
     """Episodes of which it was said that their model is away."""
+    limits: Limits | None = None
     wins: int = 0
     ended: int = 0
 
@@ -116,7 +119,7 @@ class RunDisplay:
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._board = _Board()
+                self._board = _Board(limits=event.limits)
                 self._progress.update(self._bar, total=event.planned, completed=event.finished, visible=True)
             case EpisodeStarted():
                 self._board.worker_of[event.episode_id] = event.worker
@@ -161,6 +164,8 @@ class RunDisplay:
             f" {result.task.id}  ",
             (f"{result.totals.steps} steps, {result.totals.seconds:.1f} s", "dim"),
         )
+        if result.ended_by in LIMITS:
+            line.append(f"  ended by {ending_named(result.ended_by, board.limits)}", "dim")
         if result.error:
             line.append(f"  {result.error}", "yellow")
         self._print(line)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.config import Limits
 from agent.results import EpisodeResult, RunResult
 from envs.actions import Status
 from envs.tasks import TaskRef
@@ -20,6 +21,8 @@ class RunStarted:
     """Episodes of the run, those already finished before a resume included."""
     finished: int
     """Already finished before this process started."""
+    limits: Limits | None = None
+    """Of its episodes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from agent.cli.output import (
 )
 from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
+from agent.open_defaults import roles_line, with_open_defaults
 from agent.progress import Event, Listener, RunStarted
 from agent.results import RunResult
 from agent.run_store import RunFolder
@@ -161,16 +162,25 @@ def demo(
     return _play_suite(settings, selection, out, as_json)
 
 
-def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
     from agent import runner
 
+    config = with_open_defaults(asked)
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(
-            runner.run_open(
-                config, instruction, url, out, listeners(display, as_json), approver=approver(display, as_json)
-            )
-        )
+        hear = (_roles_told(display, asked, config, as_json), *listeners(display, as_json))
+        result = asyncio.run(runner.run_open(config, instruction, url, out, hear, approver=approver(display, as_json)))
     return _finish_open(result, as_json)
+
+
+def _roles_told(display: RunDisplay, asked: RunConfig, config: RunConfig, as_json: bool) -> Listener:
+    """Says as the first line of a run who plans and judges; with --json only where that was chosen for the user."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, RunStarted) and (config != asked or not as_json):
+            with display.paused() as console:
+                console.print(Text(printable(roles_line(asked, config))), soft_wrap=True)
+
+    return tell
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
