@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
+from envs.errors import BadInput
 from envs.plain_values import checked, merged, read_toml
 from envs.record import Record
 from envs.settings import SessionSettings
 from models.base import Budget
 from models.thinking import validate_budget
+from models.transport import RETRY_WINDOW_S
 
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """What a person can be asked to approve before it is done, see :mod:`agent.approval`."""
@@ -79,6 +81,9 @@ class RunConfig(Record):
     0, or no more than `temperature`, does it again."""
     model_deadline_s: FiniteFloat = Field(default=120.0, gt=0)
     """Bound on one model call, its retries included."""
+    retry_window_s: FiniteFloat = Field(default=RETRY_WINDOW_S, ge=0)
+    """Seconds, within `model_deadline_s` and what is left of `max_seconds`, for which a call is sent again while its
+    server is away: connection refused or broken, 429 with or without Retry-After, 5xx. 0: it is sent once."""
     screenshots: Literal["off", "steps", "marks"] = "off"
     """Store one picture a step; `marks` draws the element numbers on it and shows it to the policy."""
     approve: tuple[ActionClass, ...] = ()
@@ -124,6 +129,16 @@ class RunConfig(Record):
 def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
     """Validates plain values. Raises BadInput naming *source*, the first bad key and what is wrong with it."""
     return checked(RunConfig, values, source)
+
+
+def check_retry_window(config: RunConfig) -> RunConfig:
+    """*config* again. Raises BadInput where somebody asked for a retry window that no call has the time for."""
+    if "retry_window_s" in config.model_fields_set and config.retry_window_s > config.model_deadline_s:
+        raise BadInput(
+            f"retry_window_s = {config.retry_window_s:g}: a model call ends after model_deadline_s = "
+            f"{config.model_deadline_s:g} s, its retries included: raise that one as well (--model-deadline)"
+        )
+    return config
 
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:

@@ -14,9 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
+from agent.config import Limits
+from agent.limits import LIMITS, ending_named
+from agent.progress import EpisodeEnded, EpisodeStarted, Event, ModelWaits, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult, RunResult
 
+SAID_AFTER_S = 3.0
+"""Seconds without a model after which a line says so."""
 _STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
 
 
@@ -37,6 +41,9 @@ class _Row:
 class _Board:
     rows: dict[int, _Row] = field(default_factory=dict[int, "_Row"])
     worker_of: dict[str, int] = field(default_factory=dict[str, int])
+    waiting: set[str] = field(default_factory=set[str])
+    """Episodes of which it was said that their model is away."""
+    limits: Limits | None = None
     wins: int = 0
     ended: int = 0
 
@@ -112,7 +119,7 @@ class RunDisplay:
     def __call__(self, event: Event) -> None:
         match event:
             case RunStarted():
-                self._board = _Board()
+                self._board = _Board(limits=event.limits)
                 self._progress.update(self._bar, total=event.planned, completed=event.finished, visible=True)
             case EpisodeStarted():
                 self._board.worker_of[event.episode_id] = event.worker
@@ -121,6 +128,8 @@ class RunDisplay:
                 self._row(event.episode_id).milestones = event.milestones
             case StepDone():
                 self._step(event)
+            case ModelWaits():
+                self._waits(event)
             case EpisodeEnded():
                 self._ended(event)
             case RunEnded():
@@ -133,8 +142,17 @@ class RunDisplay:
     def _step(self, event: StepDone) -> None:
         row = self._row(event.episode_id)
         row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
+        self._board.waiting.discard(event.episode_id)
         if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
             self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
+
+    def _waits(self, event: ModelWaits) -> None:
+        """In the episode's row at once; as a line once, when it takes so long that a person would wonder."""
+        self._row(event.episode_id).action = f"waiting for the {event.role}'s model: {event.reason}"
+        if event.seconds >= SAID_AFTER_S and event.episode_id not in self._board.waiting:
+            self._board.waiting.add(event.episode_id)
+            told = f"  {event.episode_id}: the {event.role}'s model does not answer, it is asked for "
+            self._print(Text(f"{told}{event.patience_s:.0f} s more: {event.reason}", "yellow"))
 
     def _ended(self, event: EpisodeEnded) -> None:
         board, result = self._board, event.result
@@ -146,6 +164,8 @@ class RunDisplay:
             f" {result.task.id}  ",
             (f"{result.totals.steps} steps, {result.totals.seconds:.1f} s", "dim"),
         )
+        if result.ended_by in LIMITS:
+            line.append(f"  ended by {ending_named(result.ended_by, board.limits)}", "dim")
         if result.error:
             line.append(f"  {result.error}", "yellow")
         self._print(line)

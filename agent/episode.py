@@ -21,6 +21,7 @@ from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
+from agent.progress import ModelWaits
 from agent.recovery import Recovered
 from envs.errors import EnvError
 from envs.languages import Language
@@ -35,6 +36,7 @@ from envs.webarena.evaluators import FuzzyJudge
 from judges.base import AutoRater, OutcomeJudge
 from models.asking import calls_end_at
 from models.base import ChatReply, Message, ModelError
+from models.transport import Waiting, waits_heard_by
 from planners.base import Planner
 from planners.causes import Tick, Watch
 
@@ -91,6 +93,10 @@ class Ending:
     judged_by: Literal["checker", "judge", "none"] = "none"
     checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None
+    unjudged: str = ""
+    """Why there is no verdict although a model was to give one."""
+    resumable: bool = False
+    """See :attr:`envs.trace.Footer.resumable`."""
 
 
 @dataclass(slots=True)
@@ -174,10 +180,14 @@ class Episode:
 
     @contextmanager
     def paying(self, role: Role, spec: str) -> Generator[None]:
-        """Bounds a call within by what is left of the episode's time. Of one that raises, what was spent is counted
-        before the error goes on."""
+        """Bounds a call within by what is left of the episode's time, and says where its server is away. Of one that
+        raises, what was spent is counted before the error goes on."""
+
+        def hear(wait: Waiting) -> None:
+            self.tell(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
+
         try:
-            with calls_end_at(self.judging_ends or self.ends_at):
+            with calls_end_at(self.judging_ends or self.ends_at), waits_heard_by(hear):
                 yield
         except ModelError as error:
             if error.usage is not None:

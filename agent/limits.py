@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
+
+from pydantic import ValidationError
 
 from agent.config import Limits
-from envs.trace import Call, EndedBy, Totals
+from envs.trace import Call, EndedBy, Footer, Header, Totals
+
+_RAISED_BY: Final[Mapping[EndedBy, tuple[str, str]]] = {
+    "max_steps": ("max_steps", "--max-steps"),
+    "max_seconds": ("max_seconds", "--max-seconds"),
+    "max_tokens": ("max_tokens", "--max-tokens"),
+    "max_cost": ("max_cost_usd", "--max-cost"),
+}
+"""The field of :class:`agent.config.Limits` and the option of `mira run` behind each limit that can end an episode."""
+LIMITS: Final = frozenset(_RAISED_BY)
+"""Endings that are limits."""
 
 
 @dataclass(slots=True)
@@ -52,3 +65,19 @@ def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
     if 0 < limits.max_cost_usd <= spent.cost_usd:
         return "max_cost"
     return None
+
+
+def ending_named(ended_by: EndedBy, limits: Limits | None) -> str:
+    """How an episode ended, for people: a limit with its value and the option that raises it."""
+    if limits is None or ended_by not in _RAISED_BY:
+        return ended_by
+    name, option = _RAISED_BY[ended_by]
+    return f"{ended_by} ({getattr(limits, name):g}; {option} raises it)"
+
+
+def ending_of(header: Header, footer: Footer) -> str:
+    """The same for a trace; the value is left out where its header has no limits that are known here."""
+    try:
+        return ending_named(footer.ended_by, Limits.model_validate(header.config["limits"]))
+    except (KeyError, ValidationError):
+        return footer.ended_by

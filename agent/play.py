@@ -41,9 +41,9 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     """Plays to the end and writes the footer.
 
     A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
-    that fails ends it as `broken`, with the error's type, and never as a failure of the policy. Raises EnvError without
-    a footer where the world may be lost once (`may_retry`); Interrupted and CancelledError pass without a footer too:
-    the episode can be resumed.
+    that fails ends it as `broken`, with the error's type, and never as a failure of the policy; where it was a model,
+    the footer is `resumable`. Raises EnvError without a footer where the world may be lost once (`may_retry`);
+    Interrupted and CancelledError pass without a footer too: the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
     try:
@@ -117,7 +117,8 @@ async def _known(graph: Graph, config: RunnableConfig) -> State:
 async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
     state = await _known(graph, config)
     case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
-    episode.ending = Ending(outcome="broken", failure=explain(case))
+    resumable = isinstance(error, ModelError) and not error.lasting
+    episode.ending = Ending(outcome="broken", failure=explain(case), resumable=resumable)
     return _finish(episode, state, "error", error_line(error))
 
 
@@ -134,7 +135,8 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         milestone_checks=ending.checks,
         failure=ending.failure,
         totals=episode.totals(len(episode.steps)),
-        error=error,
+        error="; ".join(filter(None, (error, ending.unjudged))) or None,
+        resumable=ending.resumable,
         calls=episode.take_calls(),
         at=now(),
     )

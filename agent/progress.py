@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent.config import Limits
 from agent.results import EpisodeResult, RunResult
 from envs.actions import Status
 from envs.tasks import TaskRef
-from envs.trace import Cause
+from envs.trace import Cause, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class RunStarted:
     """Episodes of the run, those already finished before a resume included."""
     finished: int
     """Already finished before this process started."""
+    limits: Limits | None = None
+    """Of its episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,20 @@ class StepDone:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelWaits:
+    """A model's server is away; its call will be sent again."""
+
+    episode_id: str
+    role: Role
+    reason: str
+    """Of the last failure, one line."""
+    seconds: float
+    """Since the first failure in a row."""
+    patience_s: float
+    """For which it will go on asking."""
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeEnded:
     worker: int
     result: EpisodeResult
@@ -68,6 +85,6 @@ class RunEnded:
     result: RunResult
 
 
-Event = RunStarted | EpisodeStarted | PlanMade | StepDone | EpisodeEnded | RunEnded
+Event = RunStarted | EpisodeStarted | PlanMade | StepDone | ModelWaits | EpisodeEnded | RunEnded
 Listener = Callable[[Event], None]
 """Called in the event loop, in order; must return at once and not raise."""

@@ -10,6 +10,9 @@ An intent without a commit is an action that may or may not have happened:
   policy is told to look before it repeats anything.
 * `replay` worlds (the state died with the page): it is *void*. The world is rebuilt without it, and the step is free
   to be chosen again.
+
+An episode whose footer is `resumable` goes on in the same way. Where a model broke it in the middle, the next step is
+chosen; where it had ended and only its verdict is missing, it is judged again and nothing else is done.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from envs.actions import Action, Status, Stop
 from envs.languages import Language
 from envs.observation import ElementKey
 from envs.tasks import Milestone
-from envs.trace import Commit, Event, Footer, Header, Intent, Line, PlanRecord, Rating
+from envs.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
 from planners.causes import Tick
@@ -87,6 +90,13 @@ class Recovered:
     parse_errors: int = 0
     """In a row, after the last intent."""
     ledger: Ledger = field(default_factory=Ledger)
+    ended: Footer | None = None
+    """The last footer after the last intent, in force or not."""
+
+    @property
+    def ended_by(self) -> EndedBy | None:
+        """How the episode had ended before only its verdict failed; None where it goes on."""
+        return None if self.ended is None or self.ended.ended_by == "error" else self.ended.ended_by
 
     @property
     def step(self) -> int:
@@ -120,7 +130,7 @@ def read_unfinished(path: Path) -> Recovered | None:
 
 
 def recover(lines: Sequence[Line]) -> Recovered:
-    """Reads an unfinished trace: a header first, no footer."""
+    """Reads the lines of a trace, the header first."""
     header = lines[0]
     if not isinstance(header, Header):
         raise ValueError(f"a trace begins with a header, not {header.kind!r}")
@@ -133,7 +143,7 @@ def recover(lines: Sequence[Line]) -> Recovered:
 def _fold(found: Recovered, line: Line) -> None:
     match line:
         case Intent():
-            found.open, found.rating, found.parse_errors = line, line.rating, 0
+            found.open, found.rating, found.parse_errors, found.ended = line, line.rating, 0, None
             if len(line.rating.z) == len(found.plan):
                 found.z = line.rating.z
             found.ledger.add(line.calls)
@@ -151,6 +161,7 @@ def _fold(found: Recovered, line: Line) -> None:
                 found.refused = line.step if line.name == "declined" else 0
             found.declines += line.name == "declined"
             found.parse_errors += line.name == "parse_error"
+            found.replans += line.name == "planner_error" and found.planned
             found.ledger.add(line.calls)
         case PlanRecord():
             found.z = carry_over(found.plan, found.z, line.milestones)
@@ -159,7 +170,10 @@ def _fold(found: Recovered, line: Line) -> None:
             if line.call is not None:
                 found.ledger.add((line.call,))
                 found.ledger.seconds_before += line.call.seconds
-        case Header() | Footer():
+        case Footer():
+            found.ended = line
+            found.ledger.add(line.calls)
+        case Header():
             pass
 
 
@@ -178,7 +192,7 @@ def rebuilt_state(found: Recovered) -> State:
         declines=found.declines,
         history=[sent.told() for sent in found.sent[-HISTORY_TAIL:]],
         problems=_problems(last),
-        ended_by="stop" if stopped else "declined" if declined else "",
+        ended_by="stop" if stopped else "declined" if declined else found.ended_by or "",
         answer=last.intent.action.answer if last is not None and isinstance(last.intent.action, Stop) else None,
     )
 

@@ -30,6 +30,8 @@ class EpisodeResult(Record):
     """Milestones reached at the end; empty without subgoals."""
     failure: Failure | None = None
     error: str | None = None
+    resumable: bool = False
+    """A model gave no answer: `mira resume` plays it on, or judges it again."""
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
@@ -59,6 +61,7 @@ class EpisodeResult(Record):
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
             error=footer.error,
+            resumable=footer.resumable,
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",
         )
@@ -86,3 +89,8 @@ class RunResult:
     def complete(self) -> bool:
         """False after an interruption: `mira resume` plays the rest."""
         return len(self.episodes) == self.planned
+
+    @property
+    def resumable(self) -> int:
+        """Episodes that a model left without an answer: `mira resume` goes on with them too."""
+        return sum(episode.resumable for episode in self.episodes)

@@ -152,6 +152,10 @@ class RunFolder:
                     found[job] = EpisodeResult.of(header, footer)
         return found
 
+    def settled(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
+        """Those of `finished` that `mira resume` leaves as they are. Raises TraceError."""
+        return {job: result for job, result in self.finished(jobs).items() if not result.resumable}
+
     def saved(self, episode_id: str) -> Path:
         return self.path / "state" / episode_id
 

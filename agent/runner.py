@@ -13,9 +13,10 @@ from typing import Any
 
 from agent.approval import Approver, decline
 from agent.checkpoints import check_url, open_checkpoints
-from agent.config import RunConfig, parse_config
+from agent.config import RunConfig, check_retry_window, parse_config
 from agent.graph import build_graph
 from agent.langsmith_tracing import langsmith_tracing
+from agent.open_defaults import with_open_defaults
 from agent.policy import Policy
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.replay.retracing import retraced
@@ -64,8 +65,12 @@ async def run_open(
     approver: Approver | None = None,
     policy: Policy | None = None,
 ) -> RunResult:
-    """Plays one task given in words, starting at *url*, whose origin is always allowed. Raises as `run_suite` does,
-    and BadInput where *url* cannot be opened."""
+    """Plays one task given in words, starting at *url*, whose origin is always allowed.
+
+    Planner and judge that *config* does not set are chosen by :mod:`agent.open_defaults`. Raises as `run_suite` does,
+    and BadInput where *url* cannot be opened.
+    """
+    config = with_open_defaults(config) if policy is None else config
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
@@ -93,8 +98,8 @@ async def run_task(
     url: str,
     *,
     policy: str | Policy = "embedded",
-    planner: str = "none",
-    judge: str = "none",
+    planner: str | None = None,
+    judge: str | None = None,
     out: str | Path = "runs",
     listeners: Sequence[Listener] = (),
     approver: Approver | None = None,
@@ -102,14 +107,16 @@ async def run_task(
 ) -> EpisodeResult:
     """Does one task and returns what came of it; *settings* are further keys of :class:`agent.config.RunConfig`.
 
-    Raises BadInput and :class:`models.base.ModelUnavailable` before anything is played, and asyncio.CancelledError
-    where the run was interrupted: :func:`resume` goes on with it.
+    With a large model as *policy*, *planner* and *judge* are by default `same`: it plans and judges as well; `none`
+    switches either off (:mod:`agent.open_defaults`). Raises BadInput and :class:`models.base.ModelUnavailable` before
+    anything is played, and asyncio.CancelledError where the run was interrupted: :func:`resume` goes on with it.
 
     result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
     print(result.outcome, result.answer, result.trace_path)
     """
     named = policy if isinstance(policy, str) else "scripted"
-    config = parse_config({"policy": named, "planner": planner, "judge": judge, **settings}, "run_task")
+    roles = {name: spec for name, spec in (("planner", planner), ("judge", judge)) if spec is not None}
+    config = check_retry_window(parse_config({"policy": named, **roles, **settings}, "run_task"))
     scripted = None if isinstance(policy, str) else policy
     run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
     if not run.episodes:
@@ -125,7 +132,8 @@ async def resume(
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
 ) -> RunResult:
-    """Plays what is left of a run that was killed or interrupted; a finished one is only reported.
+    """Plays what is left of a run that was killed or interrupted, and plays on what a model left without an answer; a
+    run of which nothing is left is only reported.
 
     No committed action is sent again. *policy* and *suite* must be given again where they came from Python.
     Raises LeaseHeld while another process plays the run.
@@ -133,7 +141,7 @@ async def resume(
     given = _Given(tuple(listeners), approver or decline, policy, suite)
     run = RunFolder(folder)
     manifest = run.read_manifest()
-    if len(run.finished(manifest.jobs())) == len(manifest.jobs()):
+    if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
         return _report(manifest, run, given)
     return await _run(manifest, run, given, fresh=False)
 
@@ -218,9 +226,12 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             vault=vault,
             approver=given.approver,
             listeners=given.listeners,
-            results=folder.finished(manifest.jobs()),
+            results=folder.settled(manifest.jobs()),
         )
-        sitting.tell(RunStarted(manifest.run_id, folder.path, len(manifest.jobs()), len(sitting.results)))
+        if not fresh:
+            folder.write_results(sitting.ordered_results())  # without the rows of what is played on
+        planned, finished = len(manifest.jobs()), len(sitting.results)
+        sitting.tell(RunStarted(manifest.run_id, folder.path, planned, finished, manifest.config.limits))
         await play_until_stopped(sitting)
         folder.write_results(sitting.ordered_results())
         result = _result(manifest, folder, sitting.ordered_results(), began)

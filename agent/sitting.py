@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from agent.approval import Approver
 from agent.episode import Episode, Identity, Interrupted, Team
 from agent.graph import Graph
-from agent.play import Entry, broken_start, play, thread_id
+from agent.play import Entry, broken_start, error_line, play, thread_id
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.recovery import Recovered, read_unfinished, rebuilt_state
 from agent.results import EpisodeResult
@@ -26,6 +26,7 @@ from envs.errors import BadInput, EnvError, ResetFailed, TraceError
 from envs.playwright_trace import TracedEnvironment
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
+from envs.trace import Event as TraceEvent
 from envs.trace import Footer, Header
 from envs.trace_store import BlobStore, TraceWriter, has_header, now
 
@@ -199,7 +200,9 @@ class Sitting:
             reopened = episode.environment.restore == "reopen"
             episode.note(found.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
             found.decide(happened=reopened)
-        episode.note(found.step, "resumed", f"after step {found.step}; the checkpoint was at step {checkpoint}")
+        before = f"; before that: {found.ended.error}" if found.ended is not None else ""
+        detail = f"after step {found.step}; the checkpoint was at step {checkpoint}{before}"
+        episode.note(found.step, "resumed", detail)
         episode.take_over(found)
         state = rebuilt_state(found)
         if not state.ended_by and state.parse_errors >= self.manifest.config.limits.max_parse_errors:
@@ -238,6 +241,9 @@ class Sitting:
             if found is None:
                 trace.append(header)
             footer = broken_start(error, found.ledger.totals(found.step, 0.0) if found else None)
+            if found is not None and found.ended is not None:  # nothing was done since then, so it may be tried again
+                trace.append(TraceEvent(step=found.step, name="not_resumed", detail=error_line(error), at=now()))
+                footer = footer.model_copy(update={"resumable": True})
             trace.append(footer)
         return EpisodeResult.of(header, footer)
 

@@ -25,6 +25,7 @@ from models.base import ChatModel, UnknownModel
 from models.prices import PRICES_VARIABLE
 from models.prompt_style import style_of_spec
 from models.specs import make_model, price_known
+from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.causes import Watch
 from planners.make import make_planner
@@ -72,7 +73,8 @@ class _Models:
                     + (" at that server" if base_url else "")
                     + f"; name a price table of your own in {PRICES_VARIABLE}, or set no limit of cost"
                 )
-            self._made[spec] = make_model(spec, base_url=self._config.base_url)
+            policy = RetryPolicy(window_s=self._config.retry_window_s)
+            self._made[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
             self._stack.push_async_callback(_close, self._made[spec])
         return self._made[spec]
 

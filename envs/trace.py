@@ -8,6 +8,10 @@ of their content, so that a page seen twice is stored once. Order within a step:
 
 The *intent* is on disk before the action is sent, the *commit* after it ended: an intent without a commit is
 an action that may or may not have happened. A torn last line (the process died while writing) is tolerated.
+
+Only the last line can be the footer that counts. Where a model failed, and not the policy or the world, the footer is
+`resumable`; when the episode is resumed, an event follows it, then the further steps and another footer. Readers pass
+over a footer that is followed by anything: an episode has one outcome, that of its last line, and none until then.
 """
 
 from __future__ import annotations
@@ -21,8 +25,10 @@ from envs.observation import ElementKey
 from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
-SCHEMA_VERSION = 2
-"""2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
+SCHEMA_VERSION = 3
+"""3: `Footer.resumable`, and lines after such a footer.
+
+2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
 
 Outcome = Literal["success", "failure", "broken", "unjudged"]
 """`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: nobody could judge."""
@@ -267,6 +273,9 @@ class Footer(Record):
     failure: Failure | None = None
     totals: Totals
     error: str | None = None
+    resumable: bool = False
+    """A model (policy, planner, rater or judge) gave no answer: `mira resume` plays the episode on from its last
+    committed step, or judges it again where only the verdict is missing."""
     calls: tuple[Call, ...] = ()
     at: str
 

@@ -24,7 +24,12 @@ def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _named_parent}
+def _unchanged(line: dict[str, Any]) -> dict[str, Any]:
+    """Version 3 only adds."""
+    return line
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _named_parent, 2: _unchanged}
 """From a schema version to the function that lifts one line (as JSON) to the next version."""
 
 _TAIL_BYTES = 65_536
@@ -47,7 +52,7 @@ class Trace:
     """In order. A resumed run may hold the same number twice: first without commit, then with."""
     events: tuple[Event, ...]
     footer: Footer | None
-    """None while the episode runs or when it was killed."""
+    """None while the episode runs, or goes on after a model had failed, or when it was killed."""
     torn: bool
     """The last line was cut off and is not counted."""
 
@@ -55,7 +60,7 @@ class Trace:
 class Summary(NamedTuple):
     header: Header
     footer: Footer | None
-    """None while the episode runs or when it was killed."""
+    """As :attr:`Trace.footer`."""
 
 
 def read_trace(path: Path) -> Trace:
@@ -181,7 +186,7 @@ class _Builder:
 
     def add(self, number: int, line: Line) -> None:
         if self.footer is not None:
-            raise self._error(number, f"{line.kind} after the footer")
+            self._go_on_after(self.footer, number, line)
         if (self.header is None) != isinstance(line, Header):
             raise self._error(number, "a second header" if self.header else f"{line.kind} before the header")
         match line:
@@ -197,6 +202,12 @@ class _Builder:
                 self.events.append(line)
             case Footer():
                 self.footer = line
+
+    def _go_on_after(self, footer: Footer, number: int, line: Line) -> None:
+        """An event that says so takes a resumable footer out of force."""
+        if not footer.resumable or not isinstance(line, Event):
+            raise self._error(number, f"{line.kind} after the footer")
+        self.footer = None
 
     def _add_intent(self, number: int, intent: Intent) -> None:
         last = self.steps[-1] if self.steps else None

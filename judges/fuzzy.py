@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import Field
@@ -45,24 +46,41 @@ class Comparison(Record):
     agrees: bool
 
 
-_heard: ContextVar[list[ChatReply] | None] = ContextVar("heard", default=None)
+@dataclass(slots=True)
+class Comparisons:
+    """What became of the judge's comparisons while an episode was scored."""
+
+    replies: list[ChatReply] = field(default_factory=list[ChatReply])
+    """Oldest first, an answer that was no use among them."""
+    failed: bool = False
+    """One was not made, because the model gave no usable answer."""
+
+
+_heard: ContextVar[Comparisons | None] = ContextVar("heard", default=None)
 
 
 @contextmanager
-def comparisons() -> Generator[list[ChatReply]]:
-    """What the judge answers within, oldest first, an answer that was no use among them: whoever has an episode scored
-    pays for it, and the checker in between knows of no model."""
-    replies: list[ChatReply] = []
-    token = _heard.set(replies)
+def comparisons() -> Generator[Comparisons]:
+    """What the judge answers within: whoever has an episode scored pays for it, and the checker in between knows of no
+    model."""
+    made = Comparisons()
+    token = _heard.set(made)
     try:
-        yield replies
+        yield made
     finally:
         _heard.reset(token)
 
 
 def _hear(reply: ChatReply) -> None:
-    if (replies := _heard.get()) is not None:
-        replies.append(reply)
+    if (made := _heard.get()) is not None:
+        made.replies.append(reply)
+
+
+def _hear_failure(error: ModelError, spec: str) -> None:
+    if (made := _heard.get()) is not None:
+        made.failed = True
+        if error.usage is not None:
+            made.replies.append(ChatReply("", error.usage, spec, error.seconds, error.attempts))
 
 
 class FuzzySettings(Record):
@@ -87,8 +105,7 @@ class ModelFuzzyJudge:
         try:
             asked = await ask(self._model, request, Comparison)
         except ModelError as error:
-            if error.usage is not None:
-                _hear(ChatReply("", error.usage, self.spec, error.seconds, error.attempts))
+            _hear_failure(error, self.spec)
             reason = one_line(storable(str(error)), 200)
             raise JudgeFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
         _hear(asked.reply)

@@ -18,6 +18,7 @@ from models.base import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    Message,
     ModelError,
     ModelInvalidAnswer,
     ModelOutOfTime,
@@ -31,7 +32,7 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 TEXT_TRIES: Final = 3
-"""Answers that a small model may give before one that cannot be read is an error."""
+"""Answers that a model may give in words before one that cannot be read is an error."""
 LATER_TEMPERATURE: Final = 0.7
 """Of all but the first."""
 
@@ -91,18 +92,26 @@ async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> Asked[
     return Asked(answer, reply)
 
 
-async def ask_text(model: ChatModel, request: ChatRequest, read: Callable[[str], T]) -> Asked[T]:
+async def ask_text(
+    model: ChatModel,
+    request: ChatRequest,
+    read: Callable[[str], T],
+    complaint: Callable[[ModelInvalidAnswer], str] | None = None,
+) -> Asked[T]:
     """What *read* makes of the answer's text.
 
-    Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model draws another,
-    `TEXT_TRIES` in all and within the deadline of all, and the last one decides: a small model would not understand a
-    complaint. Usage, time and attempts are those of all, of an error's too. Raises :class:`models.base.ModelError`.
+    Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model gives another,
+    `TEXT_TRIES` in all and within the deadline of all, and the last one decides. It is shown its answer and the
+    *complaint* about it; without one, or where there was no whole answer, it is asked in the same words and draws
+    anew, for a small model would not understand a complaint. Usage, time and attempts are those of all, of an error's
+    too. Raises :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
+    repair: tuple[Message, ...] = ()
     while True:
         last = len(spent) == TEXT_TRIES - 1
         try:
-            reply = await complete(model, _drawn(request, spent) if spent else request)
+            reply = await complete(model, _again(request, spent, repair) if spent else request)
         except ModelTruncated as error:
             if last or error.usage is None:  # nothing came: the connection broke
                 charge(error, spent)
@@ -120,6 +129,8 @@ async def ask_text(model: ChatModel, request: ChatRequest, read: Callable[[str],
                 error.attempts = 0
                 charge(error, spent)
                 raise
+            if complaint is not None:
+                repair = (Message("assistant", reply.text), Message("user", complaint(error)))
 
 
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
@@ -130,9 +141,12 @@ def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
         error.attempts += reply.attempts
 
 
-def _drawn(request: ChatRequest, spent: Sequence[ChatReply]) -> ChatRequest:
-    """*request* after *spent*, sampled: asked in the same words, a model without temperature would say the same."""
+def _again(request: ChatRequest, spent: Sequence[ChatReply], repair: tuple[Message, ...]) -> ChatRequest:
+    """*request* after *spent*, with the *repair* of the last answer if there is one; else sampled: asked in the same
+    words, a model without temperature would say the same."""
     left = max(1.0, request.deadline_s - sum(reply.seconds for reply in spent))
+    if repair:
+        return replace(request, messages=(*request.messages, *repair), deadline_s=left)
     seed = (request.seed or 0) + len(spent) - 1
     return replace(request, temperature=LATER_TEMPERATURE, seed=seed, deadline_s=left)
 

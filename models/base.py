@@ -3,7 +3,7 @@
 ModelError
 ├── ModelUnavailable     not usable here: package, key or file missing (says which and what to do; exit code 2)
 ├── ModelRejected        the server refused the request for good (4xx): not retried
-├── ModelBusy            429 or 5xx until the retries or the deadline were used up
+├── ModelBusy            429 or 5xx until the retry window or the deadline was used up
 ├── ModelTimeout         the total deadline passed
 │   └── ModelOutOfTime   the time of whoever asked was used up before that
 ├── ModelTruncated       the answer hit its token limit or the stream broke: never returned as an answer
@@ -25,6 +25,12 @@ class ModelError(Exception):
     seconds: float = 0.0
     usage: Usage | None = None
     """Tokens of answers that came but were no use (truncated, invalid): they are billed too. None: none came."""
+    answered: bool = False
+    """The model works and had no usable answer to this one question: an unreadable, cut or withheld one, or the server
+    refused the request for what it holds. Another question may go well. False: nothing is known but that it is away,
+    or refuses everybody."""
+    lasting: bool = False
+    """To ask again later cannot help."""
 
 
 class ModelUnavailable(ModelError): ...
@@ -49,7 +55,8 @@ class ModelOutOfTime(ModelTimeout): ...
 class ModelTruncated(ModelError): ...
 
 
-class ModelInvalidAnswer(ModelError): ...
+class ModelInvalidAnswer(ModelError):
+    answered = True
 
 
 @dataclass(frozen=True, slots=True)

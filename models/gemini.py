@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import httpx2
@@ -119,7 +120,7 @@ class GeminiChat:
             return self._unreachable(error)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            return Failure(ModelInvalidAnswer, f"no generate-content answer: {where}", retry=True)
+            return Failure(ModelInvalidAnswer, f"no generate-content answer: {where}", retry=True, answered=True)
         except (ValueError, RecursionError):
             # The package's "cannot parse" errors quote the whole body; the cause is all that matters here.
             return Failure(ModelTruncated, "the answer is not whole JSON", retry=True)
@@ -129,7 +130,8 @@ class GeminiChat:
         response: Any = error.response
         headers: Mapping[str, str] = {} if response is None else response.headers
         reason = quoted(error.message or error.status or "no reason given", self._key)
-        if error.code in (401, 403) or "API key" in reason:
+        about_key = error.code in (401, 403) or "API key" in reason
+        if about_key:
             reason += " (check the API key)"
         elif error.code == 404:
             reason += f" (asked for model {self._model!r})"
@@ -138,8 +140,8 @@ class GeminiChat:
         failure = failure_of_status(error.code, reason, headers)
         asked_s = _retry_delay_s(error.details)
         if failure.retry and failure.retry_after_s is None and asked_s is not None:
-            return Failure(failure.error, failure.reason, retry=True, retry_after_s=asked_s)
-        return failure
+            return replace(failure, retry_after_s=asked_s)
+        return replace(failure, answered=failure.answered and not about_key)
 
     def _unreachable(self, error: httpx2.RequestError) -> Failure:
         reason = quoted(f"{type(error).__name__}: {error}", self._key)
@@ -155,9 +157,9 @@ class GeminiChat:
         call.charge(self._usage(reply.usage_metadata))
         blocked = reply.prompt_feedback and reply.prompt_feedback.block_reason
         if blocked:
-            return Failure(ModelRejected, f"the server blocked the prompt ({blocked.value})")
+            return Failure(ModelRejected, f"the server blocked the prompt ({blocked.value})", answered=True)
         if not reply.candidates:
-            return Failure(ModelInvalidAnswer, "no candidate in the answer", retry=True)
+            return Failure(ModelInvalidAnswer, "no candidate in the answer", retry=True, answered=True)
         candidate = reply.candidates[0]
         text = _visible_text(candidate)
         failure = _unusable(candidate.finish_reason, text, request)
@@ -252,13 +254,15 @@ def _visible_text(candidate: types.Candidate) -> str:
 def _unusable(finish: types.FinishReason | None, text: str, request: ChatRequest) -> Failure | None:
     reason = finish.value if finish else ""
     if reason in _TRUNCATED:
-        return Failure(ModelTruncated, f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens")
+        limit = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
+        return Failure(ModelTruncated, limit, answered=True)
     if reason in _MALFORMED:
-        return Failure(ModelInvalidAnswer, f"the model gave no usable answer ({reason})", retry=True)
+        return Failure(ModelInvalidAnswer, f"the model gave no usable answer ({reason})", retry=True, answered=True)
     if reason not in _WHOLE:
-        return Failure(ModelRejected, f"the model refused ({reason})")
+        return Failure(ModelRejected, f"the model refused ({reason})", answered=True)
     if not text.strip():
-        return Failure(ModelInvalidAnswer, f"the answer is empty (finish reason {reason or 'missing'})")
+        empty = f"the answer is empty (finish reason {reason or 'missing'})"
+        return Failure(ModelInvalidAnswer, empty, answered=True)
     return None
 
 

@@ -106,7 +106,9 @@ class LocalModel:
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
         if row.finish == "length":
-            raise ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
+            cut = ModelTruncated(f"{self.spec}: the answer was cut at {job.max_tokens} tokens")
+            cut.answered = True
+            raise cut
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
 
     def _job(self, request: ChatRequest, messages: tuple[Message, ...], seconds: float) -> Job:

@@ -150,7 +150,8 @@ class OpenAIChat:
             reply = wire_reply(body)
         except ValidationError as error:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
-            return Failure(ModelInvalidAnswer, f"no chat completion: {where}: {error.errors()[0]['msg']}", retry=True)
+            reason = f"no chat completion: {where}: {error.errors()[0]['msg']}"
+            return Failure(ModelInvalidAnswer, reason, retry=True, answered=True)
         except (ValueError, RecursionError) as error:
             return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
         call.charge(self._usage(reply.usage or WireUsage()))
@@ -180,15 +181,18 @@ class OpenAIChat:
 
 def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
     if choice.finish_reason == "length":
-        return Failure(ModelTruncated, f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens")
+        reason = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
+        return Failure(ModelTruncated, reason, answered=True)
     if choice.message.refusal:
-        return Failure(ModelRejected, f"the model refused: {quoted(choice.message.refusal)}")
+        return Failure(ModelRejected, f"the model refused: {quoted(choice.message.refusal)}", answered=True)
     if choice.finish_reason == "content_filter":
-        return Failure(ModelRejected, "the server's content filter withheld the answer")
+        return Failure(ModelRejected, "the server's content filter withheld the answer", answered=True)
     if choice.finish_reason not in _WHOLE:
-        return Failure(ModelTruncated, f"the answer broke off (finish_reason {choice.finish_reason!r})", retry=True)
+        reason = f"the answer broke off (finish_reason {choice.finish_reason!r})"
+        return Failure(ModelTruncated, reason, retry=True, answered=True)
     if not (choice.message.content or "").strip():
-        return Failure(ModelInvalidAnswer, f"the answer is empty (finish_reason {choice.finish_reason!r})")
+        reason = f"the answer is empty (finish_reason {choice.finish_reason!r})"
+        return Failure(ModelInvalidAnswer, reason, answered=True)
     return None
 
 

@@ -5,8 +5,12 @@ Guarantees, for whatever the server does:
 * a call ends at its total deadline: `asyncio.timeout` is around everything. HTTP read timeouts are per read, so a
   server that drips a byte a second never trips them;
 * one attempt may use at most `RetryPolicy.attempt_share` of the deadline: after a hang there is time to ask again;
+* while the server is away (connection refused or broken, 429, 5xx, no answer) a request is sent again for
+  `RetryPolicy.window_s` seconds, the last time at their end; an answer that came and was no use is drawn again at most
+  `RetryPolicy.max_answers` times, for each of them is billed;
 * waits between attempts have full jitter, `Retry-After` is a lower bound on them, and a wait that would pass the
-  deadline is not begun: the call fails at once with what it knows;
+  deadline is not begun: the call fails at once with what it knows. Whoever wants to say that a call waits hears of it
+  through :func:`waits_heard_by`;
 * redirects are not followed, so an API key is never carried to another host.
 """
 
@@ -16,12 +20,13 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable, Usage
 
@@ -40,18 +45,60 @@ MAX_REASON = 300
 """Characters of a server's own message that an error quotes."""
 
 
+UNANSWERABLE_STATUSES = frozenset({400, 413, 422})
+"""Statuses by which a server that works refuses this one request, e.g. for its length."""
+
+RETRY_WINDOW_S: Final = 100.0
+"""Default of `RetryPolicy.window_s`: less than the deadline of a call (120 s), so that an answer still has time."""
+
+
+class Clock(Protocol):
+    """The time that retries are measured in and wait for."""
+
+    def now(self) -> float:
+        """Seconds, monotonic."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+CLOCK: Clock = SystemClock()
+"""Read at every use, so that a test can put another one here."""
+
+
+def _now() -> float:
+    return CLOCK.now()
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently a request is sent again."""
+    """How often and how patiently a request is sent again. Raises ValueError where `max_attempts` is below 1."""
 
-    max_attempts: int = 5
-    """Requests for one answer, the first included."""
+    window_s: float = RETRY_WINDOW_S
+    """Seconds, from the first of several failures in a row on, in which a request is sent again. The deadline ends it
+    earlier; a wait that the server itself asked for may end after it. 0: a request is sent once."""
+    max_attempts: int | None = None
+    """Requests for one answer, the first included; None: as many as the window has room for."""
+    max_answers: int = 5
+    """Answers that came and were no use, before the last one's error is raised."""
     base_s: float = 0.5
     """Upper end of the first wait; it doubles with every attempt."""
-    cap_s: float = 20.0
+    cap_s: float = 10.0
     """Upper end of any wait that the server did not ask for."""
     attempt_share: float = 0.6
     """Share of the total deadline that one attempt may use (0 … 1]."""
+
+    def __post_init__(self) -> None:
+        if self.max_attempts is not None and self.max_attempts < 1:
+            raise ValueError(f"max_attempts must be at least 1, not {self.max_attempts}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +112,44 @@ class Failure:
     retry: bool = False
     retry_after_s: float | None = None
     """What the server asked for; None where it did not."""
+    answered: bool = False
+    """See :attr:`models.base.ModelError.answered`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call whose server is away, before the next attempt."""
+
+    reason: str
+    """Of the last failure, one line."""
+    seconds: float
+    """Since the first of the failures in a row."""
+    patience_s: float
+    """For which it will go on asking."""
+
+
+_HEARS: ContextVar[Callable[[Waiting], None] | None] = ContextVar("hears", default=None)
+
+
+@contextmanager
+def waits_heard_by(hear: Callable[[Waiting], None]) -> Generator[None]:
+    """*hear* is told before every wait of the calls made within. It must return at once and not raise."""
+    before = _HEARS.set(hear)
+    try:
+        yield
+    finally:
+        _HEARS.reset(before)
+
+
+@dataclass(slots=True)
+class _Series:
+    """Failures in a row."""
+
+    began: float
+    """On the clock."""
+    retries: int = 0
+    answers: int = 0
+    """Those among them that came and were no use."""
 
 
 @dataclass(slots=True)
@@ -79,11 +164,11 @@ class Call:
     spent: Usage | None = None
     """Sum over all answers that came, the useless ones included; None while none came."""
     last: Failure | None = None
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=_now)
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.started
+        return _now() - self.started
 
     @property
     def remaining_s(self) -> float:
@@ -92,19 +177,23 @@ class Call:
     async def send(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T:
         """Returns the first answer of *attempt*, which is run again after a failure that says so.
 
-        Raises the last failure's error, when it is final, when the attempts are used up, or when the next wait
-        would pass the deadline.
+        Raises the last failure's error when it is final, when the retry window or the attempts are used up, or when
+        the next wait would pass the deadline.
         """
-        for retries in range(self.policy.max_attempts):
+        series: _Series | None = None
+        while True:
             outcome = await self._bounded(attempt)
             if not isinstance(outcome, Failure):
                 return outcome
             self.last = outcome
-            delay_s = self._delay_s(outcome, retries)
-            if not outcome.retry or retries + 1 == self.policy.max_attempts or delay_s >= self.remaining_s:
-                raise outcome.error(self._report(outcome, delay_s))
-            await asyncio.sleep(delay_s)
-        raise ValueError(f"max_attempts must be at least 1, not {self.policy.max_attempts}")
+            series = series or _Series(_now())
+            series.answers += outcome.answered
+            delay_s = self._next_delay_s(outcome, series)
+            if end := self._ending(outcome, series, delay_s):
+                raise _error_of(outcome, self._report(outcome, end))
+            self._tell(outcome, series)
+            series.retries += 1
+            await CLOCK.sleep(delay_s)
 
     def charge(self, usage: Usage) -> None:
         """Counts an answer that came, before anybody looks whether it is of use."""
@@ -122,18 +211,49 @@ class Call:
                 raise
             return Failure(ModelTimeout, f"no whole answer within {limit_s:.1f} s", retry=True)
 
+    def _next_delay_s(self, failure: Failure, series: _Series) -> float:
+        """The next wait; a guessed one ends with the window at the latest, so that the last attempt is made then."""
+        delay_s = self._delay_s(failure, series.retries)
+        return delay_s if failure.retry_after_s is not None else min(delay_s, max(0.0, self._window_left_s(series)))
+
     def _delay_s(self, failure: Failure, retries: int) -> float:
-        jitter_s = self.rng.uniform(0.0, min(self.policy.cap_s, self.policy.base_s * 2**retries))
+        # Bounded exponent: with a long window there may be hundreds of attempts.
+        jitter_s = self.rng.uniform(0.0, min(self.policy.cap_s, self.policy.base_s * 2 ** min(retries, 30)))
         return jitter_s if failure.retry_after_s is None else failure.retry_after_s + min(jitter_s, self.policy.base_s)
 
-    def _report(self, failure: Failure, delay_s: float) -> str:
+    def _window_left_s(self, series: _Series) -> float:
+        return series.began + self.policy.window_s - _now()
+
+    def _ending(self, failure: Failure, series: _Series, delay_s: float) -> str:
+        """Why no further attempt is made, for the message; empty where one is."""
+        policy = self.policy
+        if not failure.retry:
+            return "it is final"
+        if policy.max_attempts is not None and series.retries + 1 >= policy.max_attempts:
+            return "no more are made"
+        if series.answers >= policy.max_answers:
+            return f"{series.answers} answers were no use"
+        if self._window_left_s(series) <= 0:
+            return f"the retry window of {policy.window_s:g} s is over"
+        if delay_s >= self.remaining_s:
+            return f"the next one in {delay_s:.1f} s would pass the deadline of {self.deadline_s:g} s"
+        return ""
+
+    def _report(self, failure: Failure, end: str) -> str:
         if not failure.retry:
             return failure.reason
-        spent = f"{self.attempts} attempt{'s' if self.attempts > 1 else ''} in {self.seconds:.1f} s"
-        if delay_s < self.remaining_s:
-            return f"{failure.reason} ({spent})"
-        late = f"the next one in {delay_s:.1f} s would pass the deadline of {self.deadline_s:g} s"
-        return f"{failure.reason} ({spent}; {late})"
+        return f"{failure.reason} ({self.attempts} attempt{'s' * (self.attempts > 1)} in {self.seconds:.1f} s; {end})"
+
+    def _tell(self, failure: Failure, series: _Series) -> None:
+        if hear := _HEARS.get():
+            patience_s = max(0.0, min(self._window_left_s(series), self.remaining_s))
+            hear(Waiting(failure.reason, _now() - series.began, patience_s))
+
+
+def _error_of(failure: Failure, message: str) -> ModelError:
+    error = failure.error(message)
+    error.answered = error.answered or failure.answered
+    return error
 
 
 @asynccontextmanager
@@ -201,7 +321,8 @@ def failure_of_status(status: int, reason: str, headers: Mapping[str, str]) -> F
     wish = headers.get("x-should-retry")
     retry = wish == "true" if wish in ("true", "false") else status in RETRIED_STATUSES
     error = ModelBusy if status == 429 or status >= 500 or retry else ModelRejected
-    return Failure(error, f"HTTP {status}: {reason}", retry, retry_after_s(headers) if retry else None)
+    asked_s = retry_after_s(headers) if retry else None
+    return Failure(error, f"HTTP {status}: {reason}", retry, asked_s, answered=status in UNANSWERABLE_STATUSES)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:

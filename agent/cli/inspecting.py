@@ -16,6 +16,7 @@ from rich.text import Text
 from agent.cli import options
 from agent.cli.output import print_json, printable, stderr, stdout
 from agent.gathering import gather
+from agent.limits import ending_of
 from agent.listing import EpisodeRow, episode_row
 from envs.languages import language
 from envs.trace_store import Trace, read_trace
@@ -178,9 +179,11 @@ def _show_trace(trace: Trace) -> int:
     if footer is None:
         stdout.print("the trace has no end: resume the run to finish it")
         return 0
-    stdout.print(Text(f"{footer.outcome}, ended by {footer.ended_by}, judged by {footer.judged_by}"))
+    stdout.print(Text(f"{footer.outcome}, ended by {ending_of(header, footer)}, judged by {footer.judged_by}"))
     if footer.failure is not None:
         stdout.print(Text(printable(f"{footer.failure.category}: {footer.failure.reason}")))
     if footer.error:
         stdout.print(Text(printable(footer.error), "yellow"))
+    if footer.resumable:
+        stdout.print("a model gave no answer: resume the run to go on from here")
     return 0

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.config import RunConfig, load_config, parse_config
+from agent.config import RunConfig, check_retry_window, load_config, parse_config
 from envs.errors import BadInput
 from envs.plain_values import merged
 from envs.tasks import TaskInfo, TaskSelection
@@ -30,6 +30,11 @@ MaxSteps = Annotated[int | None, typer.Option(min=1, help="Steps per episode.")]
 MaxSeconds = Annotated[float | None, typer.Option(min=0, help="Seconds per episode; 0: no limit.")]
 MaxTokens = Annotated[int | None, typer.Option(min=0, help="Tokens per episode, all roles.")]
 MaxCost = Annotated[float | None, typer.Option(min=0, help="US dollars per episode, where prices are known.")]
+RetryWindow = Annotated[
+    float | None,
+    typer.Option(min=0, help="Seconds for which a model that does not answer is asked again; 0: it is asked once."),
+]
+ModelDeadline = Annotated[float | None, typer.Option(min=0.1, help="Seconds for one model call, retries included.")]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
 Allow = Annotated[list[str] | None, typer.Option(help="Origin the run may reach besides --url's; repeat for more.")]
 Secret = Annotated[
@@ -58,7 +63,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, an
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """One configuration from the file and the options given; options that are None were not given."""
     given = without_none(values)
-    return load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
+    config = load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
+    return check_retry_window(config)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

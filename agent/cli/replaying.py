@@ -34,7 +34,10 @@ Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site again witho
 
 
 Branch = Annotated[str | None, typer.Option(help="Hand over to this policy at step --at: a new run.")]
-At = Annotated[int | None, typer.Option(min=1, help="First step of the branch; default the trace's key step.")]
+At = Annotated[
+    int | None,
+    typer.Option(min=1, help="First step of the branch; default the trace's key step, or where a model broke it."),
+]
 
 
 def replay(
@@ -66,7 +69,7 @@ def replay(
     """
     from agent.replay.playback import live_address, read_recording
 
-    may_act = yes or _agreed(live_address(read_recording(trace)), as_json)
+    may_act = yes or _agreed(live_address(read_recording(trace, to_branch=branch is not None)), as_json)
     values = {
         "planner": planner,
         "judge": judge,

@@ -31,6 +31,7 @@ from agent.cli.output import (
 )
 from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
+from agent.open_defaults import roles_line, with_open_defaults
 from agent.progress import Event, Listener, RunStarted
 from agent.results import RunResult
 from agent.run_store import RunFolder
@@ -68,6 +69,8 @@ def run(
     max_seconds: options.MaxSeconds = None,
     max_tokens: options.MaxTokens = None,
     max_cost: options.MaxCost = None,
+    retry_window: options.RetryWindow = None,
+    model_deadline: options.ModelDeadline = None,
     headed: options.Headed = False,
     allow: options.Allow = None,
     secret: options.Secret = None,
@@ -109,6 +112,8 @@ def run(
         "thinking": options.thinking_budget(thinking),
         "k": milestones,
         "temperature": temperature,
+        "retry_window_s": retry_window,
+        "model_deadline_s": model_deadline,
         "limits": {
             "max_steps": max_steps,
             "max_seconds": max_seconds,
@@ -135,7 +140,8 @@ def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
+    """Goes on with a run that was killed or interrupted, or whose model did not answer; nothing that was committed is
+    done again."""
     from agent import runner
     from envs.open_world import SUITE
 
@@ -158,16 +164,25 @@ def demo(
     return _play_suite(settings, selection, out, as_json)
 
 
-def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
     from agent import runner
 
+    config = with_open_defaults(asked)
     with RunDisplay(stderr if as_json else stdout) as display:
-        result = asyncio.run(
-            runner.run_open(
-                config, instruction, url, out, listeners(display, as_json), approver=approver(display, as_json)
-            )
-        )
+        hear = (_roles_told(display, asked, config, as_json), *listeners(display, as_json))
+        result = asyncio.run(runner.run_open(config, instruction, url, out, hear, approver=approver(display, as_json)))
     return _finish_open(result, as_json)
+
+
+def _roles_told(display: RunDisplay, asked: RunConfig, config: RunConfig, as_json: bool) -> Listener:
+    """Says as the first line of a run who plans and judges; with --json only where that was chosen for the user."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, RunStarted) and (config != asked or not as_json):
+            with display.paused() as console:
+                console.print(Text(printable(roles_line(asked, config))), soft_wrap=True)
+
+    return tell
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
@@ -181,14 +196,15 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 
 
 def _finish_open(result: RunResult, as_json: bool) -> int:
-    """`finish`, and the answer. Where nobody judged, only the policy's own Stop says that something was done."""
+    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
         stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
-    done = episode.outcome == "success" or (episode.outcome == "unjudged" and episode.ended_by == "stop")
+    ended_itself = episode.outcome == "unjudged" and episode.ended_by == "stop" and not episode.resumable
+    done = episode.outcome == "success" or ended_itself
     return EXIT_OK if done else EXIT_FAILED
 
 
@@ -205,6 +221,7 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "folder": str(result.folder),
                 "report": str(page) if page else None,
                 "complete": result.complete,
+                "resumable": result.resumable,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
                 "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
@@ -219,6 +236,9 @@ def finish(result: RunResult, as_json: bool) -> int:
             stdout.print(
                 f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}"
             )
+        elif result.resumable:
+            missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
+            stdout.print(f"{missing}; go on with: mira resume {result.folder}")
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 

@@ -11,6 +11,7 @@ from agent.progress import PlanMade
 from agent.state import State, Update
 from envs.tasks import Milestone
 from envs.trace import Cause, PlanRecord
+from models.base import ModelError
 from planners.anchors import anchors, carry_over, still_open
 from planners.base import Plan, Situation
 
@@ -42,8 +43,10 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
         cause=cause,
         detail=detail,
     )
-    with episode.paying("planner", episode.team.planner.spec):
-        made = await episode.team.planner.plan(situation)
+    made = await _made(state, episode, situation)
+    if made is None:
+        episode.planned_at = state.step
+        return Update()
     _record(state, episode, cause, made)
     z = carry_over(before, state.z, made.milestones)
     return Update(
@@ -51,6 +54,19 @@ async def _plan(state: State, episode: Episode, cause: Cause, detail: str) -> Up
         z=list(z),
         next_milestone=next((i for i, achieved in enumerate(z) if not achieved), None),
     )
+
+
+async def _made(state: State, episode: Episode, situation: Situation) -> Plan | None:
+    """The plan. An answer that is no use is an event: the episode begins without milestones, or (None) keeps the plan
+    that it has; the next cause of re-planning asks again."""
+    try:
+        with episode.paying("planner", episode.team.planner.spec):
+            return await episode.team.planner.plan(situation)
+    except ModelError as error:
+        if not error.answered:
+            raise
+        episode.note(state.step + 1, "planner_error", f"{type(error).__name__}: {error}")
+        return Plan(milestones=()) if situation.cause == "initial" else None
 
 
 def _record(state: State, episode: Episode, cause: Cause, made: Plan) -> None:

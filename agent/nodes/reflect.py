@@ -14,7 +14,9 @@ from agent.state import State, Update
 from envs.record import storable
 from envs.trace import Rating
 from judges.base import Progress
+from judges.ratings import make_rating
 from judges.state_rater import lost_anchors
+from models.base import ModelError
 from planners.causes import Trouble
 
 
@@ -36,7 +38,7 @@ async def rate(state: State, episode: Episode) -> Reflection:
     """What there is to say of the page as it is now, that of the page before included."""
     rating, lost = await _arrived(state, episode)
     progress = await _progress(replace(state, z=list(rating.z)), episode)
-    return (rating, lost) if progress is None else await _rated(progress, episode)
+    return (rating, lost) if progress is None else await _rated(progress, episode, _turn(state))
 
 
 async def _overlapped(state: State, episode: Episode) -> Reflection:
@@ -44,7 +46,7 @@ async def _overlapped(state: State, episode: Episode) -> Reflection:
     rating, lost = await _arrived(state, episode)
     progress = await _progress(replace(state, z=list(rating.z)), episode)
     if progress is not None:
-        episode.reflecting = asyncio.create_task(_rated(progress, episode))
+        episode.reflecting = asyncio.create_task(_rated(progress, episode, _turn(state)))
     return rating, lost
 
 
@@ -74,9 +76,22 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
     )
 
 
-async def _rated(progress: Progress, episode: Episode) -> Reflection:
-    with episode.paying("rater", episode.team.rater.spec):
-        rated = await episode.team.rater.rate(progress)
+def _turn(state: State) -> int:
+    """The step that the rating is for: the next one, or the last where there is none."""
+    return state.step if state.ended_by else state.step + 1
+
+
+async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
+    """An answer that is no use is an event: what was reached before stands, and the next page is rated anew."""
+    try:
+        with episode.paying("rater", episode.team.rater.spec):
+            rated = await episode.team.rater.rate(progress)
+    except ModelError as error:
+        if not error.answered:
+            raise
+        why = f"{type(error).__name__}: {error}"
+        episode.note(turn, "rater_error", why)
+        return make_rating(progress.z, progress.z, reason=storable(f"not rated: {why}"), source="none"), ()
     episode.account(call_record("rater", reply) for reply in rated.replies)
     texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))

@@ -16,6 +16,7 @@ from agent.replay.world import config_of, declared_secrets, manifest_of
 from agent.results import RunResult
 from agent.run_store import Branch, new_run_id
 from agent.worlds import SuiteMaker, check_display
+from envs.actions import Stop
 from envs.errors import BadInput
 from envs.plain_values import merged
 from envs.trace import Parent
@@ -35,16 +36,17 @@ async def branch_trace(
 ) -> RunResult:
     """Steps before *at* are done again, from step *at* on *policy* decides; the new run's trace names its parent.
 
-    *at* is by default the key step of a failed trace. Budgets, planner and rater are those of the trace's header;
-    *settings* (keys of :class:`agent.config.RunConfig`) replace them. It is an ordinary run: it can be killed,
-    resumed, analyzed and branched again. An old step whose element is missing ends it as broken.
+    *at* is by default the key step of a failed trace, and the step after its last one where a model broke it. Budgets,
+    planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) replace
+    them. It is an ordinary run: it can be killed, resumed, analyzed and branched again. An old step whose element is
+    missing ends it as broken.
 
     Raises BadInput where the trace, the step or the settings are wrong, or a live site would be acted on again
     without *may_act*.
     """
     from agent import runner  # it brings LangGraph, which a replay does not need
 
-    recording = read_recording(Path(path))
+    recording = read_recording(Path(path), to_branch=True)
     where = live_address(recording)
     if where is not None and not may_act:
         raise live_site(where)
@@ -62,15 +64,30 @@ async def branch_trace(
 
 def _first_step(recording: Recording, at: int | None) -> int:
     """The step from which on the other policy decides. Raises BadInput."""
-    last = recording.steps[-1].number
+    last = recording.steps[-1].number if recording.steps else 0
+    latest = last if _is_over(recording) else last + 1
     if at is None:
-        failure = recording.footer.failure if recording.footer is not None else None
-        if failure is None or failure.key_step is None:
-            raise BadInput(f"{recording.file.path}: it has no key step to branch at: say --at STEP")
-        at = failure.key_step
-    if not 1 <= at <= last:
-        raise BadInput(f"--at {at}: the trace has steps 1 to {last}")
+        at = _default_step(recording, latest)
+    if not 1 <= at <= latest:
+        more = f", so a branch can begin at 1 to {latest}" if latest > last else ""
+        raise BadInput(f"--at {at}: the trace has steps 1 to {last}{more}")
     return at
+
+
+def _is_over(recording: Recording) -> bool:
+    """After its last step nothing more could be done: the policy stopped, or the world ended the episode."""
+    if recording.footer is not None and recording.footer.ended_by == "world":
+        return True
+    return bool(recording.steps) and isinstance(recording.steps[-1].action, Stop)
+
+
+def _default_step(recording: Recording, latest: int) -> int:
+    footer = recording.footer
+    if footer is not None and footer.resumable and footer.outcome == "broken":
+        return latest
+    if footer is None or footer.failure is None or footer.failure.key_step is None:
+        raise BadInput(f"{recording.file.path}: it has no key step to branch at: say --at STEP")
+    return footer.failure.key_step
 
 
 def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:

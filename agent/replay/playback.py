@@ -93,13 +93,14 @@ async def _keep_trace(environment: Environment, recording: Recording, out: Path 
         raise BadInput(f"no Playwright trace of this replay could be kept at {str(path)!r}: leave out --trace-zip")
 
 
-def read_recording(path: Path) -> Recording:
-    """Raises BadInput where *path* holds more than one trace or none, TraceError for a damaged one."""
+def read_recording(path: Path, *, to_branch: bool = False) -> Recording:
+    """Raises BadInput where *path* holds more than one trace or none, or the trace no steps (but to branch at its
+    first one none is needed); TraceError for a damaged one."""
     file, *others = gather([path])
     if others:
         raise BadInput(f"{str(path)!r} holds {len(others) + 1} traces: name one of them")
     recording = Recording.read(file)
-    if not recording.steps:
+    if not recording.steps and not to_branch:
         raise BadInput(f"{file.path}: the trace has no steps, there is nothing to do again")
     return recording
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -105,5 +105,6 @@ def wanted(step: RecordedStep, page: Page) -> dict[str, Standing]:
     return found
 
 
-def _footer(lines: Iterable[Line]) -> Footer | None:
-    return next((line for line in lines if isinstance(line, Footer)), None)
+def _footer(lines: Sequence[Line]) -> Footer | None:
+    """The last line, if it is one: a footer before it was taken out of force."""
+    return lines[-1] if isinstance(lines[-1], Footer) else None

@@ -32,6 +32,8 @@ MAX_TRIES: Final = 4
 class BranchLost(ModelError):
     """A step of the parent cannot be done again: there is nothing to hand over."""
 
+    lasting = True
+
 
 @dataclass(frozen=True, slots=True)
 class _Position:

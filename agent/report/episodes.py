@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from agent.limits import ending_of
 from agent.report.pairing import paired
 from agent.report.pictures import Gallery
 from agent.report.views import (
@@ -69,7 +70,9 @@ class EpisodeMaker:
         return EpisodeView(
             row=row_of(trace, material.anchor, failure),
             instruction=self._clip(header.instruction),
-            ended=f"ended by {footer.ended_by}" if footer else "the trace has no end: resume the run to finish it",
+            ended=f"ended by {ending_of(header, footer)}"
+            if footer
+            else "the trace has no end: resume the run to finish it",
             verdict=_verdict(trace),
             error=footer.error or "" if footer else "",
             answer=footer.answer if footer else None,

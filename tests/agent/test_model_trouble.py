@@ -49,6 +49,8 @@ async def run(protocol: str, acts: list[Act], shop: Shop, out: Path, monkeypatch
             "Order for bob",
             shop.url,
             policy="openai:m" if protocol == "openai" else "gemini:gemini-2.5-flash",
+            planner="none",
+            judge="none",
             out=out,
             base_url=server.openai_url if protocol == "openai" else None,
             model_deadline_s=DEADLINE_S,
@@ -73,16 +75,25 @@ async def test_a_run_ends_well_or_with_a_typed_error(  # noqa: PLR0917  # a case
     assert shop.orders == []
 
 
-async def test_answers_that_were_no_use_are_paid_for(shop: Shop, tmp_path: Path) -> None:
-    """A planner's; the episode breaks, and its trace says what that cost."""
-    async with misbehaving_server([Reply("no plan")] * 9) as server:
+async def test_a_plan_that_cannot_be_read_is_an_event_and_is_paid_for(shop: Shop, tmp_path: Path) -> None:
+    """The episode goes on without a plan, and its trace says what that cost."""
+    async with misbehaving_server([Reply("no plan"), Reply("no plan"), STOP]) as server:
         result = await run_task(
-            "Order for bob", shop.url, policy="openai:m", planner="same", out=tmp_path, base_url=server.openai_url
+            "Order for bob",
+            shop.url,
+            policy="openai:m",
+            planner="same",
+            judge="none",
+            out=tmp_path,
+            base_url=server.openai_url,
         )
-    footer = read_trace(tmp_path / result.run_id / result.trace).footer
-    assert footer is not None and result.error is not None and "ModelInvalidAnswer" in result.error
-    assert [call.role for call in footer.calls] == ["planner"] and footer.calls[0].attempts == len(server.requests)
-    assert footer.totals.tokens_in == footer.calls[0].tokens_in > 0
+    trace = read_trace(tmp_path / result.run_id / result.trace)
+    assert (result.outcome, result.answer, result.error) == ("unjudged", "ordered", None)
+    (event,) = trace.events
+    assert (event.name, event.step) == ("planner_error", 1) and "ModelInvalidAnswer" in event.detail
+    assert [(call.role, call.attempts, call.tokens_in) for call in event.calls] == [("planner", 2, 200)]
+    assert [plan.milestones for plan in trace.plans] == [()]
+    assert result.totals.tokens_in == 300 and len(server.requests) == 3
 
 
 def act_in_every_role(received: Received) -> Act:

@@ -20,7 +20,7 @@ from envs.origins import Origins
 from envs.record import storable
 from envs.secrets import SecretVault
 from envs.tasks import TaskRef
-from envs.trace import Commit, Event, Footer, Header, Intent, Line, Rating, Seen, Timings, Totals
+from envs.trace import SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, Rating, Seen, Timings, Totals
 from envs.trace_store import (
     BlobStore,
     LeaseHeld,
@@ -201,7 +201,10 @@ def damaged(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (damaged(schema_version=99), "1: schema_version: this trace has version 99, this Mira reads up to 2"),
+        (
+            damaged(schema_version=99),
+            f"1: schema_version: this trace has version 99, this Mira reads up to {SCHEMA_VERSION}",
+        ),
         (damaged(schema_version="x"), "1: schema_version: this trace has version 'x'"),
         (damaged(schema_version=0), "1: schema_version: version 0 is too old"),
         (damaged(attempt="many"), "1: header.attempt: "),

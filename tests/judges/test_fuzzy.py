@@ -19,9 +19,10 @@ NO = json.dumps({"reason": "Seven is not eight.", "agrees": False})
 @pytest.mark.parametrize(("said", "agrees"), [(YES, True), (NO, False), (f"```json\n{YES}\n```", True)])
 async def test_a_verdict_is_read(said: str, agrees: bool) -> None:
     judge = ModelFuzzyJudge(ScriptedModel([said]))
-    with comparisons() as replies:
+    with comparisons() as made:
         assert await judge("How long is the walk?", "7 min", "about seven minutes") is agrees
-    assert [reply.usage for reply in replies] == [Usage(cost_usd=0.0)]
+    assert [reply.usage for reply in made.replies] == [Usage(cost_usd=0.0)]
+    assert not made.failed
 
 
 async def test_an_unreadable_verdict_is_asked_for_again_once() -> None:
@@ -35,9 +36,10 @@ async def test_an_unreadable_verdict_is_asked_for_again_once() -> None:
     ["", "correct", "YES", '{"agrees": true}', '{"reason": "x", "agrees": "true"}', '{"reason": "x", "agrees": null}'],
 )
 async def test_what_cannot_be_read_is_an_error_and_never_a_no(said: str) -> None:
-    with pytest.raises(JudgeFailed, match="gave no verdict: ModelInvalidAnswer") as caught:
+    with comparisons() as made, pytest.raises(JudgeFailed, match="gave no verdict: ModelInvalidAnswer") as caught:
         await ModelFuzzyJudge(ScriptedModel([said, said]))("q", "r", "a")
     assert "\n" not in str(caught.value)
+    assert made.failed
 
 
 async def test_a_model_that_is_not_reached_is_an_error_too() -> None:

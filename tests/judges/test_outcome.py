@@ -123,3 +123,11 @@ async def test_thinking_budget(look: Look, budget: Any, tokens: int):
 @pytest.mark.parametrize("spec", ["state", "none"])
 def test_without_a_model_there_is_no_judge(spec: str):
     assert make_judge(spec) is None
+
+
+async def test_one_invalid_verdict_is_sent_back_and_the_next_one_counts(look: Look):
+    model = ScriptedModel(["I think YES.", verdict(False)])
+    judged = await ModelJudge(model).judge(Ending("Buy tea", (), look(), None))
+    assert not judged.success and judged.reply.attempts == 2
+    sent_back = [message.text for message in model.requests[1].messages[2:]]
+    assert sent_back[0] == "I think YES." and "rejected" in sent_back[1]

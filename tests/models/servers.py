@@ -87,7 +87,12 @@ class Body:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-Act = Reply | Status | Hang | Drip | CutOff | Close | Body
+@dataclass(frozen=True, slots=True)
+class GoAway:
+    """The connection closes before any header, and the port with it, until :meth:`MisbehavingServer.come_back`."""
+
+
+Act = Reply | Status | Hang | Drip | CutOff | Close | Body | GoAway
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +126,31 @@ class MisbehavingServer:
         self.asked = asyncio.Event()
         """Set by the first request."""
         self.stopping = asyncio.Event()
+        self.gone = asyncio.Event()
+        """Set while the port is closed."""
+        self._runner: web.AppRunner | None = None
+        self._leaving: asyncio.Task[None] | None = None
         acts = iter(()) if callable(script) else iter(script)
         self._act: Callable[[Received], Act] = (
             script if callable(script) else lambda _: next(acts, Status(418, "the script is used up"))
         )
+
+    async def come_back(self) -> None:
+        """Listens, on the same port after the first time."""
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_route("*", "/{path:.*}", self.handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
+        self.port = self._runner.addresses[0][1]
+        self.gone.clear()
+
+    async def go_away(self) -> None:
+        """Closes the port and every connection."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+        self.gone.set()
 
     @property
     def openai_url(self) -> str:
@@ -166,6 +192,10 @@ class MisbehavingServer:
             case Close():
                 _drop(request)
                 return web.Response()
+            case GoAway():
+                _drop(request)
+                self._leaving = asyncio.create_task(self.go_away())
+                return web.Response()
             case _:
                 assert_never(act)
 
@@ -185,18 +215,12 @@ class MisbehavingServer:
 async def misbehaving_server(script: Script) -> AsyncIterator[MisbehavingServer]:
     """The server on a free port of 127.0.0.1; at exit nothing of it is left running."""
     server = MisbehavingServer(script)
-    app = web.Application(client_max_size=64 * 1024 * 1024)
-    app.router.add_route("*", "/{path:.*}", server.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.port = runner.addresses[0][1]
+    await server.come_back()
     try:
         yield server
     finally:
         server.stopping.set()
-        await runner.cleanup()
+        await server.go_away()
 
 
 def answer_body(reply: Reply, protocol: Protocol) -> dict[str, Any]:

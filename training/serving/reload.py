@@ -69,7 +69,7 @@ class AdapterServer:
         self.url = url.rstrip("/").removesuffix("/v1")
         self._key = usable_key(api_key) if api_key else None
         self._deadline_s = deadline_s
-        self._policy = policy or RetryPolicy()
+        self._policy = policy or RetryPolicy(max_attempts=5)
         self._client = http_client()
 
     async def __aenter__(self) -> AdapterServer:

@@ -1,0 +1,74 @@
+"""One model server that plans, rates, judges and acts for :class:`tests.agent.shop.Shop`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tests.models.servers import Act, GoAway, Received, Reply
+
+Role = Literal["planner", "rater", "judge", "policy"]
+ORDER = ('do(action="Type", element="1", argument="bob")', 'do(action="Click", element="2")', 'exit(message="ordered")')
+PLAN = json.dumps({"m1": "The field Name holds bob", "m2": "The order is sent"})
+
+
+@dataclass
+class Roles:
+    """One server in all roles: a planner of two milestones, a rater, a judge, and a policy that orders for bob.
+
+    It goes away at the *nth* request of *leaves*, and answers with *garbled* where that says so of the request of a
+    role, counted from 1.
+    """
+
+    leaves: Role = "policy"
+    nth: int = 0
+    garbled: Mapping[tuple[Role, int], str] = field(default_factory=dict[tuple[Role, int], str])
+    asked: Counter[Role] = field(default_factory=Counter[Role])
+    answered: Counter[Role] = field(default_factory=Counter[Role])
+
+    def __call__(self, received: Received) -> Act:
+        role = role_of(received)
+        self.asked[role] += 1
+        if role == self.leaves and self.asked[role] == self.nth:
+            return GoAway()
+        if (text := self.garbled.get((role, self.asked[role]))) is not None:
+            return Reply(text)
+        self.answered[role] += 1
+        return Reply(self._text(role, received))
+
+    def _text(self, role: Role, received: Received) -> str:
+        match role:
+            case "planner":
+                return PLAN
+            case "rater":
+                return rating(received)
+            case "judge":
+                return json.dumps({"reason": "bob's order was taken.", "unmet": [], "success": True})
+            case "policy":
+                return ORDER[min(self.answered[role], len(ORDER)) - 1]
+
+
+def role_of(received: Received) -> Role:
+    """Known by the schema that is asked for; the policy has none."""
+    schema = received.body.get("response_format", {}).get("json_schema", {}).get("schema", {})
+    asked = schema.get("properties", {})
+    if "m1" in asked:
+        return "planner"
+    if "milestones" in asked:
+        return "rater"
+    return "judge" if "unmet" in asked else "policy"
+
+
+def rating(received: Received) -> str:
+    schema = received.body["response_format"]["json_schema"]["schema"]
+    inner = schema["properties"]["milestones"]
+    if "$ref" in inner:
+        inner = schema["$defs"][inner["$ref"].rsplit("/", 1)[1]]
+    opinions = {key: {"quote": "", "answer": "no"} for key in inner["properties"]}
+    first = next(iter(opinions))
+    return json.dumps(
+        {"milestones": opinions, "current_complete": False, "next_milestone": first, "reason": "nothing is there"}
+    )
