@@ -14,8 +14,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
+from agent.progress import (
+    EpisodeEnded,
+    EpisodeStarted,
+    Event,
+    PlanMade,
+    RequestsRefused,
+    RunEnded,
+    RunStarted,
+    StepDone,
+)
+from agent.refusals import name_of, news, what_of
 from agent.results import EpisodeResult, RunResult
+from envs.blocked import BlockedOrigin
+
+REFUSED_LINES = 10
 
 _STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
 
@@ -39,6 +52,8 @@ class _Board:
     worker_of: dict[str, int] = field(default_factory=dict[str, int])
     wins: int = 0
     ended: int = 0
+    refused: list[BlockedOrigin] = field(default_factory=list[BlockedOrigin])
+    """Refused origins that were shown."""
 
 
 class RunDisplay:
@@ -121,6 +136,8 @@ class RunDisplay:
                 self._row(event.episode_id).milestones = event.milestones
             case StepDone():
                 self._step(event)
+            case RequestsRefused():
+                self._refused(event)
             case EpisodeEnded():
                 self._ended(event)
             case RunEnded():
@@ -135,6 +152,20 @@ class RunDisplay:
         row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
         if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
             self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
+
+    def _refused(self, event: RequestsRefused) -> None:
+        """Each origin once a run, the first REFUSED_LINES of them."""
+        board = self._board
+        for one in news(event.blocked, board.refused):
+            if len(board.refused) > REFUSED_LINES:
+                return
+            board.refused.append(one)
+            if len(board.refused) <= REFUSED_LINES:
+                allow = f"; to admit it: --allow {one.allow}" if one.allow else ""
+                told = f"refused   {name_of(one)} ({what_of(one)}){allow}"
+                self._print(Text(told, "yellow"))
+            else:
+                self._print(Text("refused   further origins: they are listed at the end", "yellow"))
 
     def _ended(self, event: EpisodeEnded) -> None:
         board, result = self._board, event.result

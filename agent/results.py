@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from envs.blocked import BlockedOrigin, summed
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
@@ -30,6 +31,8 @@ class EpisodeResult(Record):
     """Milestones reached at the end; empty without subgoals."""
     failure: Failure | None = None
     error: str | None = None
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Refused by the boundary, by origin."""
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
@@ -59,6 +62,7 @@ class EpisodeResult(Record):
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
             error=footer.error,
+            blocked_requests=footer.blocked_requests,
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",
         )
@@ -86,3 +90,8 @@ class RunResult:
     def complete(self) -> bool:
         """False after an interruption: `mira resume` plays the rest."""
         return len(self.episodes) == self.planned
+
+    @property
+    def blocked_requests(self) -> tuple[BlockedOrigin, ...]:
+        """Of all episodes together."""
+        return summed(one for episode in self.episodes for one in episode.blocked_requests)
