@@ -16,8 +16,22 @@ from rich.text import Text
 
 from agent.config import Limits
 from agent.limits import LIMITS, ending_named
-from agent.progress import EpisodeEnded, EpisodeStarted, Event, ModelWaits, PlanMade, RunEnded, RunStarted, StepDone
+from agent.progress import (
+    EpisodeEnded,
+    EpisodeStarted,
+    Event,
+    ModelWaits,
+    PlanMade,
+    RequestsRefused,
+    RunEnded,
+    RunStarted,
+    StepDone,
+)
+from agent.refusals import name_of, news, what_of
 from agent.results import EpisodeResult, RunResult
+from envs.blocked import BlockedOrigin
+
+REFUSED_LINES = 10
 
 SAID_AFTER_S = 3.0
 """Seconds without a model after which a line says so."""
@@ -46,6 +60,8 @@ class _Board:
     limits: Limits | None = None
     wins: int = 0
     ended: int = 0
+    refused: list[BlockedOrigin] = field(default_factory=list[BlockedOrigin])
+    """Refused origins that were shown."""
 
 
 class RunDisplay:
@@ -130,6 +146,8 @@ class RunDisplay:
                 self._step(event)
             case ModelWaits():
                 self._waits(event)
+            case RequestsRefused():
+                self._refused(event)
             case EpisodeEnded():
                 self._ended(event)
             case RunEnded():
@@ -153,6 +171,20 @@ class RunDisplay:
             self._board.waiting.add(event.episode_id)
             told = f"  {event.episode_id}: the {event.role}'s model does not answer, it is asked for "
             self._print(Text(f"{told}{event.patience_s:.0f} s more: {event.reason}", "yellow"))
+
+    def _refused(self, event: RequestsRefused) -> None:
+        """Each origin once a run, the first REFUSED_LINES of them."""
+        board = self._board
+        for one in news(event.blocked, board.refused):
+            if len(board.refused) > REFUSED_LINES:
+                return
+            board.refused.append(one)
+            if len(board.refused) <= REFUSED_LINES:
+                allow = f"; to admit it: --allow {one.allow}" if one.allow else ""
+                told = f"refused   {name_of(one)} ({what_of(one)}){allow}"
+                self._print(Text(told, "yellow"))
+            else:
+                self._print(Text("refused   further origins: they are listed at the end", "yellow"))
 
     def _ended(self, event: EpisodeEnded) -> None:
         board, result = self._board, event.result

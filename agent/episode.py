@@ -21,8 +21,10 @@ from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
-from agent.progress import ModelWaits
+from agent.progress import ModelWaits, RequestsRefused
 from agent.recovery import Recovered
+from agent.refusals import blocked_in, news
+from envs.blocked import BlockedOrigin, summed
 from envs.errors import EnvError
 from envs.languages import Language
 from envs.marks import marked
@@ -135,6 +137,8 @@ class Episode:
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
     """Every step of the episode as recorded, for the failure analyzer."""
     ticks: list[Tick] = field(default_factory=list[Tick])
+    blocked: tuple[BlockedOrigin, ...] = ()
+    """All that the boundary refused so far, by origin."""
     planned_at: int = 0
     """Number of the last step before the current plan came into force."""
     timings: Timings = field(default_factory=Timings)
@@ -150,7 +154,15 @@ class Episode:
                 seen = replace(seen, screenshot=picture)
             self.observation = seen
             self.spend(observe=time.perf_counter() - begun)
+            self.refuse(seen.blocked)
         return self.observation
+
+    def refuse(self, blocked: Sequence[BlockedOrigin]) -> None:
+        """Counts what the boundary refused; origins that are new in this episode are shown."""
+        new = news(blocked, self.blocked)
+        self.blocked = summed((*self.blocked, *blocked))
+        if new:
+            self.tell(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
 
     def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
         """The page may have changed: the next look is a new one."""
@@ -232,6 +244,7 @@ class Episode:
         """Goes on where an earlier process was cut off."""
         self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
         self.steps = [(sent.intent, sent.commit) for sent in found.sent]
+        self.blocked = summed((*blocked_in(self.steps), *self.blocked))
         self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger
 
     def see_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
@@ -257,6 +270,7 @@ class Episode:
             screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
             tabs=len(look.tabs),
             note=look.note,
+            blocked_requests=look.blocked,
         )
 
     def policy_calls(self, asked: Sequence[Asked]) -> tuple[Call, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agent.refusals import blocked_in
+from envs.blocked import BlockedOrigin, summed
 from envs.errors import TraceError
 from envs.record import Record
 from envs.trace import EndedBy
@@ -25,6 +27,8 @@ class EpisodeRow(Record):
     """Milestones reached; empty without subgoals."""
     torn: bool = False
     """The last line was cut off: the process died while writing it."""
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Refused by the boundary, by origin."""
     problem: str = ""
     """What is wrong with the trace, in one line; empty where nothing is."""
 
@@ -56,6 +60,7 @@ def episode_row(path: Path) -> EpisodeRow:
         ended_by=footer.ended_by,
         steps=footer.totals.steps,
         z=footer.rating.z if footer.rating else (),
+        blocked_requests=footer.blocked_requests,
     )
 
 
@@ -71,5 +76,6 @@ def _unfinished(trace: Trace) -> EpisodeRow:
         steps=len(trace.steps),
         z=trace.steps[-1].intent.rating.z if trace.steps else (),
         torn=trace.torn,
+        blocked_requests=summed(blocked_in(trace.steps)),
         problem=f"{trace.path}: the last line is torn and not counted" if trace.torn else "",
     )

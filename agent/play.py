@@ -134,6 +134,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         rating=episode.rating,
         milestone_checks=ending.checks,
         failure=ending.failure,
+        blocked_requests=episode.blocked,
         totals=episode.totals(len(episode.steps)),
         error="; ".join(filter(None, (error, ending.unjudged))) or None,
         resumable=ending.resumable,

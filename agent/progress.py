@@ -9,6 +9,7 @@ from pathlib import Path
 from agent.config import Limits
 from agent.results import EpisodeResult, RunResult
 from envs.actions import Status
+from envs.blocked import BlockedOrigin
 from envs.tasks import TaskRef
 from envs.trace import Cause, Role
 
@@ -75,6 +76,16 @@ class ModelWaits:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestsRefused:
+    """Origins that were refused for the first time in the episode."""
+
+    episode_id: str
+    step: int
+    """1-based number of the step at hand."""
+    blocked: tuple[BlockedOrigin, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeEnded:
     worker: int
     result: EpisodeResult
@@ -85,6 +96,6 @@ class RunEnded:
     result: RunResult
 
 
-Event = RunStarted | EpisodeStarted | PlanMade | StepDone | ModelWaits | EpisodeEnded | RunEnded
+Event = RunStarted | EpisodeStarted | PlanMade | StepDone | ModelWaits | RequestsRefused | EpisodeEnded | RunEnded
 Listener = Callable[[Event], None]
 """Called in the event loop, in order; must return at once and not raise."""

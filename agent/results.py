@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from envs.blocked import BlockedOrigin, summed
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
@@ -32,6 +33,8 @@ class EpisodeResult(Record):
     error: str | None = None
     resumable: bool = False
     """A model gave no answer: `mira resume` plays it on, or judges it again."""
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Refused by the boundary, by origin."""
     totals: Totals = Totals()
     trace: str
     """Path of the trace relative to the run's folder."""
@@ -62,6 +65,7 @@ class EpisodeResult(Record):
             failure=footer.failure,
             error=footer.error,
             resumable=footer.resumable,
+            blocked_requests=footer.blocked_requests,
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",
         )
@@ -94,3 +98,8 @@ class RunResult:
     def resumable(self) -> int:
         """Episodes that a model left without an answer: `mira resume` goes on with them too."""
         return sum(episode.resumable for episode in self.episodes)
+
+    @property
+    def blocked_requests(self) -> tuple[BlockedOrigin, ...]:
+        """Of all episodes together."""
+        return summed(one for episode in self.episodes for one in episode.blocked_requests)

@@ -16,6 +16,7 @@ from envs.browsergym import names as browsergym
 from envs.chromium import Chromium
 from envs.errors import BadInput
 from envs.open_world import OpenWorld
+from envs.origins import Origins
 from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.tasks import Suite, TaskInfo
@@ -97,7 +98,8 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
     check_display(config)
     check_upload_folder(config.session)
-    async with Chromium.launch(headed=config.headed) as chromium:
+    own_tls = Origins.parse(config.session.allow).has_subresources
+    async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:
         suite = make(chromium, folder, session_settings(config))
         try:
             yield suite

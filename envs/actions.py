@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter
 
+from envs.blocked import BlockedOrigin
 from envs.record import Record
 
 
@@ -267,8 +268,8 @@ class ActionResult(Record):
     """Those that opened since the step before."""
     downloads: tuple[Download, ...] = ()
     new_tabs: int = 0
-    blocked_requests: tuple[str, ...] = ()
-    """Origins that the boundary refused during this action."""
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Requests that the boundary refused during this action, by origin."""
     seconds: float = 0.0
 
     @property

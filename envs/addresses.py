@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
@@ -42,3 +44,22 @@ def leads_inward(address: Address) -> bool:
     Private networks (RFC 1918) are not among them: an intranet's sites are legitimate targets.
     """
     return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
+
+
+def unreachable(host: str, port: int, error: OSError) -> str:
+    """Why no connection was made, in words; of TLS errors, what was wrong with the certificate."""
+    match error:
+        case socket.gaierror(errno=socket.EAI_AGAIN):
+            return f"the host name {host} does not resolve: no name server answered (is there a network?)"
+        case socket.gaierror():
+            return f"the host name {host} does not resolve"
+        case ConnectionRefusedError():
+            return f"connection refused: nothing listens at port {port}"
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not valid: {error.verify_message}"
+        case ssl.SSLError():
+            return "it does not speak TLS"
+        case OSError(errno=int(number)) if number > 0:
+            return os.strerror(number).lower()
+        case _:
+            return str(error)

@@ -24,7 +24,8 @@ from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
 
 from envs import chromium_guard
-from envs.errors import BrowserMissing
+from envs.errors import BadInput, BrowserMissing
+from envs.own_tls import own_end
 from envs.proxy import Boundary
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.session import BrowserSession
@@ -82,17 +83,21 @@ def find_chromium(playwright_path: str | None = None) -> Path:
 class Chromium:
     """A running browser. Use as `async with Chromium.launch() as chromium:`."""
 
-    def __init__(self, *, headed: bool = False) -> None:
+    def __init__(self, *, headed: bool = False, own_tls: bool = False) -> None:
         self._headed = headed
+        self._own_tls = own_tls
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._home: Path | None = None
         self._starting = asyncio.Lock()
 
     @classmethod
-    def launch(cls, *, headed: bool = False) -> Self:
-        """A browser that starts on entering the `async with` block. Entering raises BrowserMissing."""
-        return cls(headed=headed)
+    def launch(cls, *, headed: bool = False, own_tls: bool = False) -> Self:
+        """A browser that starts on entering the `async with` block. Entering raises BrowserMissing.
+
+        *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need.
+        """
+        return cls(headed=headed, own_tls=own_tls)
 
     @property
     def alive(self) -> bool:
@@ -135,6 +140,8 @@ class Chromium:
 
         Starts the browser again if it has died: sessions that lived in it are lost, new ones work.
         """
+        if boundary.origins.has_subresources and not self._own_tls:
+            raise BadInput("rules for subresources need a browser started with own_tls=True")
         await self.start()
         assert self._browser is not None and self._home is not None
         arriving = self._home / "tmp"
@@ -161,7 +168,7 @@ class Chromium:
             self._browser = await self._playwright.chromium.launch(
                 executable_path=guard,
                 headless=not self._headed,
-                args=_switches(self._headed),
+                args=[*_switches(self._headed), *([own_end().switch] if self._own_tls else [])],
                 ignore_default_args=list(UNWANTED),
                 proxy={"server": NOWHERE},
                 chromium_sandbox=os.geteuid() != 0,

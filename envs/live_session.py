@@ -20,7 +20,8 @@ from envs.actions import Action, ActionResult, Goto, NewTab, Status
 from envs.chromium import Chromium
 from envs.errors import ResetFailed
 from envs.observation import Observation
-from envs.origins import Origins, origin_of
+from envs.origins import Origins
+from envs.own_tls import unverified
 from envs.proxy import Boundary
 from envs.record import Record
 from envs.secrets import NO_SECRETS, SecretVault
@@ -60,7 +61,8 @@ class LiveSession:
 
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
-        self.boundary = Boundary(bounds.origins)
+        authorities = unverified() if bounds.settings.ignore_https_errors else None
+        self.boundary = Boundary(bounds.origins, authorities=authorities)
         self._chromium = chromium
         self._begin = begin
         self._reopened = reopened
@@ -137,7 +139,8 @@ class LiveSession:
             raise ResetFailed(f"the boundary could not be started: {error.strerror}") from error
 
     async def go_to(self, urls: Sequence[str]) -> None:
-        """Opens *urls*, the first in the front tab, each other in a new one. Raises ResetFailed."""
+        """Opens *urls*, the first in the front tab, each other in a new one; what was refused meanwhile, the next look
+        tells. Raises ResetFailed."""
         for number, url in enumerate(urls):
             if number:
                 await self.session.execute(NewTab())
@@ -148,6 +151,7 @@ class LiveSession:
                 raise ResetFailed(f"{shown} is a file, not a page: start at a page that leads to it")
             if result.status is not Status.OK:
                 raise ResetFailed(f"{shown} could not be opened: {_why(result)}")
+        self.session.requests.report_again()
 
     async def close(self) -> None:
         if self._session is not None:
@@ -165,8 +169,9 @@ class LiveSession:
 def _why(result: ActionResult) -> str:
     """What an address that did not open met; of a refused tunnel the browser itself tells neither whither nor why."""
     said = result.message or result.status.value
-    origins = [] if "--allow" in said else [origin_of(text) for text in result.blocked_requests]
-    return "; ".join([said, *(f"no rule allows {one}, if that is meant: --allow {one.rule}" for one in origins if one)])
+    blocked = [] if "--allow" in said else [one for one in result.blocked_requests if one.allow]
+    rules = (f"no rule allows {one.origin}, if that is meant: --allow {one.allow}" for one in blocked)
+    return "; ".join([said, *rules])
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from envs.actions import ActionResult, DialogReport
+from envs.blocked import BlockedOrigin
 from envs.observation import Element, Observation
 from envs.secrets import SecretVault
 
@@ -26,6 +27,7 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
         elements=tuple(_element(element, secrets) for element in seen.elements),
         tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
         dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
+        blocked=_blocked(seen.blocked, secrets),
         screenshot=None if hide else seen.screenshot,
         note="; ".join(filter(None, (mask(seen.note), HIDDEN if hide else ""))),
     )
@@ -43,6 +45,7 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
             "url": mask(result.url),
             "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
             "downloads": tuple(d.model_copy(update={"name": mask(d.name)}) for d in result.downloads),
+            "blocked_requests": _blocked(result.blocked_requests, secrets),
         }
     )
 
@@ -54,6 +57,14 @@ def _element(element: Element, secrets: SecretVault) -> Element:
         key=dataclasses.replace(element.key, name=mask(element.key.name)),
         value=None if element.value is None else mask(element.value),
         options=tuple(mask(option) for option in element.options),
+    )
+
+
+def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[BlockedOrigin, ...]:
+    """A page can put what was typed into it into the name of a host."""
+    return tuple(
+        one.model_copy(update={"origin": secrets.mask_host(one.origin), "allow": secrets.mask_host(one.allow)})
+        for one in blocked
     )
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from envs.actions import DialogReport
+from envs.blocked import BlockedOrigin
 
 
 class Box(NamedTuple):
@@ -95,6 +96,8 @@ class Observation:
     """PNG, only when asked for."""
     note: str = ""
     """What the observer has to say, e.g. that a frame did not answer in time."""
+    blocked: tuple[BlockedOrigin, ...] = ()
+    """Requests refused since the last action ended or the last look; at the first look, since the start."""
 
     def element(self, ref: int) -> Element | None:
         """The element shown as `[ref]`, or None."""

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote
 
 import idna
 
+from envs.addresses import is_localhost
 from envs.errors import BadInput
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _SAME_AS: Final = {"ws": "http", "wss": "https"}
 """A WebSocket is judged as the page that could have opened it."""
+
+SUBRESOURCES: Final = "subresources:"
+ANY: Final = "*"
 
 _URL = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]*):[/\\]*([^/\\?#]*)")
 _PORT = re.compile(r"[0-9]{1,5}")
@@ -149,24 +153,43 @@ class Rule:
     """One line of the allowlist. None means any."""
 
     host: str
+    """ANY in a rule for subresources of every host."""
     subdomains: bool
     """True: names below *host* at any depth, *host* itself excluded."""
     scheme: str | None
     port: int | None
+    subresources: bool = False
+    """True: only passive loads of pages, see :mod:`envs.subresources`; no page may be opened there."""
 
     def covers(self, host: str, port: int) -> bool:
         if self.port is not None and self.port != port:
             return False
+        if self.host == ANY:
+            return not is_localhost(host)
         return host.endswith("." + self.host) if self.subdomains else host == self.host
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = f":{self.port}" if self.port is not None else ""
-        return f"{self.scheme + '://' if self.scheme else ''}{'*.' if self.subdomains else ''}{host}{port}"
+        kind = SUBRESOURCES if self.subresources else ""
+        return f"{kind}{self.scheme + '://' if self.scheme else ''}{'*.' if self.subdomains else ''}{host}{port}"
 
 
 def parse_rule(text: str) -> Rule:
-    """One of `shop.example`, `*.shop.example`, `shop.example:8080`, `https://a.b:8443`. Raises BadInput."""
+    """One of `shop.example`, `*.shop.example`, `shop.example:8080`, `https://a.b:8443`; any of them after
+    `subresources:`, and `subresources:*`. Raises BadInput."""
+    plain = text.strip()
+    if not plain.startswith(SUBRESOURCES) or plain.removeprefix(SUBRESOURCES).isdigit():  # a host of that name, a port
+        return _parse_host_rule(text)
+    host, _, port = (rest := plain.removeprefix(SUBRESOURCES)).partition(":")
+    if host != ANY:
+        return replace(_parse_host_rule(rest), subresources=True)
+    if port and not (_PORT.fullmatch(port) and 0 < int(port) < 65_536):
+        raise BadInput(f"origin rule {text!r}: write subresources:* or subresources:*:8443")
+    return Rule(ANY, False, None, int(port) if port else None, subresources=True)
+
+
+def _parse_host_rule(text: str) -> Rule:
     scheme, separator, rest = text.strip().rpartition("://")
     scheme = scheme.lower()
     rest = rest.removesuffix("/") if separator else rest
@@ -177,7 +200,8 @@ def parse_rule(text: str) -> Rule:
     subdomains = rest.startswith("*.")
     origin = _origin(scheme or "http", rest[2:] if subdomains else rest)
     if origin is None or (subdomains and _is_address(origin.host)):
-        raise BadInput(f"origin rule {text!r}: this is no host name; write shop.example or *.shop.example")
+        any_host = f"; {SUBRESOURCES}{ANY} lets pages load passively from everywhere" if rest == ANY else ""
+        raise BadInput(f"origin rule {text!r}: this is no host name; write shop.example or *.shop.example{any_host}")
     has_port = bool(_split_port(rest)[1])
     return Rule(origin.host, subdomains, scheme or None, origin.port if scheme or has_port else None)
 
@@ -216,11 +240,26 @@ class Origins:
 
     def allows_origin(self, origin: Origin) -> bool:
         scheme = _SAME_AS.get(origin.scheme, origin.scheme)
-        return any(rule.scheme in (None, scheme) and rule.covers(origin.host, origin.port) for rule in self.rules)
+        return any(rule.scheme in (None, scheme) and rule.covers(origin.host, origin.port) for rule in self._full)
 
     def allows_tunnel(self, host: str, port: int) -> bool:
         """For a CONNECT request: *host* canonical; what will run inside (https, ws, wss) is not known yet."""
-        return any(rule.covers(host, port) for rule in self.rules)
+        return any(rule.covers(host, port) for rule in self._full)
+
+    def subresources(self, origin: Origin) -> Literal["no", "named", "any"]:
+        """May pages load passively from *origin*? `any`: only because they may from every host."""
+        rules = [rule for rule in self.rules if rule.subresources and rule.covers(origin.host, origin.port)]
+        rules = [rule for rule in rules if rule.scheme in (None, origin.scheme)]
+        return "no" if not rules else "any" if all(rule.host == ANY for rule in rules) else "named"
+
+    @property
+    def has_subresources(self) -> bool:
+        """Whether any rule is for subresources."""
+        return any(rule.subresources for rule in self.rules)
+
+    @property
+    def _full(self) -> Iterator[Rule]:
+        return (rule for rule in self.rules if not rule.subresources)
 
     def __str__(self) -> str:
         return ", ".join(str(rule) for rule in self.rules) or "nothing"

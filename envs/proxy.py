@@ -7,23 +7,27 @@ WebSockets as CONNECT tunnels (the browser's switches for that are in :mod:`envs
   - Names are resolved here, once a connection, and the connection goes to the address that was judged. A name that
     leads to this machine or its link (127.0.0.1, 169.254.169.254) is refused unless the rules cover that address
     too: an allowed site must not be a door to local services.
+  - Where only a rule for subresources covers an origin, its tunnel ends here (:mod:`envs.own_tls`): each request is
+    read, and only passive loads go on (:mod:`envs.subresources`), without cookies or passwords.
   - Every refusal is recorded with its reason.
   - Every exchange is bounded in time, size and number.
 
 Not promised: protection against other users of this machine (they gain nothing: what is allowed here they can
-reach without), and inspection of what goes through a tunnel.
+reach without), and inspection of what goes through any other tunnel.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from envs.addresses import Resolve, is_localhost, leads_inward, look_up, parse_address
+from envs import subresources
+from envs.addresses import Address, Resolve, is_localhost, leads_inward, look_up, parse_address, unreachable
+from envs.blocked import Place, RequestKind, Tally
 from envs.http1 import (
     BLOCK,
     BadMessage,
@@ -39,30 +43,13 @@ from envs.http1 import (
     response_framing,
     response_head,
 )
-from envs.origins import Origin, Origins, canonical_host, origin_of
+from envs.origins import Origin, Origins, canonical_host
+from envs.own_tls import own_end, verified
+from envs.proxy_links import USUAL_LIMITS, Denied, Limits, Link, Refused, join, shown, target_of
 
 T = TypeVar("T")
 CLOSE_S = 5.0
 """Longest wait for connections to end when the boundary closes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on what a page can make the proxy do; seconds, bytes and connections."""
-
-    head_bytes: int = 65_536
-    body_bytes: int = 4_000_000_000
-    """Of one request, response, or direction of a tunnel."""
-    idle_s: float = 300.0
-    """A browser may keep an unused connection this long."""
-    connect_s: float = 10.0
-    """Looking up the name and connecting, all addresses together."""
-    exchange_s: float = 600.0
-    """One request and its response, from the first byte to the last."""
-    tunnel_s: float = 7_200.0
-    linger_s: float = 10.0
-    """A tunnel that one side has closed."""
-    connections: int = 512
 
 
 class Refusal(NamedTuple):
@@ -76,35 +63,13 @@ class Refusal(NamedTuple):
 MAX_RECORDED: Final = 100_000
 """Refusals kept; a page can make them without end, `refusals` counts on."""
 
-_ABSOLUTE = re.compile(rb"(?:http|ws)://[^/?#@\\]+([^#]*)", re.IGNORECASE)
 _TUNNEL = re.compile(rb"(\[[^\]]+\]|[^:@/]+):([0-9]{1,5})")
 _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
-_PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Gateway", 503: "Busy", 504: "Timeout"}
+
+_MAX_UNREACHABLE = 100
 
 _listening: set[int] = set()
 """Ports of all boundaries of this process: none may be used to reach another."""
-
-
-class _Denied(Exception):
-    """Ends one request with an answer of the proxy's own."""
-
-    def __init__(self, status: int, reason: str, *, origin: str | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-        self.origin = origin
-        """Set where a rule forbids it: it is recorded then."""
-
-
-class _Link(NamedTuple):
-    """One connection, to the browser or to a server."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    async def write(self, data: bytes) -> None:
-        self.writer.write(data)
-        await self.writer.drain()
 
 
 class Boundary:
@@ -114,10 +79,12 @@ class Boundary:
         self,
         origins: Origins,
         *,
-        limits: Limits = Limits(),
+        limits: Limits = USUAL_LIMITS,
         resolve: Resolve | None = None,
         routes: Mapping[str, tuple[str, int]] | None = None,
+        authorities: ssl.SSLContext | None = None,
     ) -> None:
+        """*authorities* verify the servers of subresources; None: the system's."""
         self.origins = origins
         self.routes = dict(routes or {})
         """Where the servers of some origins (`http://shop.test`) really are: address and port, no name looked up.
@@ -129,7 +96,12 @@ class Boundary:
         """The same with reasons."""
         self.refusals = 0
         """All refusals, counted."""
+        self.tally = Tally()
+        """All refusals by host and port."""
+        self.unreachable: dict[Place, str] = {}
+        """Why the last connections could not be made, by where they were to go; the latest _MAX_UNREACHABLE."""
         self._resolve = resolve or look_up
+        self._authorities = authorities
         self._server: asyncio.Server | None = None
         self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -173,7 +145,7 @@ class Boundary:
         assert task is not None
         self._tasks.add(task)
         try:
-            await _Client(self, _Link(reader, writer)).serve(busy=len(self._tasks) > self.limits.connections)
+            await _Client(self, Link(reader, writer)).serve(busy=len(self._tasks) > self.limits.connections)
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass  # the peer went away, or the boundary is closing: either way this connection is over
         finally:
@@ -186,56 +158,99 @@ class Boundary:
             self.blocked.append(origin)
             self.refused.append(Refusal(origin, reason))
 
-    async def connect(self, origin: Origin) -> _Link:
-        """A connection to an origin that the rules cover. Raises _Denied."""
+    def refuse(self, refused: Refused, reason: str) -> None:
+        self.record(refused.origin, reason)
+        self.tally.add(refused.place, refused.name, refused.allow, refused.kind)
+
+    async def connect(self, origin: Origin, *, load: bool = False) -> Link:
+        """A connection to an origin that the rules cover, for a *load* (by TLS, where it is https) or for everything.
+        Raises Denied."""
         try:
             async with asyncio.timeout(self.limits.connect_s):
-                return await self._connect(origin)
+                return await self._connect(origin, load)
         except TimeoutError:
-            raise _Denied(504, f"{origin} did not answer within {self.limits.connect_s:g} s") from None
+            raise self._unreachable(504, origin, f"no answer within {self.limits.connect_s:g} s") from None
         except OSError as error:
-            raise _Denied(502, f"cannot reach {origin}: {error.strerror or error}") from None
+            raise self._unreachable(502, origin, unreachable(origin.host, origin.port, error)) from None
 
-    async def _connect(self, origin: Origin) -> _Link:
+    def _unreachable(self, status: int, origin: Origin, why: str) -> Denied:
+        place = Place(origin.host, origin.port)
+        self.unreachable.pop(place, None)
+        self.unreachable[place] = why
+        if len(self.unreachable) > _MAX_UNREACHABLE:
+            del self.unreachable[next(iter(self.unreachable))]
+        return Denied(status, f"cannot reach {origin}: {why}")
+
+    async def _connect(self, origin: Origin, load: bool) -> Link:
+        tls = self._tls(origin) if load and origin.scheme == "https" else {}
         if routed := self.routes.get(str(origin)):
-            return _Link(*await asyncio.open_connection(*routed, limit=self.limits.head_bytes))
+            return Link(*await asyncio.open_connection(*routed, limit=self.limits.head_bytes, **tls))
         addresses = [origin.host] if parse_address(origin.host) else await self._resolve(origin.host)
         failure = OSError("the name has no address")
         for address in addresses:
-            self._judge_address(origin, address)
+            self._judge_address(origin, address, load)
             try:
-                return _Link(*await asyncio.open_connection(address, origin.port, limit=self.limits.head_bytes))
+                made = await asyncio.open_connection(address, origin.port, limit=self.limits.head_bytes, **tls)
+                return Link(*made)
             except OSError as error:
                 failure = error
         raise failure
 
-    def _judge_address(self, origin: Origin, address: str) -> None:
+    def _tls(self, origin: Origin) -> dict[str, Any]:
+        return {"ssl": self._authorities or verified(), "server_hostname": origin.host}
+
+    def _judge_address(self, origin: Origin, address: str, load: bool) -> None:
+        """Raises Denied where the address that a name led to is not the name's to give."""
         parsed = parse_address(address)
         if parsed is None:
-            raise _Denied(403, f"{address!r} is no address", origin=str(origin))
+            raise Denied(403, f"{address!r} is no address", _refused(origin, allow=""))
         if parsed.is_loopback and origin.port in _listening:
-            raise _Denied(403, "this is a run's own boundary", origin=str(origin))
-        covered = is_localhost(origin.host) or self.origins.allows_tunnel(str(parsed), origin.port)
-        if leads_inward(parsed) and not covered:
+            raise Denied(403, "this is a run's own boundary", _refused(origin, allow=""))
+        if is_localhost(origin.host) or self._covers(origin, parsed, load):
+            return
+        if leads_inward(parsed):
             reason = f"{origin.host} leads to {parsed} on this machine or its link; allow {parsed} too if that is meant"
-            raise _Denied(403, reason, origin=str(origin))
+            raise Denied(403, reason, _refused(origin, allow=_bare(parsed)))
+        if load and not parsed.is_global and self.origins.subresources(origin) == "any":
+            rule = f"subresources:{origin.rule}"
+            reason = f"{origin.host} leads to {parsed}, no public address: if that is meant, say --allow {rule}"
+            raise Denied(403, reason, _refused(origin, allow=rule))
+
+    def _covers(self, origin: Origin, address: Address, load: bool) -> bool:
+        """Whether a rule names the very *address*."""
+        there = Origin(origin.scheme, str(address), origin.port)
+        named = load and self.origins.subresources(there) == "named"
+        return named or self.origins.allows_tunnel(there.host, there.port)
 
 
-def _no_rule(origin: Origin) -> str:
-    return f"no rule allows {origin}: if that is meant, say --allow {origin.rule}"
+def _bare(address: Address) -> str:
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def _refused(origin: Origin, kind: RequestKind | None = None, allow: str | None = None) -> Refused:
+    """*allow*: the rule that would admit it, where it is not the origin's own."""
+    rule = origin.rule
+    return Refused(str(origin), rule, Place(origin.host, origin.port), rule if allow is None else allow, kind)
+
+
+def _no_rule(origin: Origin, kind: RequestKind | None = None) -> Denied:
+    reason = f"no rule allows {origin}: if that is meant, say --allow {origin.rule}"
+    return Denied(403, reason, _refused(origin, kind))
 
 
 class _Client:
     """One connection of the browser: any number of requests, or one tunnel."""
 
-    def __init__(self, boundary: Boundary, link: _Link) -> None:
+    def __init__(self, boundary: Boundary, link: Link) -> None:
         self._boundary = boundary
         self._limits = boundary.limits
         self._link = link
         self._early = b""
         """Read while watching whether the browser had gone."""
-        self._upstream: tuple[Origin, _Link] | None = None
+        self._upstream: tuple[Origin, Link] | None = None
         """The server's connection of the last request, if it may be used again."""
+        self._inside: Origin | None = None
+        """Where the requests inside a tunnel go that ends here."""
 
     async def serve(self, *, busy: bool) -> None:
         try:
@@ -253,116 +268,131 @@ class _Client:
             if request is None:
                 return False
             if busy:
-                raise _Denied(503, f"more than {self._limits.connections} connections")
-            if request.method == b"CONNECT":
+                raise Denied(503, f"more than {self._limits.connections} connections")
+            if request.method == b"CONNECT" and self._inside is None:
                 await self._tunnel(request)
                 return False
             async with asyncio.timeout(self._limits.exchange_s):
                 return await self._forward(request)
-        except _Denied as denied:
-            if denied.origin is not None:
-                self._boundary.record(denied.origin, denied.reason)
-            await self._answer(denied.status, denied.reason)
+        except Denied as denied:
+            if denied.refused is not None:
+                self._boundary.refuse(denied.refused, denied.reason)
+            await self._link.answer(denied.status, denied.reason, bare=denied.bare)
         except TooLarge as error:
-            await self._answer(431, str(error))
+            await self._link.answer(431, str(error))
         except BadMessage as error:
-            await self._answer(400, str(error))
+            await self._link.answer(400, str(error))
         return False
 
     async def _tunnel(self, request: Request) -> None:
         match = _TUNNEL.fullmatch(request.target)
         host = canonical_host(match.group(1).decode("latin-1")) if match else None
         if match is None or host is None:
-            raise _Denied(403, "no host that can be read", origin=_shown(request.target))
+            raise Denied(403, "no host that can be read", Refused(shown(request.target)))
         port = int(match.group(2))
         origin = Origin("ws" if port == 80 else "https", host, port)
         if not self._boundary.origins.allows_tunnel(host, port):
-            raise _Denied(403, _no_rule(origin), origin=str(origin))
+            if origin.scheme != "https" or self._boundary.origins.subresources(origin) == "no":
+                raise _no_rule(origin, "websocket" if port == 80 else None)
+            await self._end_tunnel(origin)
+            return
         server = await self._boundary.connect(origin)
         try:
             await self._link.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await self._join(server)
+            await join(self._link, server, self._limits)
         finally:
             server.writer.close()
 
-    async def _join(self, server: _Link) -> None:
-        """Passes bytes both ways until both sides have closed, or soon after one has."""
-        limit = self._limits.body_bytes
-        ways = {
-            asyncio.create_task(_pump(self._link.reader, server, limit)),
-            asyncio.create_task(_pump(server.reader, self._link, limit)),
-        }
+    async def _end_tunnel(self, origin: Origin) -> None:
+        """Is the server, to the browser: reads and judges every request inside the tunnel."""
+        await self._link.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         try:
-            _, open_way = await asyncio.wait(ways, timeout=self._limits.tunnel_s, return_when=asyncio.FIRST_COMPLETED)
-            if len(open_way) == 1:
-                await asyncio.wait(open_way, timeout=self._limits.linger_s)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
+            async with asyncio.timeout(self._limits.connect_s):
+                await self._link.writer.start_tls(own_end().context)
+        except (ssl.SSLError, TimeoutError):
+            self._boundary.refuse(_refused(origin), f"not TLS, or not with this key, in a tunnel to {origin}")
+            return
+        self._inside = origin
+        while await self._serve_one(busy=False):
+            pass
 
     async def _forward(self, request: Request) -> bool:
-        origin, path = _target(request)
-        if not self._boundary.origins.allows_origin(origin):
-            raise _Denied(403, _no_rule(origin), origin=str(origin))
+        origin, path = target_of(request) if self._inside is None else (self._inside, _path(request))
+        load = self._is_load(request, origin)
+        request = subresources.anonymous(request) if load else request
         framing = request_framing(request)
         head = request_head(request, str(origin).partition("://")[2].encode(), path)
-        server, response = await self._exchange(request, origin, head, framing)
-        if response.status == 101:
+        server, response = await self._exchange(request, origin, head, framing, load)
+        if response.status == 101 and not load:
             return await self._switch(response, server)
+        response = subresources.forgotten(response) if load else response
         return await self._pass_back(request, response, origin, server)
 
-    async def _switch(self, response: Response, server: _Link) -> bool:
+    def _is_load(self, request: Request, origin: Origin) -> bool:
+        """True for a passive load, False where the origin is allowed as a whole. Raises Denied for everything else."""
+        origins, kind = self._boundary.origins, subresources.kind_of(request)
+        if self._inside is None and origins.allows_origin(origin):
+            return False
+        if origins.subresources(origin) == "no":
+            raise _no_rule(origin, kind)
+        if problem := subresources.problem(request):
+            reason = (
+                f"only passive loads from {origin} are allowed; {problem}: if that is meant, say --allow {origin.rule}"
+            )
+            raise Denied(403, reason, _refused(origin, kind), bare=True)
+        return True
+
+    async def _switch(self, response: Response, server: Link) -> bool:
         """The server has agreed to leave HTTP (a WebSocket asked for without a tunnel)."""
         try:
             await self._link.write(response_head(response, b"Upgrade"))
             if self._early:
                 await server.write(self._early)
-            await self._join(server)
+            await join(self._link, server, self._limits)
         finally:
             server.writer.close()
         return False
 
     async def _exchange(
-        self, request: Request, origin: Origin, head: bytes, framing: Framing
-    ) -> tuple[_Link, Response]:
+        self, request: Request, origin: Origin, head: bytes, framing: Framing, load: bool
+    ) -> tuple[Link, Response]:
         """Sends the request and reads the head of its final response."""
         repeatable = framing == 0 and request.method in _SAFE
         server = self._take_upstream(origin) if repeatable else None
         if server is not None:
             try:
                 return server, await self._ask(server, head, 0)
-            except (OSError, _Denied):
+            except (OSError, Denied):
                 server.writer.close()  # closed by the server while it was idle; nothing was answered: ask anew
-        server = await self._boundary.connect(origin)
+        server = await self._boundary.connect(origin, load=load)
         try:
             return server, await self._ask(server, head, framing)
         except BaseException:
             server.writer.close()
             raise
 
-    async def _ask(self, server: _Link, head: bytes, framing: Framing) -> Response:
+    async def _ask(self, server: Link, head: bytes, framing: Framing) -> Response:
         await server.write(head)
         await copy_body(framing, self._link.reader, server.write, self._limits.body_bytes)
         while True:
             try:
                 response = await self._unless_gone(read_response(server.reader))
             except BadMessage as error:
-                raise _Denied(502, f"the server's answer cannot be read: {error}") from None
+                raise Denied(502, f"the server's answer cannot be read: {error}") from None
             if response is None:
-                raise _Denied(502, "the server closed the connection without an answer")
+                raise Denied(502, "the server closed the connection without an answer")
             if response.status == 407:
-                raise _Denied(502, "a server must not ask for the proxy's password")
+                raise Denied(502, "a server must not ask for the proxy's password")
             if response.status >= 200 or response.status == 101:
                 return response
 
-    async def _pass_back(self, request: Request, response: Response, origin: Origin, server: _Link) -> bool:
+    async def _pass_back(self, request: Request, response: Response, origin: Origin, server: Link) -> bool:
         """Sends the response to the browser; True if the connection can serve another request."""
         self._upstream = (origin, server)  # closed with this connection at the latest
         try:
             framing = response_framing(response, request.method)
         except BadMessage as error:
-            raise _Denied(502, f"the server's answer cannot be read: {error}") from None
+            raise Denied(502, f"the server's answer cannot be read: {error}") from None
         keep = framing != "until_close" and request.keep_alive
         await self._link.write(response_head(response, b"keep-alive" if keep else b"close"))
         copying = copy_body(framing, server.reader, self._link.write, self._limits.body_bytes)
@@ -390,7 +420,7 @@ class _Client:
             if isinstance(seen, bytes):
                 self._early += seen
 
-    def _take_upstream(self, origin: Origin) -> _Link | None:
+    def _take_upstream(self, origin: Origin) -> Link | None:
         kept, self._upstream = self._upstream, None
         if kept is None:
             return None
@@ -404,32 +434,9 @@ class _Client:
             self._upstream[1].writer.close()
             self._upstream = None
 
-    async def _answer(self, status: int, reason: str) -> None:
-        body = f"mira: {reason}\n".encode("utf-8", "replace")
-        head = (
-            f"HTTP/1.1 {status} {_PHRASES[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
-        )
-        await self._link.write(head.encode() + body)
 
-
-def _target(request: Request) -> tuple[Origin, bytes]:
-    """Where an absolute-form request goes, and the path to ask for there. Raises _Denied."""
-    match = _ABSOLUTE.fullmatch(request.target)
-    origin = origin_of(request.target.decode("latin-1")) if match else None
-    if match is None or origin is None:
-        raise _Denied(403, "not the absolute address of a server", origin=_shown(request.target))
-    path = match.group(1)
-    return origin, path if path.startswith(b"/") else b"/" + path
-
-
-async def _pump(reader: asyncio.StreamReader, link: _Link, limit: int) -> None:
-    """Passes bytes on until their end, which is passed on too."""
-    while limit > 0 and (block := await reader.read(BLOCK)):
-        limit -= len(block)
-        await link.write(block)
-    link.writer.write_eof()
-
-
-def _shown(target: bytes) -> str:
-    return target[:200].decode("latin-1")
+def _path(request: Request) -> bytes:
+    """Of a request inside a tunnel. Raises BadMessage."""
+    if not request.target.startswith(b"/"):
+        raise BadMessage("inside a tunnel a request names a path")
+    return request.target

@@ -61,6 +61,7 @@ class SecretVault:
         self._secrets = {name: _Secret(SecretStr(value), origins) for name, (value, origins) in declared.items()}
         forms = {name: _forms(value) for name, (value, _) in declared.items()}
         self._text = _Masker({form: name for name, found in forms.items() for form in found}, declared)
+        self._hosts = _Masker({form.lower(): name for name, found in forms.items() for form in found}, declared)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,6 +91,10 @@ class SecretVault:
     def mask(self, text: str) -> str:
         """*text* with every value replaced by its `<secret>NAME</secret>`. Masking twice changes nothing."""
         return self._text.mask(text)
+
+    def mask_host(self, origin: str) -> str:
+        """As `mask`, for a host name or an origin: the browser writes those in lower case, whatever the page did."""
+        return self._hosts.mask(origin)
 
     @classmethod
     def declare(
@@ -217,6 +222,10 @@ def _read(declaration: str, number: int, start_url: str | None, environ: Mapping
     place, at, scope = place.rpartition("@") if "@" in place else (place, "", "")
     if at:
         origins = Origins.parse(scope.split(","))
+        if origins.has_subresources:
+            raise BadInput(
+                f"secret {name}: it is typed into pages, and a subresources: rule opens none; name the origin"
+            )
     elif start_url is not None:
         origins = Origins().with_url(start_url)
     else:

@@ -48,6 +48,7 @@ from envs.observing.world import WorldGone
 from envs.proxy import Boundary
 from envs.racing import Interrupted, Interruption, Races, let_go
 from envs.record import storable
+from envs.request_watch import RequestWatch
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
 from envs.settle import Traffic, late_reaction, settle
@@ -81,6 +82,7 @@ class BrowserSession:
         self.settings = settings
         self.boundary = boundary
         self.traffic = Traffic(context)
+        self.requests = RequestWatch(context, boundary)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
         self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, permitted=settings.downloads == "keep")
@@ -152,7 +154,8 @@ class BrowserSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
-        return masked_observation(await self._observe(screenshot), self.secrets)
+        seen = await self._observe(screenshot)
+        return masked_observation(dataclasses.replace(seen, blocked=self.requests.take()), self.secrets)
 
     async def _observe(self, screenshot: bool) -> Observation:
         try:
@@ -174,7 +177,7 @@ class BrowserSession:
 
     async def execute(self, action: Action) -> ActionResult:
         """Does one action and waits for the page to settle."""
-        started, blocked, opened = time.monotonic(), len(self.boundary.blocked), self.tabs.opened.count
+        started, opened = time.monotonic(), self.tabs.opened.count
         acted = self.tabs.front if self.tabs.all else None
         self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
         try:
@@ -196,7 +199,7 @@ class BrowserSession:
         refused = await self._enforce()
         if refused and result.ok:
             result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
-        return self._complete(result, time.monotonic() - started, blocked, opened)
+        return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
         """Cookies, and the local storage of every origin seen in front, as Playwright's storage state.
@@ -335,9 +338,8 @@ class BrowserSession:
         reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
         return ActionResult(status=Status.FAILED, message=reason)
 
-    def _complete(self, result: ActionResult, seconds: float, blocked: int, opened: int) -> ActionResult:
+    def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
         kept, refused = self.downloads.drain()
-        origins = tuple(dict.fromkeys(self.boundary.blocked[blocked:]))
         coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
         done = ": it was downloaded" if kept and result.message.endswith(acting.A_FILE) else ""
         message = "; ".join(filter(None, (result.message + done, *refused, *coming)))
@@ -350,7 +352,7 @@ class BrowserSession:
                 "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,
                 "new_tabs": self.tabs.opened.count - opened,
-                "blocked_requests": origins,
+                "blocked_requests": self.requests.take(),
                 "seconds": seconds,
             }
         )
@@ -447,6 +449,7 @@ class BrowserSession:
 
         tab.page.on("crash", crashed)
         tab.page.on("download", self.downloads.arrived)
+        tab.page.on("websocket", self.requests.web_socket)
         # Listening is what makes Playwright intercept choosers; begun at the click it may come too late.
         tab.page.on("filechooser", _unasked)
 

@@ -73,7 +73,8 @@ class SessionSettings(Record):
     """Bound on one action, settling included."""
     navigation_s: FiniteFloat = Field(default=20.0, gt=0)
     allow: tuple[str, ...] = ()
-    """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`."""
+    """Origin rules: `shop.example` (this host, any port, http and https), `*.shop.example`, `https://a.b:8443`; after
+    `subresources:` for passive loads alone, see docs/boundary.md."""
     dialogs: Literal["ask", "dismiss", "accept"] = "ask"
     """`ask`: the policy sees the open dialog and answers it. Alerts have one answer: accepted at once and reported."""
     storage_state: Path | None = None

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from envs.actions import Action, ActionResult
+from envs.blocked import BlockedOrigin
 from envs.observation import ElementKey
 from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
@@ -106,6 +107,8 @@ class Seen(Record):
     """Width and height in CSS pixels of what the screenshot shows; None in traces that do not have it."""
     tabs: int = 1
     note: str = ""
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Requests refused since the commit before; at the first step, since the start."""
 
 
 class Flip(Record):
@@ -271,6 +274,8 @@ class Footer(Record):
     rating: Rating | None = None
     milestone_checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """All that was refused in the episode, by origin."""
     totals: Totals
     error: str | None = None
     resumable: bool = False

@@ -18,6 +18,8 @@ from agent.cli.output import print_json, printable, stderr, stdout
 from agent.gathering import gather
 from agent.limits import ending_of
 from agent.listing import EpisodeRow, episode_row
+from agent.refusals import blocked_in, name_of, print_refused, what_of
+from envs.blocked import summed
 from envs.languages import language
 from envs.trace_store import Trace, read_trace
 from models.specs import statuses
@@ -117,6 +119,7 @@ def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
         for row in rows:
             table.add_row(*(Text(cell.strip()) for cell in _cells(row, runs=runs, widest=0)))
         stdout.print(table)
+    print_refused(stdout, summed(one for row in rows for one in row.blocked_requests))
     counts = Counter(row.outcome for row in rows)
     stdout.print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()), highlight=False)
     for row in rows:
@@ -151,6 +154,17 @@ def _show_json(trace: Trace) -> int:
     return 0
 
 
+def _show_refused(trace: Trace) -> None:
+    for intent, commit in trace.steps:
+        before = intent.seen.blocked_requests
+        during = commit.result.blocked_requests if commit is not None else ()
+        for when, blocked in (("before", before), ("in", during)):
+            if blocked:
+                named = ", ".join(f"{name_of(one)} ({what_of(one)})" for one in blocked)
+                stdout.print(Text(printable(f"{when} step {intent.step} refused: {named}"), "yellow"), soft_wrap=True)
+    print_refused(stdout, summed(blocked_in(trace.steps)))
+
+
 def _show_trace(trace: Trace) -> int:
     header, footer = trace.header, trace.footer
     stdout.print(Text.assemble(("task  ", "dim"), header.task.id))
@@ -172,6 +186,7 @@ def _show_trace(trace: Trace) -> int:
             f"{seconds:.2f}",
         )
     stdout.print(table)
+    _show_refused(trace)
     for event in trace.events:
         stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
     if trace.torn:

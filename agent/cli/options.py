@@ -36,7 +36,13 @@ RetryWindow = Annotated[
 ]
 ModelDeadline = Annotated[float | None, typer.Option(min=0.1, help="Seconds for one model call, retries included.")]
 Headed = Annotated[bool, typer.Option("--headed", help="Show the browser window.")]
-Allow = Annotated[list[str] | None, typer.Option(help="Origin the run may reach besides --url's; repeat for more.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Origin the run may reach besides --url's; repeat for more. subresources:ORIGIN or subresources:* lets "
+        "pages load scripts, styles, pictures and fonts from there, which can carry data out: see docs/boundary.md."
+    ),
+]
 Secret = Annotated[
     list[str] | None, typer.Option(help="NAME=env:VARIABLE[@origin]: typed below the model, stored nowhere.")
 ]

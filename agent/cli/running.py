@@ -33,11 +33,14 @@ from agent.config import RunConfig
 from agent.display import RunDisplay, result_table
 from agent.open_defaults import roles_line, with_open_defaults
 from agent.progress import Event, Listener, RunStarted
+from agent.refusals import print_refused
 from agent.results import RunResult
 from agent.run_store import RunFolder
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
 
+CLOSED_SUITES = frozenset(("miniwob", "sites"))
+"""Their worlds are whole: `--allow` adds nothing to them."""
 DEMO_TASKS = (
     "click-test-2",
     "click-button",
@@ -212,7 +215,7 @@ def finish(result: RunResult, as_json: bool) -> int:
     """Says what came of a run and writes its report; the exit code."""
     from agent.report import explained, write_report
 
-    runs = (result.folder,)
+    runs, suites = (result.folder,), (episode.task.suite for episode in result.episodes)
     page = write_report(runs, analyses=explained(runs)).path if result.episodes else None
     if as_json:
         print_json(
@@ -224,11 +227,13 @@ def finish(result: RunResult, as_json: bool) -> int:
                 "resumable": result.resumable,
                 "planned": result.planned,
                 "seconds": round(result.seconds, 3),
+                "blocked_requests": [one.model_dump(mode="json") for one in result.blocked_requests],
                 "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
             }
         )
     else:
         stdout.print(result_table(result))
+        print_refused(stdout, result.blocked_requests, admits=not set(suites) <= CLOSED_SUITES)
         stdout.print(f"traces  {result.folder / 'episodes'}", highlight=False)
         if page is not None:
             stdout.print(f"report  {page}", highlight=False)

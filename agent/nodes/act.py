@@ -13,6 +13,7 @@ from agent.episode import Episode
 from agent.nodes.plan import may_replan, milestones
 from agent.policy import Proposal, Turn
 from agent.prompts import PolicyView
+from agent.refusals import problem, untold
 from agent.state import State, Update
 from envs.actions import Action, Stop, Wait
 from envs.observation import Observation
@@ -37,20 +38,28 @@ async def act(state: State, runtime: Runtime[Episode]) -> Update:
 async def _turn(state: State, episode: Episode) -> Turn:
     instruction, answers = episode.start.instruction, episode.team.answers
     shown = episode.config.show_plan
+    look = await episode.look()
     view = PolicyView(
         instruction=answers.asked(instruction) if answers is not None else instruction,
-        observation=await episode.look(),
+        observation=look,
         language=episode.team.language,
         milestones=milestones(state) if shown else (),
         z=tuple(state.z) if shown else (),
         next_milestone=state.next_milestone if shown else None,
         history=tuple(state.history),
-        problems=tuple(state.problems),
+        problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
     )
     identity = episode.identity
     past, vain = tuple(episode.past), _vain(episode, view.observation)
     return Turn(identity.task, identity.attempt, state.step + 1, view, past, vain)
+
+
+def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
+    """Of each refused origin the policy is told once: at the first turn after its first refusal. It stands before other
+    problems, because the compact style shows the last one alone."""
+    line = problem(untold(episode.steps, look.blocked))
+    return (line,) if line else ()
 
 
 def _vain(episode: Episode, look: Observation) -> Action | None:

@@ -34,6 +34,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
     episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, action_text(episode, action), commit)
     await episode.save_state()

@@ -20,11 +20,13 @@ from typing import BinaryIO, Final, NamedTuple
 import jinja2
 
 from agent.gathering import EpisodeFile, gather
+from agent.refusals import name_of
 from agent.report.charts import CATEGORIES
 from agent.report.episodes import Cut, EpisodeMaker, Material
 from agent.report.overview import Overview
 from agent.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.report.timeline import timeline
+from envs.blocked import BlockedOrigin, summed
 from envs.errors import BadInput, TraceError
 from envs.trace_store import Trace, read_summary
 from envs.whole_files import replacing
@@ -115,6 +117,8 @@ class _Writing:
         self.overview = Overview()
         self.gallery = Gallery()
         self.problems: list[str] = []
+        self.refused: tuple[BlockedOrigin, ...] = ()
+        """Of all episodes, by origin."""
         self._catalog = catalog
         self._analyses = analyses
         self._tell = tell
@@ -127,7 +131,7 @@ class _Writing:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.globals.update(timeline=timeline, categories=CATEGORIES)  # pyright: ignore[reportArgumentType]
+        self._templates.globals.update(timeline=timeline, categories=CATEGORIES, origin_name=name_of)  # pyright: ignore[reportArgumentType]
 
     def write(self, file: BinaryIO) -> None:
         style, script = _asset("report.css"), _asset("report.js")
@@ -137,6 +141,7 @@ class _Writing:
         for number, material in enumerate(self._materials(), 1):
             view = self._maker.view(material)
             self.overview.add(view.row, _observed(material.trace))
+            self.refused = summed((*self.refused, *view.refused))
             file.write(episode.render(e=view).encode())
             if self._tell is not None:
                 self._tell(number)
@@ -160,6 +165,7 @@ class _Writing:
             "tiles": self.overview.tiles(),
             "charts": self.overview.charts(),
             "tasks": self.overview.tasks(),
+            "refused": self.refused,
             "problems": self.problems[:200],
             "problems_total": len(self.problems),
             "gallery": self.gallery,

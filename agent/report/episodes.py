@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agent.limits import ending_of
+from agent.refusals import blocked_in, name_of, what_of
 from agent.report.pairing import paired
 from agent.report.pictures import Gallery
 from agent.report.views import (
@@ -22,6 +23,7 @@ from agent.report.views import (
     StepView,
 )
 from envs.actions import Action, ClickAt, DragAt, ScrollAt
+from envs.blocked import summed
 from envs.errors import TraceError
 from envs.languages import language
 from envs.trace import Call, Failure, Flip, Intent, Loop
@@ -81,6 +83,7 @@ class EpisodeMaker:
             milestones=milestones_of(trace),
             pairs=tuple(self._pairs(material, steps)),
             reference=_name(material.reference),
+            refused=footer.blocked_requests if footer else summed(blocked_in(trace.steps)),
             events=trace.events,
             parent=f"{header.parent.run_id}/{header.parent.episode_id} at step {header.parent.step}"
             if header.parent
@@ -124,6 +127,7 @@ class EpisodeMaker:
             picture=picture,
             picture_left_out=left_out,
             problems=tuple(problems),
+            refused=tuple(f"{name_of(one)} ({what_of(one)})" for one in blocked_in([(intent, commit)])),
             is_key=is_key,
             in_loop=loop is not None and loop.entry <= intent.step < loop_end(loop),
             loop_begins=loop is not None and loop.entry == intent.step,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from envs.blocked import BlockedOrigin
 from envs.trace import Event, Failure, Flip, Outcome
 from judges.analysis import Analysis
 
@@ -64,6 +65,8 @@ class StepView:
     """Why there is no picture; empty where there is one or none was taken."""
     problems: tuple[str, ...]
     """What could not be read, one line each."""
+    refused: tuple[str, ...]
+    """Refused origins with what was asked for, those of the page before the action first."""
     is_key: bool
     in_loop: bool
     loop_begins: bool
@@ -136,5 +139,7 @@ class EpisodeView:
     pairs: tuple[PairView, ...]
     reference: str
     """Which episode it stands beside; empty without one."""
+    refused: tuple[BlockedOrigin, ...]
+    """Of the whole episode."""
     events: tuple[Event, ...]
     parent: str

@@ -14,6 +14,7 @@ from pathlib import Path
 from envs import chromium_guard
 from envs.chromium import SWITCHES, find_chromium
 from envs.errors import BrowserMissing
+from envs.own_tls import own_end
 from envs.proxy import Boundary
 
 QUIET = (
@@ -81,6 +82,7 @@ class SharedChromium:
 def _switches(home: Path, boundary: Boundary, headed: bool) -> list[str]:
     ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
     ours += [*QUIET, f"--proxy-server={boundary.server}"]
+    ours += [own_end().switch] if boundary.origins.has_subresources else []
     ours += [] if headed else ["--headless=new", "--hide-scrollbars"]
     return [*SWITCHES, *ours, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 

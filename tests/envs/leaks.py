@@ -11,10 +11,17 @@ import html
 import json
 import re
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
+from playwright.async_api import BrowserContext
+from playwright.async_api import Error as PlaywrightError
+
+from envs.origins import Origins
+from envs.proxy import Boundary
 
 _WAY = re.compile(rb"v-([a-z0-9-]+)\.localhost")
 
@@ -153,11 +160,21 @@ class Seen:
         return ways - self.ways
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """A request that reached the attacker."""
+
+    ways: frozenset[str]
+    method: str
+    fields: dict[str, str]
+
+
 class Attacker:
     """Listens on this machine, by TCP and UDP, and notes who comes."""
 
     def __init__(self) -> None:
         self.arrived = Seen()
+        self.requests: list[Arrival] = []
         self.connections = 0
         self.datagrams = 0
         self.port = 0
@@ -168,15 +185,23 @@ class Attacker:
         try:
             data = await reader.read(4096)
             self.arrived.add(ways_in(data))
+            self.requests.append(_arrival(data))
             writer.write(
                 b"HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: *\r\nContent-Type: text/html\r\n"
-                b"Content-Length: 2\r\nConnection: close\r\n\r\nok"
+                b"Set-Cookie: visitor=1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
             )
             await writer.drain()
         except ConnectionError:
             pass
         finally:
             writer.close()
+
+
+def _arrival(data: bytes) -> Arrival:
+    first, *lines = data.decode("latin-1").split("\r\n\r\n")[0].split("\r\n")
+    fields = (line.partition(":") for line in lines)
+    named = {name.lower(): value.strip() for name, _, value in fields}
+    return Arrival(frozenset(ways_in(data)), first.partition(" ")[0], named)
 
 
 class _Datagrams(asyncio.DatagramProtocol):
@@ -188,9 +213,9 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def attacker() -> AsyncIterator[Attacker]:
+async def attacker(tls: ssl.SSLContext | None = None) -> AsyncIterator[Attacker]:
     made = Attacker()
-    listening = await asyncio.start_server(made.handle, "127.0.0.1", 0)
+    listening = await asyncio.start_server(made.handle, "127.0.0.1", 0, ssl=tls)
     made.port = listening.sockets[0].getsockname()[1]
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: _Datagrams(made), local_addr=("127.0.0.1", 0), family=socket.AF_INET
@@ -204,12 +229,13 @@ async def attacker() -> AsyncIterator[Attacker]:
 
 
 @asynccontextmanager
-async def hostile_site(against: Attacker) -> AsyncIterator[str]:
-    """The allowed site, in the attacker's hands; yields its address. `/` tries many ways, `/top/NAME` one."""
+async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncIterator[str]:
+    """The allowed site, in the attacker's hands; yields its address. `/` tries many ways, `/top/NAME` one, each to the
+    attacker by *scheme*."""
 
     def urls(way: str) -> dict[str, str]:
         host = f"v-{way}.localhost:{against.port}/"
-        return {"u": f"http://{host}", "tls": f"https://{host}", "to": f"/to/{way}"}
+        return {"u": f"{scheme}://{host}", "tls": f"https://{host}", "to": f"/to/{way}"}
 
     def script(way: str, code: str) -> str:
         names = ", ".join(f"{name} = {json.dumps(value)}" for name, value in urls(way).items())
@@ -267,3 +293,42 @@ async def _async(response: web.Response) -> web.Response:
 def _page(body: str) -> web.Response:
     text = f"<!doctype html><title>{html.escape('page')}</title><body>{body}</body>"
     return web.Response(text=text, content_type="text/html")
+
+
+class WatchedBoundary(Boundary):
+    """Tells by which way a refused request came."""
+
+    def __init__(self, origins: Origins, authorities: ssl.SSLContext | None = None) -> None:
+        super().__init__(origins, authorities=authorities)
+        self.seen = Seen()
+
+    def record(self, origin: str, reason: str) -> None:
+        super().record(origin, reason)
+        self.seen.add(ways_in(origin.encode()))
+
+
+async def try_everything(context: BrowserContext, site: str, seen: Seen, expected: set[str]) -> set[str]:
+    """Lets the page do its worst; returns the *expected* ways that *seen* did not see in time."""
+    async with asyncio.timeout(240):
+        page = await context.new_page()
+        await page.goto(site, wait_until="commit", timeout=60_000)
+        await page.wait_for_function("document.title == 'tried'", timeout=60_000)
+        gate = asyncio.Semaphore(3)
+
+        async def one(way: str) -> None:
+            async with gate:
+                await _try_top(context, f"{site}/top/{way}", way)
+
+        await asyncio.gather(*(one(way) for way in TOP))
+        return await seen.all_of(expected, 60)
+
+
+async def _try_top(context: BrowserContext, url: str, way: str) -> None:
+    page = await context.new_page()
+    try:
+        await page.goto(url, wait_until="commit", timeout=60_000)
+        if way.startswith("click"):
+            await page.click("#go", timeout=30_000, no_wait_after=True)
+    except PlaywrightError as error:
+        # The page may leave before `goto` has seen it arrive: that is the way under test.
+        assert "interrupted" in str(error) or "ERR_" in str(error), error

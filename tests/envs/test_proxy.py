@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from envs import proxy
+from envs.blocked import Place
 from envs.origins import Origins
 from envs.proxy import Boundary, Limits
 
@@ -490,6 +491,29 @@ async def test_closing_ends_everything() -> None:
         await bound.close()
         with pytest.raises(OSError):
             await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+
+
+async def test_the_rule_that_would_admit_an_inward_name_is_told() -> None:
+    """The name itself is allowed: allowing it once more would admit nothing."""
+    async with boundary("dev.example", resolve=await resolve_to("127.0.0.1")) as bound:
+        await say(bound, get("http://dev.example:81/"))
+    (count,) = bound.tally.counts.values()
+    assert (count.origin, count.allow, count.requests) == ("http://dev.example:81", "127.0.0.1", 1)
+
+
+async def test_an_own_boundary_is_admitted_by_no_rule() -> None:
+    async with boundary("127.0.0.1") as inner, boundary("127.0.0.1") as outer:
+        await say(outer, f"CONNECT 127.0.0.1:{inner.server.rpartition(':')[2]} HTTP/1.1\r\n\r\n".encode())
+    (count,) = outer.tally.counts.values()
+    assert count.allow == ""
+
+
+async def test_places_without_end_are_counted_together() -> None:
+    async with boundary() as bound:
+        for number in range(1_100):
+            bound.tally.add(Place(f"h{number}.example", 80), f"http://h{number}.example", "x", "image")
+    assert len(bound.tally.counts) == 1_001
+    assert bound.tally.counts[Place("*", 0)].requests == 100
 
 
 async def test_refusals_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

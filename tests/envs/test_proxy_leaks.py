@@ -7,7 +7,6 @@ that the proxy lets each way through), and behind one that allows the page's own
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shlex
@@ -16,14 +15,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, BrowserContext
-from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Browser
 
 from envs.chromium import Chromium
 from envs.origins import Origins
 from envs.proxy import Boundary
 from envs.settings import SessionSettings
-from tests.envs.leaks import MARKUP, SCRIPTS, TOP, Seen, attacker, hostile_site, ways_in
+from tests.envs.leaks import MARKUP, SCRIPTS, TOP, WatchedBoundary, attacker, hostile_site, try_everything
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 ROOM = SessionSettings(max_tabs=30)
@@ -33,45 +31,6 @@ UNUSED = {"icon", "manifest", "preconnect", "turn-tcp"}
 """Headless Chromium asks for none of these on its own here; what it does ask for must still not arrive."""
 SWITCHED_OFF = {"click-ping", "speculation", "service-worker"}
 """Our Chromium does not even try: `--no-pings`, no speculation, service workers blocked in every session."""
-
-
-class WatchedBoundary(Boundary):
-    """Tells by which way a refused request came."""
-
-    def __init__(self, origins: Origins) -> None:
-        super().__init__(origins)
-        self.seen = Seen()
-
-    def record(self, origin: str, reason: str) -> None:
-        super().record(origin, reason)
-        self.seen.add(ways_in(origin.encode()))
-
-
-async def try_everything(context: BrowserContext, site: str, seen: Seen, expected: set[str]) -> set[str]:
-    """Lets the page do its worst; returns the *expected* ways that *seen* did not see in time."""
-    async with asyncio.timeout(240):
-        page = await context.new_page()
-        await page.goto(site, wait_until="commit", timeout=60_000)
-        await page.wait_for_function("document.title == 'tried'", timeout=60_000)
-        gate = asyncio.Semaphore(3)
-
-        async def one(way: str) -> None:
-            async with gate:
-                await _try_top(context, f"{site}/top/{way}", way)
-
-        await asyncio.gather(*(one(way) for way in TOP))
-        return await seen.all_of(expected, 60)
-
-
-async def _try_top(context: BrowserContext, url: str, way: str) -> None:
-    page = await context.new_page()
-    try:
-        await page.goto(url, wait_until="commit", timeout=60_000)
-        if way.startswith("click"):
-            await page.click("#go", timeout=30_000, no_wait_after=True)
-    except PlaywrightError as error:
-        # The page may leave before `goto` has seen it arrive: that is the way under test.
-        assert "interrupted" in str(error) or "ERR_" in str(error), error
 
 
 async def test_without_the_boundary_most_ways_lead_out(chromium: Browser) -> None:

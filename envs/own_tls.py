@@ -1,0 +1,83 @@
+"""The boundary's own end of a TLS connection: where a request must be read before it may pass.
+
+A tunnel to a host that only a `subresources:` rule covers ends here instead of at the server. Chromium is told to
+accept one key (`--ignore-certificate-errors-spki-list`), which is made for this process, is never written to disk, and
+is trusted by no other program. The connection on to the server is TLS again, with its certificate verified.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+VALID_FOR = timedelta(days=365)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEnd:
+    """A key of this process."""
+
+    context: ssl.SSLContext
+    """For the side of the server; speaks HTTP/1.1 only."""
+    fingerprint: str
+    """SHA-256 of the public key (SubjectPublicKeyInfo), base64: what Chromium is told to accept."""
+
+    @property
+    def switch(self) -> str:
+        return f"--ignore-certificate-errors-spki-list={self.fingerprint}"
+
+
+@cache
+def own_end() -> OwnEnd:
+    """Made once a process, when it is first needed."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Mira's boundary")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    dated = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + VALID_FOR)
+    certificate = dated.serial_number(x509.random_serial_number()).sign(key, hashes.SHA256())
+    public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    context = _context(private + certificate.public_bytes(Encoding.PEM))
+    return OwnEnd(context, base64.b64encode(hashlib.sha256(public).digest()).decode())
+
+
+def _context(pem: bytes) -> ssl.SSLContext:
+    """`ssl` reads keys from files alone: this one lies in memory."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["http/1.1"])
+    handle = os.memfd_create("key")
+    try:
+        os.write(handle, pem)
+        context.load_cert_chain(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
+    return context
+
+
+@cache
+def verified() -> ssl.SSLContext:
+    """For connections to servers: the system's authorities, and those of `certifi` where the system has none."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+@cache
+def unverified() -> ssl.SSLContext:
+    """For connections to servers whose certificate the user said not to check (`ignore_https_errors`)."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
