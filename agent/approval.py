@@ -1,8 +1,9 @@
 """Which actions a person must approve, and how the person is asked.
 
-Classes are decided from typed facts about the element (role, tag, name) and the action, never from page text
-as a whole, and on the side of asking: a click that may submit counts as one. Whether a click lets a file down cannot
-always be told: the session cancels what begins in a step that was not approved, and the click is asked about next time.
+Classes are decided from the action and from what using its element sets off (:class:`envs.observation.Effect`: the
+form's method, the link, the listeners), never from how the element is called; in doubt the person is asked. Only
+`download` also takes a name as a hint. Whether a click starts a download cannot always be told: the session cancels
+what begins in a step that was not approved, and the click is asked about next time.
 """
 
 from __future__ import annotations
@@ -14,8 +15,24 @@ from urllib.parse import urlsplit
 
 from agent.config import ActionClass
 from agent.policy import PastAction, target_of
-from envs.actions import UNAPPROVED, Action, AnswerDialog, Back, Click, ClickAt, Forward, Goto, Press, Type, Upload
-from envs.observation import Element, ElementKey, Observation
+from envs.actions import (
+    UNAPPROVED,
+    Action,
+    AnswerDialog,
+    Back,
+    Click,
+    ClickAt,
+    Drag,
+    DragAt,
+    Forward,
+    Goto,
+    Hover,
+    Press,
+    Select,
+    Type,
+    Upload,
+)
+from envs.observation import Element, ElementKey, Heard, Observation
 from envs.record import Record
 
 
@@ -47,14 +64,26 @@ async def decline(request: ApprovalRequest) -> None:
     del request
 
 
-_SUBMIT_ROLES = frozenset({"button", "menuitem", "image"})
-_HARMLESS_NAME = re.compile(r"(?i)^\W*(cancel|close|back|previous|next|dismiss|expand|collapse|show|hide|menu|more)\b")
 _FILE = r"\.(?!(?:[xs]?html?|php\d?|aspx?|jspx?|cgi|do|cfm|py|pl|com|org|net|io|de|eu)\b)(?=\w*[a-z])\w{1,5}$"
+_SUBMIT: frozenset[ActionClass] = frozenset({"submit"})
+_NONE: frozenset[ActionClass] = frozenset()
 _FILE_PATH = re.compile(rf"(?i)[^/]{_FILE}")
 """An address that ends as a file's does: with an extension, and none of a page's."""
 _DOWNLOAD_NAME = re.compile(rf"(?i)\b(download|export|save as)\b|\w{_FILE}")
-_PRESSING_KEYS = frozenset({"enter", "numpadenter", "return", "space", " "})
-"""They press the button that has the focus; in a field Space only writes, which cannot be told from here."""
+_MODIFIERS = frozenset({"shift", "control", "meta", "controlormeta"})
+_MOVING_KEYS = frozenset(
+    {"tab", "escape", "arrowup", "arrowdown", "arrowleft", "arrowright", "home", "end", "pageup", "pagedown"}
+)
+"""They move the focus, the caret or the page; on some controls they choose another value."""
+_WRITING_KEYS = frozenset({"space", "backspace", "delete"})
+"""Like single characters they change the content of a text field; anywhere else they may be a page's shortcuts."""
+_SELECTING, _EDITING = frozenset("ac"), frozenset("vxyz")
+"""Letters of the chords that select and copy, and of those that change the content of a field."""
+_CHOICE_ROLES = frozenset(
+    {"checkbox", "radio", "switch", "slider", "spinbutton", "combobox", "listbox", "option", "tab", "treeitem"}
+    | {"menuitem", "menuitemcheckbox", "menuitemradio"}
+)
+"""Controls of which a moving key may choose the value."""
 
 
 def needs_approval(
@@ -97,19 +126,57 @@ def classes_of(action: Action, observation: Observation) -> frozenset[ActionClas
             return frozenset({"navigation", "download"})
         case Goto() | Back() | Forward():
             return frozenset({"navigation"})
-        case Upload():
-            return frozenset({"upload"})
-        case Type(enter=True) | AnswerDialog(accept=True):
-            return frozenset({"submit"})
+        case AnswerDialog(accept=True):
+            return _SUBMIT
         case Press(keys=keys):
-            return frozenset({"submit"}) if _presses_a_button(keys) else frozenset()
-        case ClickAt():
+            return _submit_if(not _is_harmless(keys, observation))
+        case ClickAt() | DragAt():
             # Nothing is known of what lies at a point.
             return frozenset({"submit", "navigation", "download"})
-        case Click(ref=ref):
-            return _classes_of_click(observation.element(ref))
+        case Drag(ref=ref, to_ref=to_ref):
+            # It presses the button on the one and lets go of it on the other, which may be a click, or a drop.
+            ends = (observation.element(ref), observation.element(to_ref))
+            return _SUBMIT.union(*(_classes_of_click(end) for end in ends))
+        case Click() | Type() | Select() | Hover() | Upload():
+            element = observation.element(action.ref)
+            return _classes_on(action, element) if element is not None else _classes_on_nothing(action)
         case _:
-            return frozenset()
+            return _NONE
+
+
+def _classes_on_nothing(action: Action) -> frozenset[ActionClass]:
+    """Of an element that was not shown: the session refuses it."""
+    if isinstance(action, Upload):
+        return frozenset({"upload"})
+    return _submit_if(isinstance(action, Type) and action.enter)
+
+
+def _classes_on(action: Click | Type | Select | Hover | Upload, element: Element) -> frozenset[ActionClass]:
+    match action:
+        case Click():
+            return _classes_of_click(element)
+        case Type(enter=enter):
+            return _classes_of_typing(element) | _submit_if(enter)
+        case Select():
+            return _submit_if(_may_hear(element, "edit"))
+        case Hover():
+            return _submit_if(_may_hear(element, "hover"))
+        case Upload():
+            # Anything but a file input is clicked, to open a chooser.
+            clicked = _NONE if _takes(element) == "file" else _classes_of_click(element)
+            return frozenset[ActionClass]({"upload"}) | _submit_if(_may_hear(element, "edit")) | clicked
+
+
+def _submit_if(answer: bool) -> frozenset[ActionClass]:
+    return _SUBMIT if answer else _NONE
+
+
+def _may_hear(element: Element, what: Heard) -> bool:
+    return element.effect is None or what in element.effect.heard
+
+
+def _takes(element: Element) -> str:
+    return "" if element.effect is None else element.effect.takes
 
 
 def _names_a_file(url: str) -> bool:
@@ -121,22 +188,49 @@ def _names_a_file(url: str) -> bool:
 def _classes_of_click(element: Element | None) -> frozenset[ActionClass]:
     if element is None:
         return frozenset()
-    found: set[ActionClass] = set()
-    if element.key.role == "link":
+    found = set(_submit_if(_may_submit(element)))
+    effect = element.effect
+    leaves = effect is not None and (effect.leads != "" or effect.sends == "get")
+    if leaves or element.key.role == "link":
         found.add("navigation")
-    if _may_submit(element):
-        found.add("submit")
-    if _DOWNLOAD_NAME.search(element.key.name):
+    if _DOWNLOAD_NAME.search(element.key.name) or (effect is not None and effect.leads == "file"):
         found.add("download")
     return frozenset(found)
 
 
 def _may_submit(element: Element) -> bool:
-    if element.key.role not in _SUBMIT_ROLES and element.tag != "button":
-        # A link or a clickable `div` may post too; only form controls and tabs are known not to.
-        return element.key.role in ("", "generic", "link") and not _HARMLESS_NAME.match(element.key.name)
-    return not _HARMLESS_NAME.match(element.key.name)
+    """A form sent by GET and a link to a page only load a page; that a dialog is closed asks nothing of a server."""
+    effect = element.effect
+    if effect is None or "press" in effect.heard:
+        return True
+    return effect.sends in ("post", "other") or effect.leads == "other"
 
 
-def _presses_a_button(keys: str) -> bool:
-    return keys.rsplit("+", 1)[-1].lower() in _PRESSING_KEYS
+def _classes_of_typing(element: Element) -> frozenset[ActionClass]:
+    """Typing clicks the element first. What is no field for text gets the keys wherever the focus then is."""
+    return _classes_of_click(element) | _submit_if(_takes(element) != "text" or _may_hear(element, "edit"))
+
+
+def _is_harmless(keys: str, observation: Observation) -> bool:
+    """Whether a key or chord is known to send nothing, from what has the focus; all others are asked about."""
+    *modifiers, key = [part or "+" for part in keys.lower().removesuffix("+").split("+")]
+    if not _MODIFIERS.issuperset(modifiers):
+        return False
+    chord = bool(set(modifiers) - {"shift"})
+    focused = [element for element in observation.elements if "focused" in element.states]
+    if key in _MOVING_KEYS:
+        return not any(e.key.role in _CHOICE_ROLES and _reacts(e) for e in focused) or key in ("tab", "escape")
+    if chord and key in _SELECTING:
+        return True
+    if (chord and key in _EDITING) or (not chord and (key in _WRITING_KEYS or _is_character(key))):
+        # In a frame, an element may have the focus of its document and the keyboard be elsewhere.
+        return bool(focused) and all(_takes(e) == "text" and e.key.frame == "" and not _reacts(e) for e in focused)
+    return False
+
+
+def _reacts(element: Element) -> bool:
+    return _may_hear(element, "edit") or (_takes(element) != "text" and _may_hear(element, "press"))
+
+
+def _is_character(key: str) -> bool:
+    return len(key) == 1 and key.isprintable()

@@ -122,14 +122,14 @@ def check_upload_folder(session: SessionSettings) -> None:
 
 
 def session_settings(config: RunConfig) -> SessionSettings:
-    """The configured ones; marks need the boxes of the elements, and where a person approves downloads no other one is
-    kept, whatever begins it."""
+    """The configured ones; marks need the boxes of the elements, approval needs their effects, and where a person
+    approves downloads no other one is kept, whatever begins it."""
     session = config.session.model_copy(update={"playwright_trace": config.trace_zip})
     if asks_about_downloads(config.approve):
         session = session.model_copy(update={"downloads": "approved"})
-    if config.screenshots != "marks":
-        return session
-    return session.model_copy(update={"observe": session.observe.model_copy(update={"boxes": True})})
+    seen = {"boxes": config.screenshots == "marks", "effects": bool(config.approve)}
+    wanted = {name: True for name, is_needed in seen.items() if is_needed}
+    return session.model_copy(update={"observe": session.observe.model_copy(update=wanted)})
 
 
 def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None) -> SuiteMaker:

@@ -166,7 +166,8 @@ async def _edit(page: Page, target: Target, kind: str, text: str, action: Type) 
 
 
 async def _keys(page: Page, text: str) -> None:
-    if len(text) > LONG_TEXT or "\n" in text:
+    """Types *text*; a line break in it goes in as text, because as a key it would be Enter, which nobody asked for."""
+    if len(text) > LONG_TEXT or "\n" in text or "\r" in text:
         await page.keyboard.insert_text(text)
     elif text:
         await page.keyboard.type(text)

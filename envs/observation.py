@@ -19,7 +19,7 @@ marker or a group marker is shown with a backslash before it, so only the observ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from envs.actions import DialogReport
 from envs.blocked import BlockedOrigin
@@ -48,6 +48,28 @@ class ElementKey:
     """8 hex digits over tag, type, id, name attribute, href path and the ancestors' roles: what tends to stay."""
 
 
+Heard = Literal["press", "edit", "hover"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What using a control can set off: closed sets from markup and event listeners, never from page text.
+
+    A click may land on anything inside the control and acts for what lies around it, so both count.
+    """
+
+    sends: Literal["", "get", "post", "dialog", "other"]
+    """The method by which a click sends a form, "" where it sends none; "other": to an address that is not http(s)."""
+    leads: Literal["", "here", "page", "file", "other"]
+    """Where a click leads as a link: within the page, to a page, to a download (the attribute), or to something else
+    than an http(s) address."""
+    takes: Literal["", "text", "choice", "file"]
+    """What can be put into it: typed text (also dates and numbers), an option of a drop-down, a file."""
+    heard: frozenset[Heard]
+    """What scripts of the page may react to: a press, a new value, the pointer over it. All of them where not all
+    listeners are known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Element:
     """One control as it was when observed."""
@@ -64,6 +86,8 @@ class Element:
     """None where the observer was not asked for boxes or the element has none."""
     shown: bool
     """False: it exists behind a collapsed group or beyond the budget; `find` or `expand` shows it."""
+    effect: Effect | None = None
+    """None where the observer was not asked for effects."""
 
 
 @dataclass(frozen=True, slots=True)

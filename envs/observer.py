@@ -166,6 +166,7 @@ class Observer:
             "nameChars": settings.name_chars,
             "maxOptions": settings.max_options,
             "boxes": boxes or settings.boxes,
+            "effects": settings.effects,
             "walkMs": settings.timeout_s * 1000 * WALK_SHARE,
         }
 

@@ -44,6 +44,8 @@ class ObserveSettings(Record):
     """CSS selector of page parts that are not shown (MiniWoB repeats the goal on the page)."""
     boxes: bool = False
     """Fill `Element.box`; switched on by itself where a screenshot is marked."""
+    effects: bool = False
+    """Fill `Element.effect`; switched on by itself where a person approves actions."""
     timeout_s: FiniteFloat = Field(default=5.0, gt=0)
     """Bound on one observation; a frame that does not answer in half of it is named in the note and left out."""
 

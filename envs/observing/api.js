@@ -3,7 +3,7 @@
 let latest = null; // the look that refs refer to
 let latestLines = [];
 
-const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, walkMs: 2000, ...given });
+const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, effects: false, walkMs: 2000, ...given });
 
 /** Looks at the page: its text within `budget` characters, and its controls as parallel arrays. */
 function observe(settings, budget, listed) {
@@ -55,6 +55,7 @@ function columns(controls, shown) {
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
     box: boxes ? controls.map((c) => topBox(c.element)) : null,
+    effect: effectsOf(controls),
   };
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from envs.errors import PageHung
+from envs.observing.listening import groups_by_node, groups_of
 from envs.observing.world import World, WorldGone
 
 POINTER_EVENTS = frozenset(
@@ -43,7 +44,49 @@ async def look(world: World, args: tuple[Any, ...], left_s: Callable[[], float])
                 break
         except PageHung:
             break
+    if _wants_effects(args):
+        await _tell_who_hears(world, args, answer, left_s)
     return answer
+
+
+def _wants_effects(args: tuple[Any, ...]) -> bool:
+    return bool(args[0]["effects"])
+
+
+async def _tell_who_hears(
+    world: World, args: tuple[Any, ...], answer: dict[str, Any], left_s: Callable[[], float]
+) -> None:
+    """Hands the page program the listeners that are new, and takes the controls again, told with them.
+
+    What cannot be handed over in time is left in `world.unheard`: until then every control counts as heard.
+    """
+    try:
+        told = dict(list(world.unheard.items())[:MAX_LISTENERS])
+        groups = world.window_groups | await _frame_groups(world, answer, left_s)
+        if not told and groups == world.window_hears:
+            return
+        ids = list(told)
+        nodes: list[str | None] = []
+        for start in range(0, len(ids), BATCH):
+            nodes += await asyncio.gather(*(world.adopt_node(one, left_s()) for one in ids[start : start + BATCH]))
+        await world.call_with_objects("adoptHearing", nodes, left_s(), (groups, list(told.values())))
+        answer.update(await world.call("relayOut", *args[1:], timeout_s=left_s()))
+    except PageHung:
+        return
+    world.window_hears = groups
+    world.hearing |= told
+    for one in ids:
+        del world.unheard[one]
+
+
+async def _frame_groups(world: World, answer: dict[str, Any], left_s: Callable[[], float]) -> int:
+    """What the windows of the frames that the look walked into listen to; a page that is not scanned is not asked."""
+    groups = 0
+    for index, frame in enumerate(answer["frames"] if not world.is_large else ()):
+        if not frame["remote"]:
+            holder = await world.call_for_object("frameHolder", index, timeout_s=left_s())
+            groups |= groups_of(await world.frame_listeners(holder["objectId"], left_s()))
+    return groups
 
 
 async def _adopt(world: World, answer: dict[str, Any], left_s: Callable[[], float]) -> bool:
@@ -57,23 +100,35 @@ async def _observe(world: World, args: tuple[Any, ...], left_s: Callable[[], flo
     if world.is_fresh:  # the size of the page decides whether it is scanned
         answer: dict[str, Any] = await world.call("observe", *args, timeout_s=left_s())
         world.is_large = answer["nodes"] > MAX_SCANNED_NODES
-        await _scan(world, left_s() * EXTRA_SHARE)
+        await _scan(world, left_s() * EXTRA_SHARE, effects=_wants_effects(args))
         return answer
     answer, _ = await asyncio.gather(
-        world.call("observe", *args, timeout_s=left_s()), _scan(world, left_s() * EXTRA_SHARE)
+        world.call("observe", *args, timeout_s=left_s()),
+        _scan(world, left_s() * EXTRA_SHARE, effects=_wants_effects(args)),
     )
     return answer
 
 
-async def _scan(world: World, timeout_s: float) -> None:
+async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
     """Asks who listens, unless that is or turns out to be too much to ask at every look."""
     if world.is_large:
         return
     try:
-        world.unexamined.extend(await world.listening_nodes(POINTER_EVENTS, timeout_s))
+        if effects:
+            found, of_window = await asyncio.gather(world.all_listeners(timeout_s), world.window_listeners(timeout_s))
+            world.window_groups = groups_of(of_window)
+        else:
+            found = await world.all_listeners(timeout_s)
     except PageHung:
         world.is_large = True
-    world.is_large = world.is_large or len(world.listeners) > MAX_LISTENERS
+        return
+    ids = {one["backendNodeId"] for one in found if one["type"] in POINTER_EVENTS and "backendNodeId" in one}
+    world.unexamined.extend(sorted(ids - world.listeners))
+    world.listeners |= ids
+    world.is_large = len(world.listeners) > MAX_LISTENERS
+    if effects:
+        now = groups_by_node(found)
+        world.unheard = {one: groups for one, groups in now.items() if world.hearing.get(one) != groups}
 
 
 async def _adopt_listeners(world: World, left_s: Callable[[], float]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from envs.observation import Box, Element, ElementKey
+from envs.observation import Box, Effect, Element, ElementKey, Heard
 from envs.observing.world import World
 from envs.record import storable
 
@@ -106,9 +106,9 @@ _PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, Fal
 
 def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
     names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
-    boxes = columns["box"] or [None] * len(refs)
-    rows = zip(refs, *(columns[name] for name in names), boxes, strict=True)
-    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box in rows:
+    boxes, effects = (columns[name] or [None] * len(refs) for name in ("box", "effect"))
+    rows = zip(refs, *(columns[name] for name in names), boxes, effects, strict=True)
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect in rows:
         key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
         yield Element(
             ref,
@@ -119,7 +119,19 @@ def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Ele
             tuple(storable(option) for option in options) if options else (),
             _moved(box, part.origin) if box else None,
             bool(shown),
+            _effect(effect, part.world) if effect else None,
         )
+
+
+_HEARD: tuple[tuple[int, Heard], ...] = ((1, "press"), (2, "edit"), (4, "hover"))
+
+
+def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
+    """Where not all listeners are known, everything counts as heard."""
+    sends, leads, takes, heard = row
+    return Effect(
+        sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_hearing)
+    )
 
 
 def _moved(box: list[float], origin: tuple[float, float]) -> Box:

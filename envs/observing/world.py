@@ -22,15 +22,19 @@ from envs.errors import EnvError, PageCrashed, PageHung
 
 T = TypeVar("T")
 
-_PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "api.js", "target.js")
+_PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js")
 _CALLS = (
-    "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
+    "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, adoptHearing, "
     "resolve, facts, pointOf, showHolder, throughHolder"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
 _GONE = ("Cannot find context", "context was destroyed", "uniqueContextId not found", "Cannot find object")
 _CRASH = ("crashed", "Target crashed")
+
+
+_WINDOW = "function () { return [window, window.navigation]; }"
+"""A window and what hears of its navigations. Runs in the page's own world, where listeners of a window are known."""
 
 
 class WorldGone(EnvError):
@@ -56,18 +60,32 @@ class World:
         """The session is that of an outer document: its own document is not this one."""
         self._context: int | None = None
         self._document = ""
+        self._window: list[str] = []
         self.is_large = False
         """The last look met more nodes than the listener scan is worth."""
         self.listeners: set[int] = set()
         """Backend ids of the nodes that are known to listen."""
         self.unexamined: list[int] = []
         """Those of them that the page program has not been told of."""
+        self.hearing: dict[int, int] = {}
+        """What the page program was told of who listens: groups by backend id, see :mod:`envs.observing.listening`."""
+        self.window_hears = 0
+        """The same of the windows."""
+        self.window_groups = 0
+        """What the windows listen to now, told or not."""
+        self.unheard: dict[int, int] = {}
+        """What it has not been told yet."""
         self._holds_objects = False
 
     @property
     def is_fresh(self) -> bool:
         """No document has been entered yet."""
         return self._context is None
+
+    @property
+    def knows_hearing(self) -> bool:
+        """Whether the page program knows of all listeners that the last look met."""
+        return not (self.is_large or self.unheard)
 
     async def enter(self, timeout_s: float) -> None:
         """Makes the world in the frame's present document."""
@@ -79,6 +97,11 @@ class World:
         self._context = made["executionContextId"]
         self.listeners.clear()
         self.unexamined.clear()
+        self.hearing.clear()
+        self.unheard.clear()
+        self.window_hears = 0
+        self.window_groups = 0
+        self._window = []
         self.is_large = False
         _result(await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s))
         # Listeners are asked of the document as the page's own world knows it: Chromium 156 hands out broken nodes,
@@ -118,9 +141,12 @@ class World:
         """Calls a function and returns the DevTools remote object, for answers that are elements."""
         return await self._call(f"(...a) => mira.{name}(...a)", [{"value": a} for a in args], timeout_s, by_value=False)
 
-    async def call_with_objects(self, name: str, objects: Sequence[str], timeout_s: float) -> Any:
-        """Calls a function with remote objects as arguments."""
-        arguments = [{"objectId": one} for one in objects]
+    async def call_with_objects(
+        self, name: str, objects: Sequence[str | None], timeout_s: float, values: Sequence[Any] = ()
+    ) -> Any:
+        """Calls a function with JSON *values* and then remote objects as arguments; None becomes null."""
+        given = [{"value": one} for one in values]
+        arguments = [*given, *({"value": None} if one is None else {"objectId": one} for one in objects)]
         return (await self._call(f"(...a) => mira.{name}(...a)", arguments, timeout_s, by_value=True)).get("value")
 
     async def _call(
@@ -154,14 +180,50 @@ class World:
             self._holds_objects = False
             await self.send("Runtime.releaseObjectGroup", {"objectGroup": _OBJECTS}, timeout_s)
 
-    async def listening_nodes(self, types: frozenset[str], timeout_s: float) -> list[int]:
-        """Backend ids of nodes with listeners of these types that were not known before."""
+    async def all_listeners(self, timeout_s: float) -> list[dict[str, Any]]:
+        """Every listener of a node in this document tree, shadow roots and frames of the same origin included."""
         params = {"objectId": self._document, "depth": -1, "pierce": True}
-        found = await self.send("DOMDebugger.getEventListeners", params, timeout_s)
-        ids = {one["backendNodeId"] for one in found["listeners"] if one["type"] in types and "backendNodeId" in one}
-        news = sorted(ids - self.listeners)
-        self.listeners |= ids
-        return news
+        return (await self.send("DOMDebugger.getEventListeners", params, timeout_s))["listeners"]
+
+    async def window_listeners(self, timeout_s: float) -> list[dict[str, Any]]:
+        """The listeners of its window and of what the window navigates by."""
+        if not self._window:
+            self._window = await self._window_of(self._document, timeout_s)
+        return await self._listeners_at(self._window, timeout_s)
+
+    async def frame_listeners(self, frame: str, timeout_s: float) -> list[dict[str, Any]]:
+        """The same of an iframe in it, given as a remote object; none where its document has just gone."""
+        document = await self._document_in(frame, timeout_s)
+        if document is None:
+            return []
+        return await self._listeners_at(await self._window_of(document, timeout_s, _OBJECTS), timeout_s)
+
+    async def _window_of(self, document: str, timeout_s: float, group: str = "") -> list[str]:
+        """Remote objects of a document's window and its `navigation`, as the page's own world knows them."""
+        params = {"functionDeclaration": _WINDOW, "objectId": document, "objectGroup": group}
+        self._holds_objects = self._holds_objects or bool(group)
+        pair = _result(await self.send("Runtime.callFunctionOn", params, timeout_s))
+        listed = await self.send(
+            "Runtime.getProperties", {"objectId": pair["objectId"], "ownProperties": True}, timeout_s
+        )
+        return [str(one["value"]["objectId"]) for one in listed["result"] if one["name"].isdigit()]
+
+    async def _listeners_at(self, targets: Sequence[str], timeout_s: float) -> list[dict[str, Any]]:
+        asked = (self.send("DOMDebugger.getEventListeners", {"objectId": one}, timeout_s) for one in targets)
+        return [listener for one in await asyncio.gather(*asked) for listener in one["listeners"]]
+
+    async def _document_in(self, frame: str, timeout_s: float) -> str | None:
+        """The remote object of an iframe's document in the page's own world."""
+        try:
+            described = await self.send("DOM.describeNode", {"objectId": frame, "depth": 1, "pierce": True}, timeout_s)
+            inner = described["node"].get("contentDocument")
+            if inner is None:
+                return None
+            params = {"backendNodeId": inner["backendNodeId"], "objectGroup": _OBJECTS}
+            found = await self.send("DOM.resolveNode", params, timeout_s)
+        except WorldGone:
+            return None
+        return found["object"].get("objectId")
 
 
 async def bounded(awaitable: Awaitable[T], timeout_s: float, what: str) -> T:

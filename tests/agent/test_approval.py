@@ -1,4 +1,4 @@
-"""Which actions a person is asked about, from typed facts of the element."""
+"""Which actions a person is asked about, from what using the element sets off."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,45 +27,122 @@ from envs.actions import (
     Back,
     Click,
     ClickAt,
+    Drag,
+    DragAt,
     Find,
     Goto,
     Hover,
     Press,
     Scroll,
+    Select,
     Status,
     Stop,
     Type,
     Upload,
     Wait,
 )
-from envs.observation import Element, ElementKey, Observation
+from envs.observation import Effect, Element, ElementKey, Heard, Observation
+
+HARMLESS = Effect("", "", "", frozenset())
+POST, GET = replace(HARMLESS, sends="post"), replace(HARMLESS, sends="get")
+LINK, FIELD = replace(HARMLESS, leads="page"), replace(HARMLESS, takes="text")
+HEARD = replace(HARMLESS, heard=frozenset[Heard]({"press"}))
 
 
-def page(role: str = "button", name: str = "Send", tag: str = "button") -> Observation:
-    key = ElementKey("", role, name, 0, "0" * 8)
-    element = Element(1, key, tag, (), None, (), None, True)
+def page(
+    role: str = "button",
+    name: str = "Send",
+    tag: str = "button",
+    effect: Effect | None = POST,
+    *,
+    states: tuple[str, ...] = (),
+    frame: str = "",
+) -> Observation:
+    key = ElementKey(frame, role, name, 0, "0" * 8)
+    element = Element(1, key, tag, states, None, (), None, True, effect)
     return Observation("http://a.example/", "", "", (element,), (), "0" * 16, (800, 600), (0, 0), 1)
 
 
-FILE_LINK = {"navigation", "submit", "download"}
+def focused(role: str, effect: Effect | None, frame: str = "") -> Observation:
+    return page(role, "x", "input", effect, states=("focused",), frame=frame)
+
+
+def heard(effect: Effect, *what: Heard) -> Effect:
+    return replace(effect, heard=frozenset(what))
+
+
+LINKED = page("link", "Pay now", "a", LINK)
+FILE = replace(HARMLESS, takes="file")
+CHOICE = replace(HARMLESS, takes="choice")
 CASES = [
-    pytest.param(Click(ref=1), page(), {"submit"}, id="button"),
-    pytest.param(Click(ref=1), page(name="Cancel"), set(), id="cancel-button"),
-    pytest.param(Click(ref=1), page("button", "Save", "input"), {"submit"}, id="input-submit"),
-    pytest.param(Click(ref=1), page("link", "Next", "a"), {"navigation"}, id="next-link"),
-    pytest.param(Click(ref=1), page("link", "Pay now", "a"), {"navigation", "submit"}, id="link-may-post"),
-    pytest.param(Click(ref=1), page("", "Order", "div"), {"submit"}, id="clickable-div"),
-    pytest.param(Click(ref=1), page("checkbox", "Agree", "input"), set(), id="checkbox"),
-    pytest.param(Click(ref=1), page("textbox", "Name", "input"), set(), id="textbox"),
+    pytest.param(Click(ref=1), page(), {"submit"}, id="posts"),
+    pytest.param(Click(ref=1), page(name="Cancel subscription"), {"submit"}, id="posts-though-it-says-cancel"),
+    pytest.param(Click(ref=1), page(name="Close my account", tag="input"), {"submit"}, id="input-posts"),
+    pytest.param(Click(ref=1), page(name="More: pay now"), {"submit"}, id="posts-though-it-says-more"),
+    pytest.param(Click(ref=1), page(name="Delete", effect=GET), {"navigation"}, id="a-form-sent-by-get-loads-a-page"),
+    pytest.param(Click(ref=1), page(name="Pay", effect=HARMLESS), set(), id="a-button-that-does-nothing"),
+    pytest.param(Click(ref=1), page(name="Close", effect=HEARD), {"submit"}, id="a-script-hears-of-it"),
+    pytest.param(Click(ref=1), page(name="Close", effect=None), {"submit"}, id="nothing-is-known"),
+    pytest.param(Click(ref=1), page(effect=replace(HARMLESS, sends="dialog")), set(), id="closes-a-dialog"),
+    pytest.param(Click(ref=1), page(effect=replace(HARMLESS, sends="other")), {"submit"}, id="form-without-address"),
+    pytest.param(Click(ref=1), LINKED, {"navigation"}, id="a-plain-link-only-leads"),
+    pytest.param(Click(ref=1), page("link", "Next", "a", heard(LINK, "press")), {"navigation", "submit"}, id="heard"),
+    pytest.param(
+        Click(ref=1),
+        page("link", "x", "a", replace(HARMLESS, leads="other")),
+        {"navigation", "submit"},
+        id="javascript",
+    ),
+    pytest.param(
+        Click(ref=1), page("link", "x", "a", replace(HARMLESS, leads="file")), {"navigation", "download"}, id="download"
+    ),
+    pytest.param(Click(ref=1), page("", "Order", "div", HEARD), {"submit"}, id="clickable-div"),
+    pytest.param(Click(ref=1), page("checkbox", "Agree", "input", HARMLESS), set(), id="checkbox"),
+    pytest.param(Click(ref=1), page("textbox", "Name", "input", FIELD), set(), id="textbox"),
     pytest.param(Click(ref=1), page("button", "Download report"), {"submit", "download"}, id="download-button"),
     pytest.param(Click(ref=9), page(), set(), id="no-such-ref"),
-    pytest.param(Type(ref=1, text="x"), page(), set(), id="type"),
-    pytest.param(Type(ref=1, text="x", enter=True), page(), {"submit"}, id="type-enter"),
-    pytest.param(Press(keys="Enter"), page(), {"submit"}, id="press-enter"),
-    pytest.param(Press(keys="Control+Enter"), page(), {"submit"}, id="press-chord"),
-    pytest.param(Press(keys="Space"), page(), {"submit"}, id="press-space"),
-    pytest.param(Press(keys=" "), page(), {"submit"}, id="press-blank"),
-    pytest.param(Press(keys="Control+A"), page(), set(), id="press-other"),
+    pytest.param(Type(ref=1, text="x"), page("textbox", "Name", "input", FIELD), set(), id="type"),
+    pytest.param(Type(ref=1, text="x", enter=True), page(effect=FIELD), {"submit"}, id="type-enter"),
+    pytest.param(Type(ref=1, text="x"), page(), {"submit"}, id="type-on-a-button-clicks-it"),
+    pytest.param(Type(ref=1, text="x"), LINKED, {"navigation", "submit"}, id="type-on-a-link-clicks-it"),
+    pytest.param(Type(ref=1, text="x"), page(effect=heard(FIELD, "edit")), {"submit"}, id="type-is-heard"),
+    pytest.param(Type(ref=1, text="x"), page(effect=None), {"submit"}, id="type-on-who-knows-what"),
+    pytest.param(Select(ref=1, option="b"), page("combobox", "S", "select", CHOICE), set(), id="select"),
+    pytest.param(Select(ref=1, option="b"), page(effect=heard(CHOICE, "edit")), {"submit"}, id="select-is-heard"),
+    pytest.param(Select(ref=1, option="b"), page(effect=None), {"submit"}, id="select-who-knows-what"),
+    pytest.param(Drag(ref=1, to_ref=1), page(), {"submit"}, id="drag-onto-itself"),
+    pytest.param(Drag(ref=1, to_ref=1), LINKED, {"submit", "navigation"}, id="drag-a-link"),
+    pytest.param(DragAt(x=1, y=1, to_x=1, to_y=1), page(), {"submit", "navigation", "download"}, id="drag-at-point"),
+    *(
+        pytest.param(Press(keys=keys), focused("textbox", FIELD), {"submit"}, id=f"press-{keys!r}")
+        for keys in (
+            "Enter",
+            "Control+Enter",
+            "Shift+Enter",
+            "NumpadEnter",
+            "\n",
+            "\r",
+            "Alt+ArrowLeft",
+            "F5",
+            "Return",
+        )
+    ),
+    *(
+        pytest.param(Press(keys=keys), focused("textbox", FIELD), set(), id=f"press-{keys}-in-a-field")
+        for keys in ("x", "A", "+", "Space", " ", "Backspace", "Control+V", "Control+X", "ArrowLeft", "Tab", "Home")
+    ),
+    *(
+        pytest.param(Press(keys=keys), page(), {"submit"}, id=f"press-{keys}-no-field-has-the-focus")
+        for keys in ("x", "#", "Space", " ", "Delete", "Control+V", "Control+S", "Meta+Z")
+    ),
+    *(
+        pytest.param(Press(keys=keys), page(), set(), id=f"press-{keys}-anywhere")
+        for keys in ("Control+A", "Meta+c", "Tab", "Shift+Tab", "Escape", "PageDown", "ArrowDown", "Control+Home")
+    ),
+    pytest.param(Press(keys="x"), focused("textbox", heard(FIELD, "edit")), {"submit"}, id="press-is-heard"),
+    pytest.param(Press(keys="x"), focused("textbox", FIELD, "0"), {"submit"}, id="press-in-a-frame"),
+    pytest.param(Press(keys="ArrowDown"), focused("radio", heard(HARMLESS, "edit")), {"submit"}, id="press-chooses"),
+    pytest.param(Press(keys="ArrowDown"), focused("radio", HARMLESS), set(), id="press-chooses-unheard"),
     pytest.param(ClickAt(x=1, y=1), page(), {"submit", "navigation", "download"}, id="click-at-point"),
     pytest.param(AnswerDialog(accept=True), page(), {"submit"}, id="accept-dialog"),
     pytest.param(AnswerDialog(accept=False), page(), set(), id="dismiss-dialog"),
@@ -72,11 +150,16 @@ CASES = [
     pytest.param(Goto(url="http://a.example/report.csv?x=1"), page(), {"navigation", "download"}, id="goto-file"),
     pytest.param(Goto(url="http://a.example/v1.2/index.php"), page(), {"navigation"}, id="goto-page"),
     pytest.param(Goto(url="http://[/report.csv"), page(), {"navigation"}, id="goto-nowhere"),
-    pytest.param(Click(ref=1), page("link", "Report 2024.pdf", "a"), FILE_LINK, id="link-named-as-a-file"),
+    pytest.param(
+        Click(ref=1), page("link", "Report 2024.pdf", "a", LINK), {"navigation", "download"}, id="link-named-as-a-file"
+    ),
     pytest.param(Back(), page(), {"navigation"}, id="back"),
-    pytest.param(Upload(ref=1, path="a"), page(), {"upload"}, id="upload"),
+    pytest.param(Upload(ref=1, path="a"), page(effect=FILE), {"upload"}, id="upload"),
+    pytest.param(Upload(ref=1, path="a"), page(), {"upload", "submit"}, id="upload-clicks-what-is-no-file-input"),
+    pytest.param(Upload(ref=1, path="a"), page(effect=heard(FILE, "edit")), {"upload", "submit"}, id="upload-is-heard"),
     pytest.param(Scroll(direction="down"), page(), set(), id="scroll"),
     pytest.param(Hover(ref=1), page(), set(), id="hover"),
+    pytest.param(Hover(ref=1), page(effect=heard(LINK, "hover")), {"submit"}, id="hover-is-heard"),
 ]
 
 

@@ -1,0 +1,51 @@
+"""The page's event listeners, in groups: which uses of a control each of them may react to.
+
+One group is one bit; `effects.js` holds the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+PRESS: Final = 1
+CHANGE: Final = 2
+HOVER: Final = 4
+FORM: Final = 8
+FOCUS: Final = 16
+KEY: Final = 32
+ROUTE: Final = 64
+NAVIGATE: Final = 128
+
+_TYPES: Final = {
+    PRESS: "click mousedown mouseup pointerdown pointerup dblclick auxclick contextmenu DOMActivate toggle "
+    "beforetoggle close cancel command",
+    CHANGE: "beforeinput input change search",
+    HOVER: "mouseover mouseenter mousemove mouseout mouseleave pointerover pointerenter pointermove pointerout "
+    "pointerleave",
+    FORM: "submit reset formdata invalid",
+    FOCUS: "focus focusin",
+    KEY: "keydown keypress keyup textInput paste blur focusout",
+    ROUTE: "hashchange popstate",
+    NAVIGATE: "navigate",
+}
+GROUP_OF: Final[Mapping[str, int]] = {name: group for group, names in _TYPES.items() for name in names.split()}
+"""The group of an event type; other types do not answer input."""
+
+
+def groups_by_node(listeners: Iterable[Mapping[str, Any]]) -> dict[int, int]:
+    """Groups by the backend id of the node that listens, from `DOMDebugger.getEventListeners`."""
+    found: dict[int, int] = {}
+    for one in listeners:
+        group = GROUP_OF.get(one["type"], 0)
+        if group and "backendNodeId" in one:
+            found[one["backendNodeId"]] = found.get(one["backendNodeId"], 0) | group
+    return found
+
+
+def groups_of(listeners: Iterable[Mapping[str, Any]]) -> int:
+    """All groups of *listeners* together."""
+    groups = 0
+    for one in listeners:
+        groups |= GROUP_OF.get(one["type"], 0)
+    return groups
