@@ -77,6 +77,8 @@ class EvaluationSettings(TaskSettings):
     every: int = Field(default=1, ge=1)
     """Phases between two measurements; the start and the last phase are always measured."""
     planner: str = "none"
+    """`none`, `reference`, `same` (the policy plans for itself), or a model spec. A model that plans also rates its
+    milestones; whether an episode succeeded is for the suite's checker alone."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
 
