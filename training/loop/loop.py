@@ -38,6 +38,7 @@ from training.loop.reach import start_values
 from training.loop.settings import LoopSettings
 from training.loop.tracking import check_trackers, phase_tracker
 from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
+from training.stages.preflight import check_trainable
 from training.stages.watching import Watcher, unwatched
 
 CONFIG = "config.json"
@@ -279,6 +280,7 @@ def _check(settings: LoopSettings) -> None:
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
+    check_trainable(start, settings.compute)
     _check_start(start, settings)
     check_trackers(settings.report_to)
     server = settings.rollouts.server

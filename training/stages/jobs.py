@@ -127,7 +127,7 @@ def _built(job: StageJob) -> nn.Module:
 
 def _save(learned: Any, job: StageJob, out: Path) -> None:
     if job.kind == "actor":
-        save_policy(learned, load_tokenizer(job.start), out)
+        save_policy(learned, load_tokenizer(job.start), out, job.start)
         return
     with made_whole(out) as part:
         learned.save(part)
