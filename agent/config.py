@@ -60,7 +60,8 @@ class RunConfig(Record):
     is the policy. Others beside a small policy get the full prompts."""
     show_plan: bool = True
     """Tell the policy its milestones. Off, they are only checked: for rollouts that a policy learns from, where they
-    shape the reward and the policy has to find its own way."""
+    shape the reward and the policy has to find its own way. Its prompts are then those of `planner = "none"`: the plan
+    is made once and never replaced."""
     thinking: Budget = "auto"
     """Thinking tokens of planner and judge: 0, 256 … 16384, or `auto` (MiRA paper, App. A.2)."""
     k: int = Field(default=4, ge=1, le=20)

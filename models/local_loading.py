@@ -121,6 +121,7 @@ def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
 
 def declared_context(model: Any, tokenizer: Any) -> int:
     """The smaller of what model and tokenizer declare; transformers writes a huge number for "unknown"."""
-    declared = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
+    text = model.config.get_text_config()  # of a multimodal model its language model
+    declared = [getattr(text, "max_position_embeddings", None), tokenizer.model_max_length]
     known = [int(length) for length in declared if length and length < 10_000_000]
     return min(known, default=DEFAULT_CONTEXT)

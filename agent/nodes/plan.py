@@ -83,8 +83,13 @@ def _record(state: State, episode: Episode, cause: Cause, made: Plan) -> None:
 
 
 def may_replan(state: State, episode: Episode) -> bool:
-    """Whether somebody plans, and has not done so too often."""
-    return episode.config.planner != "none" and state.replans < episode.config.limits.max_replans
+    """Whether there is a planner, the policy sees its plan, and the limit of re-plans is not reached.
+
+    A hidden plan is never replaced: the policy cannot follow it, and the cause of a re-plan is a line of the next
+    prompt, which may quote a milestone.
+    """
+    config = episode.config
+    return config.planner != "none" and config.show_plan and state.replans < config.limits.max_replans
 
 
 def milestones(state: State) -> tuple[Milestone, ...]:

@@ -30,7 +30,7 @@ class Embedding:
         BadInput where it cannot be read."""
         model, self._tokenizer = load_policy(folder, padded=True)
         self._model: Any = model.base_model.to(device).eval()
-        self._context = int(getattr(model.config, "max_position_embeddings", None) or 512)
+        self._context = int(getattr(model.config.get_text_config(), "max_position_embeddings", None) or 512)
         self.cut = 0
         """Texts that were longer than the model's context, so far; their beginning was read."""
 

@@ -146,6 +146,7 @@ def _trained(given: Given, kind: CriticKind, learned: _Learned, *, name: str) ->
                 kind=kind,
                 start=start.resolve(),
                 optimization=how.optimization,
+                head_rate=how.rate_of_head,
                 compute=given.settings.compute,
                 seed=given.seed,
                 report_to=given.settings.report_to,

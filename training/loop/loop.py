@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -35,9 +36,12 @@ from training.loop.parts import once, place_of, read_record, write_json, write_r
 from training.loop.phase import evaluate, finished, run_phase
 from training.loop.playing import check_policy
 from training.loop.reach import start_values
-from training.loop.settings import LoopSettings
+from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 from training.loop.tracking import check_trackers, phase_tracker
-from training.stages.checkpoints import base_of, check_adapter, is_adapter, weights_digest
+from training.stages.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
+from training.stages.language_model import hidden_width
+from training.stages.preflight import check_trainable
+from training.stages.rates import Reach, check_head, check_rate
 from training.stages.watching import Watcher, unwatched
 
 CONFIG = "config.json"
@@ -269,6 +273,24 @@ def _check_start(start: Path, settings: LoopSettings) -> None:
         check_adapter(start, settings.compute.needed_lora)
 
 
+def check_rates(settings: LoopSettings, width: int) -> None:
+    """Raises BadInput where a stage's rate would teach a model of *width* nothing in the most rows that a phase can
+    have. The actor's rows bound a critic's, but for demonstrations in the first phase."""
+    play = settings.rollouts
+    rows = math.ceil(play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
+    lora = settings.compute.needed_lora if settings.compute.lean else settings.compute.lora
+    stages: dict[str, CriticSettings | ActorSettings] = {"actor": settings.actor}
+    stages |= {"potential": settings.potential} if settings.needs_potential else {}
+    stages |= {"value": settings.value} if settings.needs_value else {}
+    for name, stage in stages.items():
+        how = stage.optimization
+        steps = how.epochs * math.ceil(rows / how.batch_rows)
+        reach = Reach(f"{name}.optimization", how, steps, width, lora)
+        check_rate(reach)
+        if isinstance(stage, CriticSettings):
+            check_head(reach, f"{name}.head_rate", stage.rate_of_head)
+
+
 def _check(settings: LoopSettings) -> None:
     evaluation_refs(settings.evaluation)
     training_seeds(settings.pool.suite)
@@ -279,6 +301,9 @@ def _check(settings: LoopSettings) -> None:
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
+    check_trainable(start, settings.compute)
+    if settings.phases:
+        check_rates(settings, hidden_width(read_config(start)))
     _check_start(start, settings)
     check_trackers(settings.report_to)
     server = settings.rollouts.server

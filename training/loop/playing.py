@@ -54,11 +54,13 @@ def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunCon
 
 def evaluation_config(policy: Path, settings: EvaluationSettings, rollouts: RolloutSettings, seed: int) -> RunConfig:
     """As rollouts are played, but greedy where the settings do not say otherwise. With planner `none` the milestones
-    are checked and not shown, so that the map of milestones can be drawn."""
+    are checked and not shown, so that the map of milestones can be drawn. A model that plans also rates: the checkers
+    know the reference's milestones only, and nothing else would tell which of its own are reached."""
     shown = settings.planner != "none"
     return rollout_config(policy, rollouts, seed).model_copy(
         update={
             "planner": settings.planner if shown else "reference",
+            "judge": "state" if settings.planner in ("none", "reference") else "same",
             "show_plan": shown,
             "temperature": settings.temperature,
             "attempts": settings.attempts,

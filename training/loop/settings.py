@@ -77,6 +77,8 @@ class EvaluationSettings(TaskSettings):
     every: int = Field(default=1, ge=1)
     """Phases between two measurements; the start and the last phase are always measured."""
     planner: str = "none"
+    """`none`, `reference`, `same` (the policy plans for itself), or a model spec. A model that plans also rates its
+    milestones; whether an episode succeeded is for the suite's checker alone."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
 
@@ -92,15 +94,25 @@ class ReplaySettings(Record):
     """At most so many replayed trajectories for each new one (WebRL's code: 2); 0 replays nothing."""
 
 
+HEAD_RATE = 1e-4
+
+
 class CriticSettings(Record):
     """A critic's stage."""
 
     optimization: Optimization
+    head_rate: float | None = Field(default=None, gt=0)
+    """Learning rate of the head, whose last layer begins at 0; None: `HEAD_RATE`, or the trunk's where that is higher.
+    Published rates of 1e-6 are for trunks of 8 to 12 billion parameters and would leave it there."""
     keep: bool = True
     """Go on training the critic of the phase before; off, each phase begins from the policy's trunk."""
     folds: int = Field(default=1, ge=1, le=10)
     """Of the value critic: above 1, advantages are taken from critics that have not learned from the row's own task
     (cross-fitting). One that has knows how the episode ended, and its advantages vanish."""
+
+    @property
+    def rate_of_head(self) -> float:
+        return self.head_rate or max(HEAD_RATE, self.optimization.learning_rate)
 
 
 class ActorSettings(Record):

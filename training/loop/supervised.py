@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from training.loop.data import read_runs
 from training.loop.parts import once, write_record
 from training.loop.settings import values_of
 from training.stages.checkpoints import load_policy, weights_digest
+from training.stages.language_model import hidden_width
+from training.stages.rates import Reach, check_rate
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import SupervisedJob, supervised
 from training.stages.watching import Watcher, unwatched
@@ -86,7 +89,7 @@ def fine_tune(
     """Learns from the episodes of *runs*; a killed one goes on with the same command.
 
     Episodes of instances on which policies are measured are left out, and counted, unless *allow_evaluation*. Raises
-    BadInput where nothing can be learned from, and where *out* holds anything else.
+    BadInput where nothing can be learned from, where the rate would teach nothing, and where *out* holds anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no fine-tuning")
@@ -95,6 +98,7 @@ def fine_tune(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, tokenizer = load_policy(policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
+    width = hidden_width(model.config)
     del model
     selection = read_runs(runs, texts=True)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
@@ -113,6 +117,9 @@ def fine_tune(
             f"nothing to learn from in {len(selection.kept) + selection.left_out.total()} episodes "
             f"({reasons or 'all too long'}){hint}"
         )
+    how = settings.optimization
+    steps = how.epochs * math.ceil(len(encoded.rows) / how.batch_rows)
+    check_rate(Reach("optimization", how, steps, width, settings.compute.lora))
     begun = Begun(start=weights_digest(policy), rows=rows_digest(encoded.rows), settings=settings)
     if once(out / BEGUN, Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from accelerate import PartialState
 from envs.errors import BadInput
 from models.base import ModelUnavailable
 from models.local_loading import ADAPTER_CONFIG, read_checkpoint
+from training.stages.language_model import encoder_layers, freeze_encoders
 from training.stages.packed_model import take_packs
 from training.stages.settings import Compute, Lora
 
@@ -25,10 +27,11 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
     """(causal model in float32, tokenizer); an adapter's comes merged into its base.
 
-    The model takes packs, see :func:`take_packs`, or batches with an attention mask where they are *padded*. Never
-    asks the network. Raises BadInput in one line.
+    The model takes packs, see :func:`take_packs`, or batches with an attention mask where they are *padded*. Of a
+    multimodal one only the language model has gradients. Never asks the network. Raises BadInput in one line.
     """
     model, tokenizer = _read_policy(folder)
+    freeze_encoders(model)
     if not padded:
         take_packs(model)
     return model, tokenizer
@@ -94,14 +97,16 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
         return model
     from peft import get_peft_model
 
-    return get_peft_model(model, lora_config(lora))
+    return get_peft_model(model, lora_config(lora, model))
 
 
-def lora_config(lora: Lora) -> Any:
+def lora_config(lora: Lora, model: Any = None) -> Any:
+    """PEFT's configuration of *lora*; with *model*, a multimodal one, for its language model alone."""
     from peft import LoraConfig
 
     return LoraConfig(
         task_type="CAUSAL_LM",
+        exclude_modules=None if model is None else encoder_layers(model, lora.targets),
         r=lora.rank,
         lora_alpha=lora.alpha,
         lora_dropout=lora.dropout,
@@ -119,13 +124,27 @@ def made_whole(out: Path) -> Generator[Path]:
     part.rename(out)
 
 
-def save_policy(model: Any, tokenizer: Any, out: Path) -> None:
-    """Writes *out*: weights with any adapter merged, tokenizer, generation settings. Replaces nothing half-written."""
+PROCESSOR_FILES = (
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
+    "chat_template.json",
+)
+"""How a multimodal checkpoint encodes pictures: transformers and vLLM read such a model with them only."""
+
+
+def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None) -> None:
+    """Writes *out*: weights with any adapter merged, tokenizer, generation settings, and what the checkpoint *start*
+    has of `PROCESSOR_FILES`. Replaces nothing half-written."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
     with made_whole(out) as part:
         merged.save_pretrained(part)
         tokenizer.save_pretrained(part)
+        for name in PROCESSOR_FILES:
+            source = None if start is None else base_of(start) / name
+            if source is not None and source.is_file():
+                shutil.copyfile(source, part / name)
 
 
 def is_adapter(folder: Path) -> bool:

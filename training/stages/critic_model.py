@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from training.data.packing import Packed
 from training.data.rows import Row
-from training.stages.checkpoints import is_adapter, load_policy
+from training.stages.checkpoints import is_adapter, load_policy, lora_config
+from training.stages.language_model import freeze_encoders, hidden_width
 from training.stages.packed_model import take_packs
 from training.stages.settings import Lora
 
@@ -46,8 +47,9 @@ class Critic(nn.Module):
             trunk: Any = load_policy(folder)[0].base_model
         else:
             trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+            freeze_encoders(trunk)
             take_packs(trunk)
-        return cls(trunk, int(trunk.config.hidden_size))
+        return cls(trunk, hidden_width(trunk.config))
 
     @classmethod
     def load(cls, folder: Path) -> Critic:
@@ -69,12 +71,11 @@ class Critic(nn.Module):
 
     def adapt(self, lora: Lora) -> None:
         """From now on the trunk learns through low-rank adapters alone."""
-        from peft import LoraConfig, get_peft_model
+        from peft import get_peft_model
 
-        config = LoraConfig(
-            r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=list(lora.targets)
-        )
         trunk: Any = self.trunk
+        config = lora_config(lora, trunk)
+        config.task_type = None  # a causal model's wrapper would ask the trunk for what only a head needs
         self.trunk = get_peft_model(trunk, config)
 
     def renew_head(self) -> None:

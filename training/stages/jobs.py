@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from pydantic import Field
 from torch import nn
 
 from envs.errors import BadInput
@@ -50,6 +51,8 @@ class StageJob(Record):
     optimization: Optimization
     objective: Objective = Objective()
     """An actor's."""
+    head_rate: float | None = Field(default=None, gt=0)
+    """Learning rate of a critic's head; None: the trunk's."""
     compute: Compute = Compute()
     seed: int = 0
     report_to: tuple[str, ...] = ()
@@ -127,7 +130,7 @@ def _built(job: StageJob) -> nn.Module:
 
 def _save(learned: Any, job: StageJob, out: Path) -> None:
     if job.kind == "actor":
-        save_policy(learned, load_tokenizer(job.start), out)
+        save_policy(learned, load_tokenizer(job.start), out, job.start)
         return
     with made_whole(out) as part:
         learned.save(part)
@@ -164,7 +167,7 @@ Columns = Mapping[str, Sequence[float]]
 def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
     plan, arguments = _plan(job, rows if job.kind == "actor" else states_of(rows), folder)
     if job.kind != "actor":
-        return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments)
+        return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments, head_rate=job.head_rate)
     return ActorTrainer(
         job.objective,
         model,

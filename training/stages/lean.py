@@ -31,6 +31,7 @@ from training.stages.checkpoints import (
     made_whole,
 )
 from training.stages.critic_model import HEAD, Critic
+from training.stages.language_model import hidden_width
 from training.stages.settings import Lora
 
 Part = Literal["actor", "potential", "value"]
@@ -67,10 +68,10 @@ class LeanModels:
         self.base = base_of(base)
         model, self.tokenizer = load_policy(self.base)
         self._asked = lora
-        config = lora_config(lora)
+        config = lora_config(lora, model)
         self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
         causal: Any = self._peft.get_base_model()
-        width = int(causal.config.hidden_size)
+        width = hidden_width(causal.config)
         self._actor = LeanActor(causal)
         self._critics = {
             "potential": Critic(causal.base_model, width).to(device),

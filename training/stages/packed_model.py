@@ -27,7 +27,7 @@ def take_packs(model: Any) -> None:
     """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.Packed.read_at`. Raises
     BadInput where its layers cannot keep the texts of a pack apart."""
     attend_in_trees(model)
-    layers: Any = getattr(model.base_model, "layers", None)
+    layers: Any = getattr(model.get_decoder(), "layers", None)
     if isinstance(layers, nn.ModuleList) and len(layers):
         parts = dict(layers[-1].named_modules())
         for name in _BY_TOKEN & parts.keys():

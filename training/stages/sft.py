@@ -92,7 +92,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
         args=_config(out / "checkpoints", len(rows), job),
         train_dataset=_dataset(rows),
         processing_class=tokenizer,
-        peft_config=lora_config(lora) if lora is not None else None,
+        peft_config=lora_config(lora, model) if lora is not None else None,
     )
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
@@ -102,7 +102,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
     if learned is not None:
         (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
-        save_policy(learned, tokenizer, out / "model")
+        save_policy(learned, tokenizer, out / "model", job.start)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
     return out / "model"
 

@@ -244,6 +244,21 @@ def warmup_steps(optimization: Optimization, steps: int) -> int:
     return math.floor(optimization.warmup * steps)
 
 
+def rate_share(optimization: Optimization, step: int, steps: int) -> float:
+    """The rate of *step*, 0-based, of *steps*, as a share of `learning_rate`, 0 to 1: the library's schedules."""
+    rising = warmup_steps(optimization, steps)
+    if step < rising:
+        return step / rising
+    done = (step - rising) / max(1, steps - rising)
+    match optimization.schedule:
+        case "constant":
+            return 1.0
+        case "linear":
+            return 1.0 - done
+        case "cosine":
+            return 0.5 * (1.0 + math.cos(math.pi * done))
+
+
 def one_device(arguments: TrainingArguments) -> None:
     """A process trains on one device, however many it sees: several take a launcher. transformers would wrap the model
     in `nn.DataParallel` and ask for a batch of as many items."""

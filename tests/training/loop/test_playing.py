@@ -12,8 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from agent.gathering import gather
+from agent.team import open_team
 from envs.errors import BadInput
-from envs.tasks import TaskRef
+from envs.observation import Observation
+from envs.tasks import Milestone, TaskRef
+from judges.base import Progress
 from models.embedded import embedded_dir
 from training.loop import playing
 from training.loop.evaluating import evaluation_refs
@@ -126,6 +129,32 @@ def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_fo
     assert shared_key(config, policy, TASKS) != key(policy)
     planned = evaluation_config(policy, EvaluationSettings(planner="same"), RolloutSettings(), 1)
     assert (planned.planner, planned.show_plan) == ("same", True)
+
+
+@pytest.fixture
+def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`scripted:PLANNER` rates the milestone `See the button` as reached."""
+    monkeypatch.chdir(tmp_path)
+    opinion = {"milestones": {"m1": {"quote": "button Save", "answer": "yes"}}, "current_complete": True}
+    said = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
+    Path("PLANNER").write_text(json.dumps([said]), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("planner_file")
+@pytest.mark.parametrize(
+    ("planner", "rater"),
+    [("none", "state"), ("reference", "state"), ("scripted:PLANNER", "scripted:PLANNER"), ("same", "EMBEDDED")],
+)
+async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: Path, planner: str, rater: str) -> None:
+    """The state checkers know the reference's milestones alone: those of a model would never count as reached."""
+    config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
+    look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
+    async with open_team(config, "miniwob") as team:
+        assert team.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
+        if rater == "scripted:PLANNER":
+            milestone = Milestone(id="m1", text="See the button")
+            rated = await team.rater.rate(Progress("Save", (milestone,), (False,), look))
+            assert rated.rating.z == (True,)
 
 
 def test_an_evaluation_is_every_name_on_every_seed() -> None:

@@ -88,8 +88,9 @@ def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyP
 def test_a_critic_goes_on_from_a_sharded_checkpoint(
     tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its third and last step fails at first."""
+    """Its third and last step fails at first; the head has a rate of its own."""
     job, columns = job_of("value", critic)
+    job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
     write_job(folder, job, ROWS, {"target": _spoiled(columns["target"], job)})
     with pytest.raises(TrainingDiverged, match="step 3"):
