@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from training.rewards.coordinates import Place, numbers_in, places_in
+
 TokenCount = Callable[[str], int]
 """How many tokens the policy's tokenizer makes of a text."""
-
-_NUMBER = re.compile(r"(?<!\d)-?(?:\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,11 @@ class Said:
     def numbers(self) -> tuple[float, ...]:
         """Those of the answer, in their order."""
         return numbers_in(self.answer)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The points and boxes that the answer names, see :func:`training.rewards.coordinates.places_in`."""
+        return places_in(self.answer)
 
 
 def read_completion(text: str) -> Said:
@@ -49,9 +52,3 @@ def inside(text: str, tag: str) -> str | None:
     begin = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>", begin) if begin >= 0 else -1
     return text[begin + len(tag) + 2 : end] if end >= 0 else None
-
-
-def numbers_in(text: str) -> tuple[float, ...]:
-    """The finite numbers that *text* writes as digits, in their order."""
-    found = (float(match) for match in _NUMBER.findall(text))
-    return tuple(number for number in found if math.isfinite(number))

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from envs.errors import BadInput
 from envs.record import Record
-from training.rewards.answers import Said, inside, numbers_in
+from training.rewards.answers import Said, inside
+from training.rewards.coordinates import numbers_in
 from training.rewards.geometry import distance, overlap
 from training.rewards.score import Score
 from training.rewards.targets import PointTarget, Target, box_of, is_right, point_of
