@@ -20,7 +20,7 @@ from envs.errors import BadInput
 from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.grpo.examples import Example, check_images
-from training.grpo.measuring import TOO_GOOD, tokenizer_of
+from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of
 from training.grpo.settings import GrpoSettings
 from training.rewards import Rewarder, Score, is_placed
 from training.stages.checkpoints import lora_config
@@ -43,7 +43,11 @@ class Rewarding:
 
     __name__ = "reward"
 
-    def __init__(self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any) -> None:
+    def __init__(
+        self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any, opening: str = ""
+    ) -> None:
+        """*opening*: what the chat template puts before every completion, see `opening_of`."""
+        self._opening = opening
         self._examples = examples
         self._rewarder = rewarder
         self._group = group
@@ -56,7 +60,8 @@ class Rewarding:
     ) -> list[float | None]:
         """*index* says which example each completion is of. TRL's own texts are not looked at: it takes thoughts and
         calls of tools out of them where a tokenizer says how."""
-        texts: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
+        decoded: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
+        texts = [self._opening + text for text in decoded]
         scores: list[Score] = []
         for start in range(0, len(texts), self._group):
             own = set(index[start : start + self._group])
@@ -164,7 +169,8 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     elif settings.freeze_vision:
         for name, weight in model.named_parameters():
             weight.requires_grad_(not any(part in name for part in VISION))
-    rewarding = Rewarding(examples, rewarder_of(settings, processor), settings.group, tokenizer_of(processor))
+    rewarder, opening = rewarder_of(settings, processor), opening_of(processor)
+    rewarding = Rewarding(examples, rewarder, settings.group, tokenizer_of(processor), opening)
     start = model.state_dict()
     trainer = group_trainer()(
         rewarding,
