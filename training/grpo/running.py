@@ -29,6 +29,7 @@ from models.embedded import embedded_dir
 from models.prompt_style import PromptStyle, declare_style, declared_style
 from training.grpo.examples import Example, read_examples, shared_prompts, write_examples
 from training.grpo.measuring import Measured, measure, tokenizer_of
+from training.grpo.seeing import load_seeing
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
 from training.loop.parts import once, read_record, write_record
@@ -171,19 +172,7 @@ def read_held_out(out: Path) -> tuple[HeldOut, ...]:
 
 def load_start(folder: Path, *, seeing: bool) -> tuple[Any, Any]:
     """(model in float32, tokenizer; with images what encodes them, too). Raises BadInput."""
-    if not seeing:
-        return load_policy(folder, padded=True)
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-
-    if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
-    try:
-        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-        processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise BadInput(f"{str(folder)!r} cannot be loaded as a model that sees: {told}") from error
-    return model, processor
+    return load_seeing(folder) if seeing else load_policy(folder, padded=True)
 
 
 class _MeasureOnTheWay(TrainerCallback):
