@@ -15,7 +15,8 @@ from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
-from training.rewards import is_right, nearness, read_completion
+from training.rewards import is_right, nearness, read_completion, thought_of
+from training.rewards.answers import OPEN
 from training.stages.watching import Watcher, unwatched
 
 TOO_GOOD = 0.7
@@ -35,7 +36,7 @@ class Measured(Record):
     answer_tokens: float
     """Mean length of a completion, its thought included."""
     thought_tokens: float
-    """Mean length of a thought."""
+    """Mean length of what is said beside the answer, in tags or not."""
     solved: tuple[str, ...]
     """Names of the examples that are right."""
 
@@ -45,13 +46,15 @@ def measure(
 ) -> Measured:
     """Answers every example once, at temperature 0, and judges the answers."""
     answers: list[str] = []
+    opening = opening_of(processor)
     lengths: list[int] = []
     for texts, tokens in _answers(model, processor, examples, settings):
-        answers += texts
+        answers += [opening + text for text in texts]
         lengths += tokens
         watch("measuring", len(answers), len(examples), None)
     said = [read_completion(text) for text in answers]
     tokens = PromptTokens(tokenizer_of(processor))
+    thoughts = [thought_of(example.target, one) for example, one in zip(examples, said, strict=True)]
     right = [is_right(example.target, one) for example, one in zip(examples, said, strict=True)]
     near = [nearness(example.target, one) for example, one in zip(examples, said, strict=True)]
     missed = [not correct and close > TOO_GOOD for correct, close in zip(right, near, strict=True)]
@@ -61,7 +64,7 @@ def measure(
         proximity=fmean(near),
         near_misses=math.fsum(missed) / len(missed),
         answer_tokens=fmean(lengths),
-        thought_tokens=fmean(len(tokens.plain(one.thought)) for one in said),
+        thought_tokens=fmean(len(tokens.plain(text)) if text else 0 for text in thoughts),
         solved=tuple(example.name for example, correct in zip(examples, right, strict=True) if correct),
     )
 
@@ -69,6 +72,21 @@ def measure(
 def tokenizer_of(processor: Any) -> Any:
     """The tokenizer of what encodes images, too; a tokenizer itself."""
     return getattr(processor, "tokenizer", processor)
+
+
+def opening_of(processor: Any) -> str:
+    """What the chat template has said of an answer before the model says anything: `<think>`, where it opens a thought,
+    as templates of reasoning models do, else nothing. A completion is read with it in front."""
+    tokenizer = tokenizer_of(processor)
+    if getattr(processor, "chat_template", None) is not None and processor is not tokenizer:
+        turn = {"role": "user", "content": [{"type": "text", "text": "?"}]}
+        prompt: str = processor.apply_chat_template([turn], add_generation_prompt=True, tokenize=False)
+    elif tokenizer.chat_template is not None:
+        turn = {"role": "user", "content": "?"}
+        prompt = tokenizer.apply_chat_template([turn], add_generation_prompt=True, tokenize=False)
+    else:
+        return ""
+    return OPEN if prompt.rstrip().endswith(OPEN) else ""
 
 
 @torch.no_grad()

@@ -27,10 +27,12 @@ from envs.record import Record
 from envs.whole_files import write_whole
 from models.embedded import embedded_dir
 from models.prompt_style import PromptStyle, declare_style, declared_style
+from training.grpo.budget import check_budget
 from training.grpo.examples import Example, read_examples, shared_prompts, write_examples
 from training.grpo.measuring import Measured, measure, tokenizer_of
+from training.grpo.seeing import load_seeing
 from training.grpo.settings import GrpoSettings
-from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
+from training.grpo.trainer import check_fit, rewarder_of, token_count, trainer_of, updates_of
 from training.loop.parts import once, read_record, write_record
 from training.rewards import StepTarget
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
@@ -84,8 +86,9 @@ def improve(
 ) -> GrpoResult:
     """Trains the policy *start* on *examples*; a killed one goes on with the same command.
 
-    Raises BadInput where *out* holds anything else, where the examples do not fit the reward or the model, and where
-    the policy is measured on what it learns from; TrainingDiverged.
+    *tell* is warned of right answers that are longer than completions may be. Raises BadInput where *out* holds
+    anything else, where the examples do not fit the reward, the model or the length of a completion, and where the
+    policy is measured on what it learns from; TrainingDiverged.
     """
     if not (out / "grpo.json").exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{str(out)!r} is not an empty folder and holds no GRPO run")
@@ -95,11 +98,14 @@ def improve(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
     check_fit((*examples, *held_out), rewarder_of(settings, processor))
+    warnings = check_budget(examples, held_out, settings, token_count(processor))
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
     if once(out / "grpo.json", Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a GRPO run of another start, other examples or other settings")
+    for line in () if (out / "model").exists() else warnings:
+        tell(line)
     if not (out / "model").exists() and settings.launcher:
         del model
         _launch(policy, examples, held_out, out, settings)
@@ -171,19 +177,7 @@ def read_held_out(out: Path) -> tuple[HeldOut, ...]:
 
 def load_start(folder: Path, *, seeing: bool) -> tuple[Any, Any]:
     """(model in float32, tokenizer; with images what encodes them, too). Raises BadInput."""
-    if not seeing:
-        return load_policy(folder, padded=True)
-    from transformers import AutoModelForImageTextToText, AutoProcessor
-
-    if not (folder / "config.json").is_file():
-        raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
-    try:
-        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-        processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise BadInput(f"{str(folder)!r} cannot be loaded as a model that sees: {told}") from error
-    return model, processor
+    return load_seeing(folder) if seeing else load_policy(folder, padded=True)
 
 
 class _MeasureOnTheWay(TrainerCallback):

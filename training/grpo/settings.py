@@ -22,6 +22,7 @@ RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
     "ssl": {
         "reward": {"kind": "ssl"},
         "group": 8,
+        "answer_tokens": 128,  # a sudoku of 9 x 9 takes 89
         "kl": 0.1,
         "scale_advantages": False,
         "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},
@@ -29,6 +30,7 @@ RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
     "guirlvg": {
         "reward": {"kind": "guirlvg"},
         "group": 6,
+        "answer_tokens": 256,  # its format wants a thought
         "kl": 1e-4,
         "kl_by_reward": True,
         "freeze_vision": True,
@@ -37,12 +39,14 @@ RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
     "adagui": {
         "reward": {"kind": "adagui"},
         "group": 10,
+        "answer_tokens": 192,  # thoughts of 100 (T), tags and an action
         "kl": 0.04,
         "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
     },
     "lpo": {
         "reward": {"kind": "lpo"},
         "group": 16,
+        "answer_tokens": 128,
         "kl": 1e-4,
         "clip_high": 0.28,
         "optimization": {"learning_rate": 1e-6, "batch_rows": 128},
@@ -60,8 +64,8 @@ class GrpoSettings(Record):
     group: int = Field(default=8, ge=2)
     """G: completions of one prompt, which are each other's baseline."""
     temperature: float = Field(default=1.0, gt=0, le=2)
-    answer_tokens: int = Field(default=64, ge=1)
-    """Longest completion."""
+    answer_tokens: int = Field(default=128, ge=1)
+    """Longest completion, its thought included. No paper says how long; answers that do not fit are told of."""
     steps: int | None = Field(default=None, ge=1)
     """Updates of the policy; None: as many as `optimization.epochs` passes over the prompts take."""
     reuse: int = Field(default=1, ge=1)

@@ -1,5 +1,5 @@
-"""TRL's GRPOTrainer with the three things that it does not have: prompts encoded as the policy plays them, rewards of
-whole groups, and a divergence that counts by reward.
+"""TRL's GRPOTrainer with the four things that it does not have: prompts encoded as the policy plays them, rewards of
+whole groups, a divergence that counts by reward, and a check that a batch means to the model what its rows mean alone.
 
 What is overridden are private methods of TRL, pinned in pyproject.toml; each has a contract test in
 `tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, with the others of
@@ -19,10 +19,12 @@ import torch
 from envs.errors import BadInput
 from models.base import Message
 from models.prompt_tokens import PromptTokens
+from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.examples import Example, check_images
-from training.grpo.measuring import TOO_GOOD, tokenizer_of
+from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of
+from training.grpo.seeing import padded_left
 from training.grpo.settings import GrpoSettings
-from training.rewards import Rewarder, Score, is_placed
+from training.rewards import Rewarder, Score, TokenCount, is_placed
 from training.stages.checkpoints import lora_config
 from training.stages.trainer import one_device, shared_arguments
 
@@ -43,7 +45,11 @@ class Rewarding:
 
     __name__ = "reward"
 
-    def __init__(self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any) -> None:
+    def __init__(
+        self, examples: Sequence[Example], rewarder: Rewarder, group: int, tokenizer: Any, opening: str = ""
+    ) -> None:
+        """*opening*: what the chat template puts before every completion, see `opening_of`."""
+        self._opening = opening
         self._examples = examples
         self._rewarder = rewarder
         self._group = group
@@ -51,12 +57,16 @@ class Rewarding:
         self.shares: list[float] = []
         """Of the last batch, in its order: each reward by the greatest there is, 0 to 1."""
 
+    def example(self, index: int) -> Example:
+        return self._examples[index]
+
     def __call__(
         self, completion_ids: Sequence[Sequence[int]], index: Sequence[int], log_metric: Any, **_: Any
     ) -> list[float | None]:
         """*index* says which example each completion is of. TRL's own texts are not looked at: it takes thoughts and
         calls of tools out of them where a tokenizer says how."""
-        texts: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
+        decoded: list[str] = self._tokenizer.batch_decode(completion_ids, skip_special_tokens=True)
+        texts = [self._opening + text for text in decoded]
         scores: list[Score] = []
         for start in range(0, len(texts), self._group):
             own = set(index[start : start + self._group])
@@ -103,19 +113,44 @@ def group_trainer() -> Any:
             self._rewarding = rewarding
             self._room = settings.room
             self._by_reward = settings.kl_by_reward
+            self._checked: set[bool] = set()
+            self._marks: dict[str, Any] = {}
             super().__init__(reward_funcs=rewarding, **given)
             self._prompts = PromptTokens(self._tokenizer)
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
-                return super()._tokenize_prompts(prompts)
+                ids, images, fields = super()._tokenize_prompts(prompts)
+                self._marks = {name: fields[name] for name in PER_TOKEN if name in fields}
+                return ids, images, fields
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             found = super()._generate_and_score_completions(inputs)
+            shape = found["prompt_ids"].shape, found["completion_ids"].shape[1]
+            found.update(padded_marks(self._marks, *shape, found["prompt_ids"].device))
+            self._marks = {}
+            self._check_alignment(inputs, found)
             if self._by_reward:
                 found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
+
+        def _get_per_token_logps_and_entropies(
+            self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **given: Any
+        ) -> Any:
+            """While a batch is scored, its fields come from where its tokens do: TRL encodes prompts a second time."""
+            prompts = (input_ids.shape[0], input_ids.shape[1] - logits_to_keep)
+            given |= padded_marks(self._marks, prompts, logits_to_keep, input_ids.device)
+            check_fields(input_ids, attention_mask, given)
+            return super()._get_per_token_logps_and_entropies(model, input_ids, attention_mask, logits_to_keep, **given)
+
+        def _check_alignment(self, inputs: list[dict[str, Any]], scored: dict[str, Any]) -> None:
+            """Once for the first batch, and once for the first one with padding."""
+            padded = not bool(scored["prompt_mask"].all())
+            if padded not in self._checked:
+                examples = [self._rewarding.example(row["index"]) for row in inputs]
+                check_rows(self, self.accelerator.unwrap_model(self.model), examples, scored, self._room)
+                self._checked.add(padded)
 
         def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
             if not self._by_reward:
@@ -137,8 +172,13 @@ def _messages(turns: Sequence[Mapping[str, Any]]) -> list[Message]:
 
 def rewarder_of(settings: GrpoSettings, processor: Any) -> Rewarder:
     """The reward of *settings*, which counts a thought's tokens as the policy's own tokenizer makes them."""
+    return Rewarder(settings.reward, token_count(processor))
+
+
+def token_count(processor: Any) -> TokenCount:
+    """Of texts, by the policy's own tokenizer."""
     tokens = PromptTokens(tokenizer_of(processor))
-    return Rewarder(settings.reward, lambda text: len(tokens.plain(text)))
+    return lambda text: len(tokens.plain(text))
 
 
 def dataset_of(examples: Sequence[Example]) -> Any:
@@ -164,7 +204,9 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     elif settings.freeze_vision:
         for name, weight in model.named_parameters():
             weight.requires_grad_(not any(part in name for part in VISION))
-    rewarding = Rewarding(examples, rewarder_of(settings, processor), settings.group, tokenizer_of(processor))
+    padded_left(processor)
+    rewarder, opening = rewarder_of(settings, processor), opening_of(processor)
+    rewarding = Rewarding(examples, rewarder, settings.group, tokenizer_of(processor), opening)
     start = model.state_dict()
     trainer = group_trainer()(
         rewarding,

@@ -19,6 +19,7 @@ from training.rewards.targets import (
     is_right,
     places_of,
 )
+from training.rewards.thoughts import thought_of
 
 __all__ = [
     "GridTarget",
@@ -37,4 +38,5 @@ __all__ = [
     "nearness",
     "places_of",
     "read_completion",
+    "thought_of",
 ]

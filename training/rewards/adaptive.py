@@ -3,6 +3,7 @@
 A step's difficulty is the policy's own: the share ρ of a group's answers that are right (Eq. 3 and 4). What the paper
 leaves open or contradicts:
 
+* what a thought is: here all of a completion but its answer, so that a thought outside `<think>` is not free;
 * how rewards are put together: here `R = R_action + w·R_thought`, the latter for an answer that can be read alone;
 * a click's distance is normalised by the screen (Eq. 8) and its σ "by the element" (Eq. 6). With both on the screen the
   reward is flat: within the threshold of 0.04 it is at least 0.98. `scale = "element"` holds the threshold against the
@@ -35,6 +36,7 @@ from training.rewards.targets import (
     is_right,
     point_of,
 )
+from training.rewards.thoughts import thought_of
 
 LEAST, GREATEST = 0.01, 1.0
 """Bounds of the thought reward (Eq. 5)."""
@@ -72,7 +74,8 @@ class Adaptive(Record):
         level = difficulty(solved, self.levels)
         scores: list[Score] = []
         for said, right in zip(group, correct, strict=True):
-            tokens = count(said.thought) if said.thought else 0
+            thought_text = thought_of(target, said)
+            tokens = count(thought_text) if thought_text else 0
             action = self._action(target, said, level, right=right)
             thought = self._thought(tokens, level, solved) if _can_be_read(target, said) else 0.0
             parts = {"correct": float(right), "action": action, "thought": thought, "thought_tokens": float(tokens)}

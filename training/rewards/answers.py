@@ -1,16 +1,15 @@
-"""What a completion says: its thought, its answer, the numbers in it. Any text can be read; nothing is evaluated."""
+"""What a completion says: its thought and its answer. Any text can be read; nothing is evaluated."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from training.rewards.coordinates import Place, numbers_in, places_in
+
 TokenCount = Callable[[str], int]
 """How many tokens the policy's tokenizer makes of a text."""
-
-_NUMBER = re.compile(r"(?<!\d)-?(?:\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})")
+OPEN, CLOSE = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,28 +19,46 @@ class Said:
     text: str
     """Whole."""
     thought: str
-    """What stands inside `<think>…</think>`, all of such blocks; one that is not closed goes on to the end."""
+    """What stands inside `<think>…</think>`, all of such blocks. One that is not closed goes on to the end; one that is
+    not opened, as where a chat template opens it, begins at the start."""
     answer: str
     """What follows the last thought: the inside of its first `<answer>…</answer>`, or all of it."""
+    outside: str = ""
+    """The rest: text outside all tags, where there is an `<answer>…</answer>`, and text between thoughts."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
         """Those of the answer, in their order."""
         return numbers_in(self.answer)
 
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """The points and boxes that the answer names, see :func:`training.rewards.coordinates.places_in`."""
+        return places_in(self.answer)
+
 
 def read_completion(text: str) -> Said:
     """Takes *text* apart. An answer that was only thought of is none."""
     thoughts: list[str] = []
-    at = 0
-    while (opened := text.find("<think>", at)) >= 0:
-        begin = opened + len("<think>")
-        closed = text.find("</think>", begin)
-        thoughts.append(text[begin : closed if closed >= 0 else len(text)].strip())
-        at = closed + len("</think>") if closed >= 0 else len(text)
-    rest = text[at:]
+    outside: list[str] = []
+    rest = text
+    while OPEN in rest or CLOSE in rest:
+        before, opened, inner = rest.partition(OPEN)
+        if CLOSE in before or not opened:  # closed without being opened
+            thought, _, rest = rest.partition(CLOSE)
+        else:
+            outside.append(before)
+            thought, _, rest = inner.partition(CLOSE)
+        thoughts.append(thought)
     answer = inside(rest, "answer")
-    return Said(text, "\n".join(filter(None, thoughts)), (rest if answer is None else answer).strip())
+    if answer is not None:
+        before, _, after = rest.partition(f"<answer>{answer}</answer>")
+        outside += [before, after]
+    return Said(text, _lines(thoughts), (rest if answer is None else answer).strip(), _lines(outside))
+
+
+def _lines(parts: list[str]) -> str:
+    return "\n".join(filter(None, (part.strip() for part in parts)))
 
 
 def inside(text: str, tag: str) -> str | None:
@@ -49,9 +66,3 @@ def inside(text: str, tag: str) -> str | None:
     begin = text.find(f"<{tag}>")
     end = text.find(f"</{tag}>", begin) if begin >= 0 else -1
     return text[begin + len(tag) + 2 : end] if end >= 0 else None
-
-
-def numbers_in(text: str) -> tuple[float, ...]:
-    """The finite numbers that *text* writes as digits, in their order."""
-    found = (float(match) for match in _NUMBER.findall(text))
-    return tuple(number for number in found if math.isfinite(number))

@@ -3,10 +3,15 @@
 The soft format reward is that of Alg. 3; App. A.3.2 of the same paper asks for four numbers where Alg. 3 asks for two:
 here it is as many as the prediction has. One answer tag alone is worth 1/3, as in Alg. 3; the text of §3.2 and
 App. A.3.2 give each tag a third, which is the same for a whole block.
+
+The paper's trivial row is `format = "strict"` with `accuracy = "iou_half"`: the whole completion has to match the
+pattern of Alg. 1 ("exactly matches", §3.1), and a box counts in the notation of Alg. 2 alone, whole numbers in square
+brackets between the answer tags. With every other format a box is read however it is written, as §3.2 has it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -14,8 +19,9 @@ from pydantic import Field
 
 from envs.errors import BadInput
 from envs.record import Record
-from training.rewards.answers import Said, inside, numbers_in
-from training.rewards.geometry import distance, overlap
+from training.rewards.answers import CLOSE, OPEN, Said, inside
+from training.rewards.coordinates import numbers_in
+from training.rewards.geometry import Box, distance, overlap
 from training.rewards.score import Score
 from training.rewards.targets import PointTarget, Target, box_of, is_right, point_of
 
@@ -23,6 +29,11 @@ Accuracy = Literal["in_box", "distance", "iou", "iou_half"]
 """In-Bbox, Distance@80, IoU, IoU@0.5 (App. A.3.3)."""
 NEAR_PIXELS = 80.0
 """Distance@k: the paper's k."""
+_WHOLE = re.compile(r"<think>.*?</think>\s*<answer>.*?</answer>", re.DOTALL)
+"""Alg. 1, line 2."""
+_TAGGED = re.compile(r"<answer>(.*)</answer>", re.DOTALL)
+_BOX = re.compile(r"\[([0-9]+),\s*([0-9]+),\s*([0-9]+),\s*([0-9]+)\]")
+"""Alg. 2, lines 2 and 3."""
 
 
 class TagsAndPoint(Record):
@@ -72,20 +83,23 @@ class TagsAndPoint(Record):
         if self.accuracy == "distance":
             point = point_of(said)
             return float(point is not None and distance(point, target.region.centre) <= self.near_pixels)
-        box = box_of(said)
+        box = strict_box(said) if self.format == "strict" else box_of(said)
         shared = 0.0 if box is None else overlap(box, target.region)
         return shared if self.accuracy == "iou" else float(shared > 0.5)
 
 
 def strict_format(said: Said) -> float:
-    """1 if a thought and then an answer stand in their tags, else 0 (Alg. 1)."""
-    _, opened, after = said.text.partition("<think>")
-    while opened:
-        _, opened, after = after.partition("</think>")
-        rest = after.lstrip()
-        if opened and rest.startswith("<answer>") and "</answer>" in rest:
-            return 1.0
-    return 0.0
+    """1 if the completion is a thought and an answer in their tags and nothing else, else 0 (Alg. 1)."""
+    return float(_WHOLE.fullmatch(said.text) is not None)
+
+
+def strict_box(said: Said) -> Box | None:
+    """The first box `[x1, y1, x2, y2]` of whole numbers between answer tags (Alg. 2), None without one. A box that was
+    only thought of is none, which Alg. 2 leaves open."""
+    answered = said.text.rpartition(CLOSE)[2].partition(OPEN)[0]
+    tagged = _TAGGED.search(answered)
+    found = _BOX.search(tagged.group(1)) if tagged is not None else None
+    return None if found is None else Box(*map(float, found.groups()))
 
 
 def soft_format(said: Said, numbers: int | None = 2) -> float:

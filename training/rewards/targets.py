@@ -171,19 +171,18 @@ def is_placed(target: Target) -> bool:
 
 
 def point_of(said: Said) -> Point | None:
-    """The point that the answer gives: its only two numbers, or the centre of the box that its only four make."""
-    match said.numbers:
-        case (x, y):
-            return Point(x, y)
-        case (left, top, right, bottom):
-            return Box(left, top, right, bottom).centre
-        case _:
-            return None
+    """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
+    points = [place for place in said.places if len(place) == 2]
+    if len(points) == 1:
+        return Point(*points[0])
+    box = box_of(said)
+    return None if points or box is None else box.centre
 
 
 def box_of(said: Said) -> Box | None:
-    """The box that the answer gives: its only four numbers."""
-    return Box(*said.numbers) if len(said.numbers) == 4 else None
+    """The box that the answer gives; None where it gives none, or several."""
+    boxes = [place for place in said.places if len(place) == 4]
+    return Box(*boxes[0]) if len(boxes) == 1 else None
 
 
 def action_of(target: StepTarget, said: Said) -> Action | None:

@@ -12,6 +12,7 @@ from envs.errors import BadInput
 from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.grpo.examples import Example
+from training.grpo.measuring import opening_of
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
 from training.puzzles import make_puzzles
@@ -234,3 +235,28 @@ def test_too_few_examples() -> None:
 def test_a_reward_that_does_not_fit_is_refused_at_once() -> None:
     with pytest.raises(BadInput, match="one target is a maze"):
         check_fit(MAZES, Rewarder(parse_settings({"recipe": "lpo"}, "here").reward, len))
+
+
+THINKING = "{% for m in messages %}{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}"
+"""Begins an answer inside a thought, as templates of reasoning models do."""
+
+
+@pytest.mark.parametrize(
+    ("template", "opening"),
+    [(None, ""), (THINKING, "<think>"), (THINKING.replace("<think>", "<think>\n\n</think>\n"), "")],
+    ids=["no template", "opens a thought", "opens and closes one"],
+)
+def test_what_the_template_opens(start: Path, template: str | None, opening: str) -> None:
+    _, tokenizer = load_policy(start, padded=True)
+    tokenizer.chat_template = template
+    assert opening_of(tokenizer) == opening
+
+
+def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() -> None:
+    """It was cut off: what it says so far is not the answer, were it right."""
+    tokenizer = puzzle_tokenizer()
+    said = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
+    for opening, right in (("", 1.0), ("<think>", 0.0)):
+        told: dict[str, float] = {}
+        Rewarding(MAZES, Rewarder(SweetSpot(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
+        assert told["part/correct"] == right

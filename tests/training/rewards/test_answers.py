@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.rewards import read_completion
-from training.rewards.answers import numbers_in
+from training.rewards.coordinates import numbers_in
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,70 @@ def test_accuracy(accuracy: Accuracy, answer: str, expected: float) -> None:
     assert found.total == found.parts["accuracy"] == pytest.approx(expected)
 
 
+TRIVIAL = TagsAndPoint(format="strict", accuracy="iou_half")
+"""The paper's first row (§3.1, App. A.1). The right box is (100, 200, 160, 230), 60 x 30 = 1800 pixels."""
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "accuracy"),
+    [
+        # Format, Alg. 1: `<think>.*?</think>\s*<answer>.*?</answer>`, and "exactly matches the pattern" (§3.1).
+        # Accuracy, Alg. 2: `<answer>(.*)</answer>`, in it `\[(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\]`, IoU above ½.
+        pytest.param("<think>t</think><answer>[100, 200, 160, 230]</answer>", 1, 1, id="as told"),
+        pytest.param("<think>t</think>\n<answer>[100,200,160,230]</answer>", 1, 1, id="no white space, a line break"),
+        pytest.param(
+            '<think>t</think><answer>{"bbox_2d": [100, 200, 160, 230], "label": "x"}</answer>', 1, 1, id="bbox_2d"
+        ),
+        pytest.param(
+            '<think>t</think><answer>```json\n[{"bbox_2d": [100, 200, 160, 230]}]\n```</answer>', 1, 1, id="a fence"
+        ),
+        pytest.param("[100, 200, 160, 230]", 0, 0, id="no tags"),
+        pytest.param("<think>t</think>[100, 200, 160, 230]", 0, 0, id="no answer tags"),
+        pytest.param("<think>t</think><answer>[100, 200, 160, 230]", 0, 0, id="an answer that is not closed"),
+        pytest.param("<answer>[100, 200, 160, 230]</answer>", 0, 1, id="no thought"),
+        pytest.param("Sure! <think>t</think><answer>1 2</answer> bye", 0, 0, id="words around, no box"),
+        pytest.param("Sure! <think>t</think><answer>[100, 200, 160, 230]</answer>", 0, 1, id="words before"),
+        pytest.param("<think>t</think><answer>[100, 200, 160, 230]</answer> bye", 0, 1, id="words behind"),
+        pytest.param("<think>t</think><answer>(100, 200, 160, 230)</answer>", 1, 0, id="a tuple, §3.2"),
+        pytest.param("<think>t</think><answer>100 200 160 230</answer>", 1, 0, id="no brackets"),
+        pytest.param("<think>t</think><answer>[100.0, 200.0, 160.0, 230.0]</answer>", 1, 0, id="no whole numbers"),
+        pytest.param("<think>t</think><answer>[130, 215]</answer>", 1, 0, id="a point"),
+        pytest.param("<think>t</think><answer>[100, 200, 160, 230, 1]</answer>", 1, 0, id="five numbers"),
+        pytest.param("<think>t</think><answer>[100, 200, 130, 230]</answer>", 1, 0, id="half of it: 900 of 1800"),
+        pytest.param("<think>t</think><answer>[100, 200, 131, 230]</answer>", 1, 1, id="more: 930 of 1800"),
+        pytest.param("<think>t</think><answer>in [100, 200, 160, 230] of 2</answer>", 1, 1, id="in a sentence"),
+        pytest.param("<think>[100, 200, 160, 230]</think><answer>there</answer>", 1, 0, id="only thought of"),
+        pytest.param("<think>t</think><answer>there</answer><answer>[100, 200, 160, 230]</answer>", 1, 1, id="greedy"),
+        pytest.param("", 0, 0, id="nothing"),
+    ],
+)
+def test_the_trivial_row_is_that_of_algorithms_1_and_2(text: str, shape: float, accuracy: float) -> None:
+    found = score(POINT, text, TRIVIAL)
+    assert (found.parts["format"], found.parts["accuracy"], found.total) == (shape, accuracy, shape + accuracy)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100 200 160 230",
+        "<answer>(100, 200, 160, 230)</answer>",
+        '<answer>{"bbox_2d": [100, 200, 160, 230]}</answer>',
+        "[100.0, 200.0, 160.0, 230.0]",
+    ],
+)
+def test_the_soft_reward_ignores_how_a_box_is_written(text: str) -> None:
+    """§3.2: "SRF ignores style and simply extracts numeric values"."""
+    assert score(POINT, text, TagsAndPoint(accuracy="iou_half")).parts["accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"), [('{"point_2d": [130, 215]}', 2), ('[{"bbox_2d": [100, 200, 160, 230]}]', 4)]
+)
+def test_the_digit_of_a_key_is_not_one_of_the_numbers(answer: str, numbers: int) -> None:
+    """Alg. 3, line 11: (½ + ½ + 2/3 + 1/3)/2."""
+    assert soft_format(read_completion(f"<think></think><answer>{answer}</answer>"), numbers) == pytest.approx(1)
+
+
 def test_how_near_is_near_can_be_set() -> None:
     reward = TagsAndPoint(format="none", accuracy="distance", near_pixels=5)
     assert [score(POINT, text, reward).total for text in ("133 219", "133 219.1")] == [1, 0]  # 3² + 4² = 5²
