@@ -22,7 +22,11 @@ from envs.webarena.sent import Recorder
 from envs.webarena.sites import Sites, category
 from envs.webarena.task import AgentResponse, RequestSent, Task
 
-NOT_ACHIEVABLE_HINT = "If this cannot be done, answer N/A and say why."
+NOT_ACHIEVABLE_HINT = (
+    "If this cannot be done, answer exactly N/A and nothing else; "
+    "the reason belongs in a comment before that action (# Note: the reason)."
+)
+"""Some tasks compare the whole answer with `N/A`, so a reason in it would fail them."""
 
 
 @dataclass(frozen=True, slots=True)

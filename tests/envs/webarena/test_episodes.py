@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from envs.actions import Goto, Status
+from envs.actions import Goto, Status, Stop
 from envs.chromium import Chromium
 from envs.errors import BadInput, ResetFailed
+from envs.languages import IDS, PROGRAM
+from envs.languages.base import Language
 from envs.tasks import Score, TaskRef
 from envs.webarena.accounts import Accounts
-from envs.webarena.environment import WebArenaEnvironment
+from envs.webarena.environment import NOT_ACHIEVABLE_HINT, WebArenaEnvironment
 from envs.webarena.evaluators import JudgeFailed
 from envs.webarena.raw_format import RawTask
 from envs.webarena.suite import WebArenaSuite
@@ -138,12 +140,32 @@ async def test_the_start_of_a_task(start: Start, places: Places) -> None:
     )
     environment = await start(entry, reset=False, environ={})
     begun = await environment.reset(TASK)
-    assert begun.instruction == "Compare both If this cannot be done, answer N/A and say why."
+    assert begun.instruction == f"Compare both {NOT_ACHIEVABLE_HINT}"
     assert (begun.category, begun.milestones) == ("multi", ())
     tabs = (await environment.observe()).tabs
     assert [tab.url for tab in tabs] == [f"{places.shop.url}/tea.html", f"{places.forum.url}/f/books"]
     assert places.shop.asked[-1].user.startswith("emma.lopez")
     assert places.forum.asked[-1].user == "MarvelsGrantMan136"
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        (PROGRAM, '# Note: there is no such review\nexit(message="N/A")'),
+        (IDS, "# Note: there is no such review\nstop [N/A]"),
+    ],
+)
+async def test_an_agent_that_does_as_it_is_asked_passes_a_task_that_cannot_be_done(
+    start: Start, language: Language, said: str
+) -> None:
+    environment = await start(raw(answers={"exact_match": "N/A"}), reset=False)
+    asked = (await environment.reset(TASK)).instruction
+    assert "answer exactly N/A and nothing else" in asked and "(# Note: the reason)" in asked
+    parsed = language.parse(said)
+    assert isinstance(parsed.action, Stop)
+    assert parsed.notes == ("Note: there is no such review",)
+    assert (await _score(environment, parsed.action.answer)).status == "success"
+    assert (await _score(environment, "N/A: there is no such review")).status == "failure"
 
 
 async def test_the_form_of_the_answer_is_part_of_a_typed_task(start: Start) -> None:
