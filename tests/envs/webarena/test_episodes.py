@@ -24,7 +24,7 @@ from tests.envs.contract import check_environment
 from tests.envs.sessions.browsing import click, type_text
 from tests.envs.sessions.processes import belonging, kill
 from tests.envs.webarena.conftest import QUICK, TASK, Start
-from tests.envs.webarena.places import Places
+from tests.envs.webarena.places import Places, Reply, Server
 from tests.envs.webarena.tasks import page, raw, request, response, verified
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -208,6 +208,33 @@ async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> No
     environment = await start(raw())
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(Goto(url=f"{places.forum.url}/f/books"))).status is Status.OK
+
+
+ROUTE = verified(
+    response(task_type="navigate"),
+    request("^.*/route/v1/.*/-73.99,40.75;-79.94,40.44.*$", ignored_query_params_patterns=[".*"]),
+)
+
+
+async def test_the_routing_server_of_the_map_is_reached_where_it_is_allowed(start: Start) -> None:
+    """Its address is no site's, so the run must allow it; without that the finding says how."""
+    routing = Server(lambda _: Reply("{}", kind="application/json", headers={"Access-Control-Allow-Origin": "*"}))
+    ask = f"fetch('{routing.url}/osrm/routed-car/route/v1/driving/-73.99,40.75;-79.94,40.44?steps=true').catch(() => 0)"
+    statuses: dict[bool, Score] = {}
+    for allowed in (False, True):
+        environment = await start(ROUTE, allow=(routing.url,) if allowed else ())
+        await environment.session.page.evaluate(ask)
+        statuses[allowed] = await _score(environment, SEEN)
+    routing.close()
+    assert statuses[True].status == "success", statuses[True].evidence
+    assert statuses[False].status == "failure"
+    assert f"not allowed: {routing.url} (--allow {routing.url})" in statuses[False].evidence
+    assert len(routing.asked) == 1
+
+
+async def test_a_rule_that_is_none_is_refused_before_anything_is_played(start: Start) -> None:
+    with pytest.raises(BadInput, match="origin rule 'http://h/path'"):
+        await start(raw(), allow=("http://h/path",))
 
 
 async def test_a_killed_episode_keeps_its_requests_and_sends_nothing_again(
