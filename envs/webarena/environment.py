@@ -11,6 +11,7 @@ from envs.chromium import Chromium
 from envs.errors import BadInput, EnvError, ResetFailed
 from envs.live_session import Bounds, LiveSession
 from envs.observation import Observation
+from envs.origins import Origins
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
 from envs.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskRef
@@ -22,7 +23,11 @@ from envs.webarena.sent import Recorder
 from envs.webarena.sites import Sites, category
 from envs.webarena.task import AgentResponse, RequestSent, Task
 
-NOT_ACHIEVABLE_HINT = "If this cannot be done, answer N/A and say why."
+NOT_ACHIEVABLE_HINT = (
+    "If this cannot be done, answer exactly N/A and nothing else; "
+    "the reason belongs in a comment before that action (# Note: the reason)."
+)
+"""Some tasks compare the whole answer with `N/A`, so a reason in it would fail them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class World:
 
     tasks: Mapping[str, Task]
     sites: Sites
+    origins: Origins
+    """What an episode may reach."""
     accounts: Accounts
     judge: FuzzyJudge
     settings: SessionSettings
@@ -121,7 +128,7 @@ class WebArenaEnvironment:
         self._task = task
         # Answers are read only where a check looks at them: it takes two more calls for each request.
         self._recorder = Recorder(with_answers=any(isinstance(check, RequestSent) for check in task.checks))
-        bounds = Bounds(self._folder, self._settings(task), self._world.sites.origins())
+        bounds = Bounds(self._folder, self._settings(task), self._world.origins)
         self._live = LiveSession(self._chromium, bounds, self._begin, self._watch)
         return EpisodeStart(instruction=instruction(task), category=category(task))
 
@@ -157,6 +164,7 @@ class WebArenaEnvironment:
             pages=pages,
             sent=await self._recorder.all(),
             sites=self._world.sites,
+            origins=self._world.origins,
             admin=self._world.accounts.accounts["shopping_admin"],
             judge=self._world.judge,
         )

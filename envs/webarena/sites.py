@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -99,9 +99,9 @@ class Sites:
             text = re.sub(rf"(?:{'|'.join(known)})(?![\w:-])", f"__{site.upper()}__", text)
         return text
 
-    def origins(self) -> Origins:
-        """Exactly these sites."""
-        origins = Origins()
+    def origins(self, allow: Sequence[str] = ()) -> Origins:
+        """These sites and what the rules of *allow* name, nothing else. Raises BadInput for a rule that is none."""
+        origins = Origins.parse(allow)
         for url in self.urls.values():
             origins = origins.with_url(url)
         return origins

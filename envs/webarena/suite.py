@@ -23,8 +23,8 @@ WAIT_S = 3.0
 class WebArenaSuite:
     """A task's name is its id. Sites and accounts come from the environment variables.
 
-    From an episode only the configured sites can be reached. Checks by meaning (`fuzzy_match`, 40 of
-    Lite's 165 tasks) ask *judge*; without one they are broken, never failed.
+    From an episode only the configured sites can be reached, and what `settings.allow` names. Checks by meaning
+    (`fuzzy_match`, 40 of Lite's 165 tasks) ask *judge*; without one they are broken, never failed.
     """
 
     def __init__(
@@ -40,21 +40,26 @@ class WebArenaSuite:
         accounts: Accounts | None = None,
         wait_s: float = WAIT_S,
     ) -> None:
-        """*tasks* in the place of those in the cache. Raises BadInput: no tasks, no sites, variables that are wrong."""
+        """*tasks* in the place of those in the cache.
+
+        Raises BadInput: no tasks, no sites, variables or rules of `settings.allow` that are wrong.
+        """
         self.name = name
         sites = sites or Sites.from_environment()
         if not sites.urls:
             raise BadInput(f"{name} plays on your copies of its sites: set {', '.join(VARIABLES.values())}")
         tasks = load_tasks(name) if tasks is None else tasks
+        settings = settings or SessionSettings()
         self._chromium = chromium
         self._folder = folder
         self._numbers = count(1)
         self._world = World(
             tasks={task.name: task for task in tasks},
             sites=sites,
+            origins=sites.origins(settings.allow),
             accounts=accounts or Accounts.from_environment(),
             judge=judge,
-            settings=settings or SessionSettings(),
+            settings=settings,
             wait_s=wait_s,
         )
 

@@ -4,6 +4,9 @@ Looser than the benchmark's own comparison where its users found right answers r
 white space, HTML entities, typographic quotes, trademark signs, "canceled" and "cancelled", "$0.00"
 and "0", "1,200" and "1200". Stricter where it lets wrong ones pass: a number must stand by itself
 ("2" is not in "12" and not in "2.5"), and so must a word of up to three letters ("Lo" is not in "Hello").
+
+A comma between digits is read both ways, and either will do: "914,915" is the number 914915 and the list of 914 and
+915. Only "$1,914" and "1,014" are no lists: an amount, and a part with a leading zero.
 """
 
 from __future__ import annotations
@@ -24,9 +27,13 @@ _MARKS = dict.fromkeys(map(ord, "™®©℠"))
 _ASCII = {ord(a): b for a, b in zip("‘’‚‛“”„‟‐‑‒–—−", "''''\"\"\"\"------", strict=True)}
 _CANCEL = re.compile(r"\bcancell(ed|ing|ation)\b")
 _CURRENCY = re.compile(r"(?:us\$|usd|eur|gbp|[$€£])(?=\s*-?\d)|(?<=\d)\s*(?:usd|eur|gbp|[$€£])")
-_NUMERAL = r"-?\d+(?:,\d{3})*(?:\.\d+)?"
+_NUMERAL = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _WHOLE = re.compile(_NUMERAL)
-_NUMBERS = re.compile(rf"(?<![\w.,]){_NUMERAL}(?![\d])(?!\.\d)")
+_NUMBERS = re.compile(rf"(?<!\w)(?<!(?<!\.)\.)(?<!(?<!\w)-)(?<!\d,){_NUMERAL}(?!\d)(?!\.\d)")
+"""It follows neither a letter or digit, nor a decimal point, nor its own sign."""
+_GROUPED = re.compile(r"(?<!\d)(?:[$€£]\s*|\b(?:usd|eur|gbp)\s*)?\d{1,3}(?:,\d{3})+(?!\d)")
+_NO_LIST = re.compile(r"^\D|,0")
+"""A grouped number that is no list: it begins with a currency, or one of its groups with a zero."""
 _QUOTED = re.compile(r"(['\"])(.*)\1", re.DOTALL)
 
 
@@ -55,7 +62,7 @@ def includes(reference: str, text: str) -> bool:
         return True
     number = _number(wanted)
     if number is not None:
-        return _holds_number(number, wanted, _CURRENCY.sub("", found))
+        return any(_holds_number(number, wanted, _CURRENCY.sub("", reading)) for reading in (found, _as_lists(found)))
     return re.search(_edge(wanted, 0) + re.escape(wanted) + _edge(wanted, -1), found) is not None
 
 
@@ -78,11 +85,22 @@ def _holds_number(number: Decimal, wanted: str, text: str) -> bool:
     return False
 
 
+def _as_lists(text: str) -> str:
+    """*text* with every comma as a separator of a list, but for those that can only group thousands."""
+    parts: list[str] = []
+    end = 0
+    for grouped in _GROUPED.finditer(text):
+        if _NO_LIST.search(grouped[0]):
+            parts += [text[end : grouped.start()].replace(",", ", "), grouped[0]]
+            end = grouped.end()
+    return "".join([*parts, text[end:].replace(",", ", ")])
+
+
 def _edge(wanted: str, at: int) -> str:
     """What must not adjoin the reference on its first (0) or last (-1) side, as a pattern."""
     character = wanted[at]
     if character.isdigit():
-        return r"(?<!\d)(?<!\d[.,])" if at == 0 else r"(?!\d)(?![.,]\d)"
+        return r"(?<!\d)(?<!\d\.)" if at == 0 else r"(?!\d)(?!\.\d)"
     if character.isalnum() and len(wanted) <= SHORT:
         return r"(?<!\w)" if at == 0 else r"(?!\w)"
     return ""

@@ -61,6 +61,11 @@ class ExpectedRequest(Record):
         return self.http_method or (None if self.post_data else "GET")
 
     @property
+    def is_page(self) -> bool:
+        """It is a page of a site; else (`^.*/route/v1/…`) a request that a page of the map makes."""
+        return all(url.removeprefix("^").startswith("__") for url in self.urls)
+
+    @property
     def query(self) -> dict[str, tuple[str, ...]]:
         return {name: (value,) if isinstance(value, str) else value for name, value in self.query_params.items()}
 
@@ -103,7 +108,7 @@ class NetworkEvaluator(Record):
             ignored_query=(*map(_exactly, self.ignored_query_params), *self.ignored_query_params_patterns),
             base64_query=self.decode_base64_query,
             last_only=self.last_event_only,
-            last_page=task_type == "navigate" and expected.method == "GET",
+            last_page=task_type == "navigate" and expected.method == "GET" and expected.is_page,
             forbidden=self.should_not_exist,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from envs.origins import Origins
 from envs.webarena.accounts import Account
 from envs.webarena.evaluators.finding import FuzzyJudge
 from envs.webarena.pages import Pages
@@ -23,6 +24,8 @@ class Evidence:
     sent: tuple[Sent, ...]
     """The session's requests, in the order in which they were made."""
     sites: Sites
+    origins: Origins
+    """What the session was allowed to reach."""
     admin: Account
     """Who may ask the shop's interface for orders and reviews."""
     judge: FuzzyJudge

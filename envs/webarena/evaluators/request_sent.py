@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from envs.origins import origin_of
 from envs.webarena.evaluators.evidence import Evidence
 from envs.webarena.evaluators.finding import Finding, short
 from envs.webarena.jsonpath import find, is_path
@@ -20,6 +21,8 @@ from envs.webarena.urls import ParsedUrl
 from envs.webarena.values import matches, matches_pattern
 
 REFERER = "referer"
+MAX_REFUSED = 5
+"""So many origins are named in a finding."""
 
 _VARIABLE = re.compile(r"\\?\{\\?\{\w+\\?\}\\?\}")
 """`{{post_id}}`, escaped or not: a number that is known only once the agent has made the post."""
@@ -37,11 +40,18 @@ def request_sent(check: RequestSent, evidence: Evidence) -> Finding:
     elif check.last_only:
         picked = picked[-1:]
     if not picked:
-        return Finding(False, f"no request {wanted}")
+        return Finding(False, f"no request {wanted}{_refused(evidence)}")
     differences = [_difference(check, sent, evidence.sites) for sent in picked]
     if "" in differences:
         return Finding(True, f"request {wanted} was made as expected")
-    return Finding(False, f"request {wanted}: {differences[-1]}")
+    return Finding(False, f"request {wanted}: {differences[-1]}{_refused(evidence)}")
+
+
+def _refused(evidence: Evidence) -> str:
+    """Which origins the session asked that it may not reach, and how to allow them: the map's routes may be there."""
+    asked = [origin_of(sent.url) for sent in evidence.sent if not evidence.origins.allows(sent.url)]
+    origins = list(dict.fromkeys(origin.rule for origin in asked if origin is not None))[:MAX_REFUSED]
+    return f"; not allowed: {', '.join(f'{one} (--allow {one})' for one in origins)}" if origins else ""
 
 
 def _is_to(check: RequestSent, sent: Sent, sites: Sites) -> bool:

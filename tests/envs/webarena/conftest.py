@@ -59,12 +59,13 @@ async def start(guarded: Chromium, places: Places, tmp_path: Path) -> AsyncItera
             *,
             judge: FuzzyJudge = no_judge,
             environ: dict[str, str] | None = None,
+            allow: tuple[str, ...] = (),
             reset: bool = True,
         ) -> WebArenaEnvironment:
             suite = WebArenaSuite(
                 guarded,
                 tmp_path / "run",
-                QUICK,
+                QUICK.model_copy(update={"allow": allow}),
                 name="webarena",
                 judge=judge,
                 tasks=[(VerifiedTask if "start_urls" in entry else RawTask).model_validate(entry).task()],

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from envs.actions import Goto, Status
+from envs.actions import Goto, Status, Stop
 from envs.chromium import Chromium
 from envs.errors import BadInput, ResetFailed
+from envs.languages import IDS, PROGRAM
+from envs.languages.base import Language
 from envs.tasks import Score, TaskRef
 from envs.webarena.accounts import Accounts
-from envs.webarena.environment import WebArenaEnvironment
+from envs.webarena.environment import NOT_ACHIEVABLE_HINT, WebArenaEnvironment
 from envs.webarena.evaluators import JudgeFailed
 from envs.webarena.raw_format import RawTask
 from envs.webarena.suite import WebArenaSuite
@@ -22,7 +24,7 @@ from tests.envs.contract import check_environment
 from tests.envs.sessions.browsing import click, type_text
 from tests.envs.sessions.processes import belonging, kill
 from tests.envs.webarena.conftest import QUICK, TASK, Start
-from tests.envs.webarena.places import Places
+from tests.envs.webarena.places import Places, Reply, Server
 from tests.envs.webarena.tasks import page, raw, request, response, verified
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -138,12 +140,32 @@ async def test_the_start_of_a_task(start: Start, places: Places) -> None:
     )
     environment = await start(entry, reset=False, environ={})
     begun = await environment.reset(TASK)
-    assert begun.instruction == "Compare both If this cannot be done, answer N/A and say why."
+    assert begun.instruction == f"Compare both {NOT_ACHIEVABLE_HINT}"
     assert (begun.category, begun.milestones) == ("multi", ())
     tabs = (await environment.observe()).tabs
     assert [tab.url for tab in tabs] == [f"{places.shop.url}/tea.html", f"{places.forum.url}/f/books"]
     assert places.shop.asked[-1].user.startswith("emma.lopez")
     assert places.forum.asked[-1].user == "MarvelsGrantMan136"
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        (PROGRAM, '# Note: there is no such review\nexit(message="N/A")'),
+        (IDS, "# Note: there is no such review\nstop [N/A]"),
+    ],
+)
+async def test_an_agent_that_does_as_it_is_asked_passes_a_task_that_cannot_be_done(
+    start: Start, language: Language, said: str
+) -> None:
+    environment = await start(raw(answers={"exact_match": "N/A"}), reset=False)
+    asked = (await environment.reset(TASK)).instruction
+    assert "answer exactly N/A and nothing else" in asked and "(# Note: the reason)" in asked
+    parsed = language.parse(said)
+    assert isinstance(parsed.action, Stop)
+    assert parsed.notes == ("Note: there is no such review",)
+    assert (await _score(environment, parsed.action.answer)).status == "success"
+    assert (await _score(environment, "N/A: there is no such review")).status == "failure"
 
 
 async def test_the_form_of_the_answer_is_part_of_a_typed_task(start: Start) -> None:
@@ -186,6 +208,33 @@ async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> No
     environment = await start(raw())
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(Goto(url=f"{places.forum.url}/f/books"))).status is Status.OK
+
+
+ROUTE = verified(
+    response(task_type="navigate"),
+    request("^.*/route/v1/.*/-73.99,40.75;-79.94,40.44.*$", ignored_query_params_patterns=[".*"]),
+)
+
+
+async def test_the_routing_server_of_the_map_is_reached_where_it_is_allowed(start: Start) -> None:
+    """Its address is no site's, so the run must allow it; without that the finding says how."""
+    routing = Server(lambda _: Reply("{}", kind="application/json", headers={"Access-Control-Allow-Origin": "*"}))
+    ask = f"fetch('{routing.url}/osrm/routed-car/route/v1/driving/-73.99,40.75;-79.94,40.44?steps=true').catch(() => 0)"
+    statuses: dict[bool, Score] = {}
+    for allowed in (False, True):
+        environment = await start(ROUTE, allow=(routing.url,) if allowed else ())
+        await environment.session.page.evaluate(ask)
+        statuses[allowed] = await _score(environment, SEEN)
+    routing.close()
+    assert statuses[True].status == "success", statuses[True].evidence
+    assert statuses[False].status == "failure"
+    assert f"not allowed: {routing.url} (--allow {routing.url})" in statuses[False].evidence
+    assert len(routing.asked) == 1
+
+
+async def test_a_rule_that_is_none_is_refused_before_anything_is_played(start: Start) -> None:
+    with pytest.raises(BadInput, match="origin rule 'http://h/path'"):
+        await start(raw(), allow=("http://h/path",))
 
 
 async def test_a_killed_episode_keeps_its_requests_and_sends_nothing_again(

@@ -28,7 +28,7 @@ def evidence(
 ) -> Evidence:
     """What an episode left; no page is looked at here."""
     admin = Account("admin", "admin1234")
-    return Evidence("How many?", answer, url, cast(Pages, None), sent, SITES, admin, judge)
+    return Evidence("How many?", answer, url, cast(Pages, None), sent, SITES, SITES.origins(), admin, judge)
 
 
 async def met(entry: dict[str, Any], found: Evidence, number: int = -1) -> bool:

@@ -97,6 +97,27 @@ def test_requests_of_the_verified_tasks_have_the_defaults_of_their_format() -> N
     assert (posted.method, posted.status, posted.last_page) == ("POST", 302, False)
 
 
+def test_the_tasks_whose_requests_go_to_no_site_are_known() -> None:
+    """The map's routes, and a form that the benchmark's own runner would send: see docs/webarena.md."""
+    elsewhere = {
+        task.id
+        for task in read_tasks(_published("webarena-verified"))
+        for check in task.checks
+        if isinstance(check, RequestSent) and not all(url.lstrip("^").startswith("__") for url in check.urls)
+    }
+    routes = {97, *range(265, 269), *range(737, 742), 759, 760}
+    forms = {*range(528, 531), *range(689, 694)}
+    assert elsewhere == routes | forms
+
+
+def test_a_route_need_not_be_the_page_opened_last() -> None:
+    """A page of the map asks for it; nobody opens it in a tab."""
+    checks = {task.id: task.checks for task in read_tasks(_published("webarena-verified"))}
+    route, page = checks[740][1], checks[356][1]
+    assert isinstance(route, RequestSent) and isinstance(page, RequestSent)
+    assert (route.last_page, page.last_page) == (False, True)
+
+
 def _changed(task: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     copy = json.loads(json.dumps(task))
     *way, last = [int(part) if part.isdigit() else part for part in path.split(".")]

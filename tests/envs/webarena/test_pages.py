@@ -93,6 +93,7 @@ def evidence(environment: WebArenaEnvironment, places: Places, *, judge: Any = n
         pages=Pages(session, wait_s=0.4),
         sent=(),
         sites=places.sites,
+        origins=places.sites.origins(),
         admin=PUBLISHED_ACCOUNTS["shopping_admin"],
         judge=judge,
     )
