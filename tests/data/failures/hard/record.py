@@ -2,8 +2,8 @@
 
     python tests/data/failures/hard/record.py
 
-Writes `episodes/`, `references/` and both folders' `blobs/` beside this file, and leaves `labels.jsonl` alone: the labels
-were written by hand. Stops with an error where an episode did not end as its case says. Takes about two minutes.
+Writes `episodes/`, `references/` and both folders' `blobs/` beside this file; `labels.jsonl`, written by hand, stays as
+it is. Stops with an error where an episode did not end as its case says. Takes about three minutes.
 """
 
 from __future__ import annotations
