@@ -236,6 +236,8 @@ class Loop(Record):
     """Steps in one round."""
     repetitions: int
     """Whole rounds, at least 2."""
+    last: int | None = None
+    """Number of the last step of the stretch, where other steps lie between the rounds; None where none do."""
 
 
 class Failure(Record):
@@ -247,6 +249,8 @@ class Failure(Record):
     reason: str
     loop: Loop | None = None
     """Set where a loop was found, whatever the category."""
+    cut_short: bool = False
+    """A limit ended the episode while it was making progress: the limit is the reason."""
 
 
 class Totals(Record):

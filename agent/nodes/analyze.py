@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from agent.episode import Episode
 from agent.state import State, Update
 from envs.trace import EndedBy
-from judges.analysis import Case, explain
+from judges.analysis import Case, Pages, explain
 
 
 async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
@@ -25,6 +25,7 @@ async def analyze(state: State, runtime: Runtime[Episode]) -> Update:
             instruction=episode.start.instruction,
             final=episode.rating.z if checks is None else [check.achieved for check in checks],
             error=state.error or None,
+            pages=Pages(episode.blobs),
         )
         ending.failure = explain(case)
     return Update()

@@ -187,7 +187,7 @@ class _Writing:
         if trace.footer is None or trace.footer.outcome == "success":
             return None
         known = [one for one in self._catalog.successes.get(trace.header.task.id, ()) if one.path != file.path]
-        named = analysis.divergence.reference if analysis and analysis.divergence else None
+        named = analysis.nearest if analysis else None
         for one in sorted(known, key=lambda one: one.path.stem != named):
             reference = self._reference(one.path)
             if reference is not None:

@@ -96,10 +96,11 @@ class EpisodeMaker:
         if material.reference is None:
             yield from (PairView(step, None, same=False, diverges=False) for step in steps)
             return
-        for own, other, same in paired(material.trace.steps, material.reference.steps):
+        known = analysis.pairs if analysis and analysis.nearest == material.reference.header.episode_id else ()
+        for own, other, same in paired(material.trace.steps, material.reference.steps, known):
             step = steps[own] if own is not None else None
-            known = _reference_step(material.reference.steps[other]) if other is not None else None
-            yield PairView(step, known, same=same, diverges=step is not None and step.number == gone)
+            beside = _reference_step(material.reference.steps[other]) if other is not None else None
+            yield PairView(step, beside, same=same, diverges=step is not None and step.number == gone)
 
     def _step(self, material: Material, place: int, failure: Failure | None) -> StepView:
         intent, commit = material.trace.steps[place]
@@ -238,7 +239,7 @@ def milestones_of(trace: Trace) -> tuple[MilestoneView, ...]:
 
 def loop_end(loop: Loop) -> int:
     """Number of the first step after the loop."""
-    return loop.entry + loop.period * loop.repetitions
+    return loop.last + 1 if loop.last is not None else loop.entry + loop.period * loop.repetitions
 
 
 def _flips_after(trace: Trace, place: int) -> tuple[Flip, ...]:

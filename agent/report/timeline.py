@@ -87,12 +87,13 @@ def _milestone(milestone: MilestoneView, steps: Sequence[StepView], y: float, ce
 
 
 def _loop(loop: Loop, where: dict[int, float], foot: float, top: float, key_step: int | None) -> list[Markup]:
-    """An arc over each round of the loop, standing on *foot*, with posts down to the steps; and what it is."""
+    """An arc over each round of the loop, or over all where other steps lie between them, standing on *foot*, with
+    posts down to the steps; and what it is."""
     parts: list[Markup] = []
     posts: set[int] = set()
-    for round_ in range(loop.repetitions):
-        start = loop.entry + round_ * loop.period
-        end = min(start + loop.period, max(where, default=0))
+    rounds = [(loop.entry, loop.last)] if loop.last is not None else _rounds(loop)
+    for start, until in rounds:
+        end = min(until, max(where, default=0))
         if start in where and end in where and start != end:
             x1, x2 = where[start], where[end]
             lift = min(26.0, 8 + (x2 - x1) / 4)
@@ -104,3 +105,9 @@ def _loop(loop: Loop, where: dict[int, float], foot: float, top: float, key_step
     told = f"loop: {loop.period} step{'s' if loop.period > 1 else ''} × {loop.repetitions}"
     parts.append(text(_LABEL - 14, foot - 2, told, class_="loop-label", anchor="end"))
     return parts
+
+
+def _rounds(loop: Loop) -> list[tuple[int, int]]:
+    """The first step of each round and of the one after it."""
+    starts = [loop.entry + round_ * loop.period for round_ in range(loop.repetitions)]
+    return [(start, start + loop.period) for start in starts]

@@ -15,12 +15,13 @@ from pydantic import Field
 
 from envs.record import Record
 from judges.analysis.divergence import Gap, Pair, Significance, Verdict, counts, depend
+from judges.analysis.history import History, Slots, Step, history_of
 from judges.analysis.likeness import OPEN_FROM, move_likeness
-from judges.analysis.loops import Step
 from judges.analysis.meaning import Question
 from judges.analysis.moves import Kind, Move, Page, Reference, last_values, moves_of
+from judges.analysis.numbers import Split, passed
 from judges.analysis.pages import Pages
-from judges.analysis.records import Comparison
+from judges.analysis.records import Comparison, SameSteps
 
 
 class AlignRules(Record):
@@ -49,12 +50,15 @@ class Alignment:
     rules: AlignRules = field(default_factory=AlignRules)
     answers: Mapping[Question, bool] = field(default_factory=dict[Question, bool])
     """What a model said so far; the rest is decided by `same_from`."""
+    history: History | None = None
+    """Of the steps; made of them where it is None."""
 
     def nearest(self, references: Sequence[Reference]) -> Aligned | None:
         """The alignment with the reference that costs least; the first of equals. None without references."""
-        every = moves_of(self.steps)
+        history = self.history or history_of(self.steps, self.pages)
+        every = moves_of(history)
         way = in_form_order(last_values(every))
-        against = [_Against(self, one) for one in references]
+        against = [_Against(self, history, one) for one in references]
         best = min((one.align(way) for one in against), key=lambda one: one.cost, default=None)
         if best is None:
             return None
@@ -64,7 +68,15 @@ class Alignment:
 
 def reference_of(episode_id: str, steps: Sequence[Step], pages: Pages) -> Reference:
     """A success made ready, once for all the failures it is compared with."""
-    return Reference(episode_id, in_form_order(last_values(moves_of(steps))), pages)
+    history = history_of(steps, pages)
+    return Reference(
+        episode_id,
+        in_form_order(last_values(moves_of(history))),
+        pages,
+        history.slots,
+        history.done(),
+        tuple(intent.step for intent, _ in steps),
+    )
 
 
 def in_form_order(moves: Sequence[Move]) -> tuple[Move, ...]:
@@ -81,15 +93,18 @@ class _Against:
     """One failed episode against one reference."""
 
     by: Alignment
+    history: History
     reference: Reference
 
     def align(self, way: Sequence[Move]) -> Aligned:
         cost, pairs = self._paired(way)
         crossed = self._crossed(way, pairs)
         gaps = tuple(_gaps(way, self.reference.moves, pairs, crossed))
-        significance = Significance(self.by.steps, self.reference.episode_id, self.same_page, pairs, gaps)
+        significance = Significance(self.history, self.reference, self.same_page, pairs, gaps)
         verdict = significance.verdict()
-        return Aligned(cost - 2 * len(crossed), verdict.comparison, frozenset(self._undecided(verdict)))
+        same = sorted({SameSteps(pair.failed.step, pair.reference.step) for pair in (*pairs, *crossed)})
+        comparison = verdict.comparison.model_copy(update={"pairs": tuple(same)})
+        return Aligned(cost - 2 * len(crossed), comparison, frozenset(self._undecided(verdict)))
 
     def holds(self, move: Move) -> bool:
         return any(self._same(move, one) for one in self.reference.moves)
@@ -100,8 +115,20 @@ class _Against:
             return False
         if one.seen.text_blob == other.seen.text_blob:
             return True
-        mine = self.by.pages.fingerprint(one.seen)
-        return mine is not None and mine == self.reference.pages.fingerprint(other.seen)
+        mine, its = self.by.pages.fingerprint(one.seen), self.reference.pages.fingerprint(other.seen)
+        return mine is not None and its is not None and (mine == its or self._same_but_for_numbers(one, other))
+
+    def _same_but_for_numbers(self, one: Page, other: Page) -> bool:
+        """Only numbers differ that change by themselves, by what either episode shows, or times that passed."""
+        assert one.seen is not None and other.seen is not None
+        mine, its = self.by.pages.split(one.seen), self.reference.pages.split(other.seen)
+        if mine is None or its is None or mine.letters != its.letters:
+            return False
+        ignored = _slots(one, mine, self.history.slots) | _slots(other, its, self.reference.slots)
+        return all(
+            slot in ignored or a.text == b.text or passed(a, b, other.at - one.at)
+            for slot, (a, b) in enumerate(zip(mine.numbers, its.numbers, strict=True))
+        )
 
     def _same(self, one: Move, other: Move) -> bool:
         alike = move_likeness(one, other, self.same_page)
@@ -195,6 +222,10 @@ def _until(moves: Iterator[Move], end: Move | None, apart: set[int]) -> tuple[Mo
         if id(move) not in apart:
             taken.append(move)
     return tuple(taken)
+
+
+def _slots(page: Page, split: Split, slots: Slots) -> frozenset[int]:
+    return slots.get((page.place, split.letters), frozenset())
 
 
 def _question(one: Move, other: Move) -> Question:

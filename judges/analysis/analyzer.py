@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from envs.trace import Footer
 from envs.trace_reader import Trace
 from judges.analysis.align import Aligned, Alignment, AlignRules, reference_of
+from judges.analysis.history import History, history_of
 from judges.analysis.meaning import Meaning, Question
 from judges.analysis.moves import Reference
 from judges.analysis.pages import Pages
@@ -53,8 +54,9 @@ class Analyzer:
         if footer is None:
             raise ValueError("an episode without an end is not known to have failed")
         header = trace.header
+        history = history_of(settled(trace.steps), failed.pages)
         answers: dict[Question, bool] = {}
-        nearest = (await self._nearest(failed, references, answers)) if references else None
+        nearest = (await self._nearest(failed, history, references, answers)) if references else None
         comparison = nearest.comparison if nearest is not None else None
         return Analysis(
             run_id=header.run_id,
@@ -67,17 +69,19 @@ class Analyzer:
             ended_by=footer.ended_by,
             steps=len(trace.steps),
             summary=summarize(trace),
-            failure=explain(_case(failed, footer, comparison), self._rules),
+            failure=explain(_case(failed, history, footer, comparison, references), self._rules),
             divergence=comparison.divergence if comparison is not None else None,
+            nearest=comparison.reference if comparison is not None else None,
+            pairs=comparison.pairs if comparison is not None else (),
             references=len(references),
             asked=len(answers),
         )
 
     async def _nearest(
-        self, failed: Recorded, references: Sequence[Reference], answers: dict[Question, bool]
+        self, failed: Recorded, history: History, references: Sequence[Reference], answers: dict[Question, bool]
     ) -> Aligned | None:
         """Aligns, asks what is undecided where it matters, and aligns again with the answers."""
-        alignment = Alignment(settled(failed.trace.steps), failed.pages, self._alignment, answers)
+        alignment = Alignment(history.steps, failed.pages, self._alignment, answers, history)
         found = alignment.nearest(references)
         for _ in range(_ROUNDS if self._meaning is not None else 0):
             if found is None or not found.undecided:
@@ -89,14 +93,17 @@ class Analyzer:
         return found
 
 
-def _case(failed: Recorded, footer: Footer, nearest: Comparison | None) -> Case:
+def _case(
+    failed: Recorded, history: History, footer: Footer, nearest: Comparison | None, references: Sequence[Reference]
+) -> Case:
     return Case(
-        steps=failed.trace.steps,
+        steps=history.steps,
         ended_by=footer.ended_by,
         outcome=footer.outcome,
         instruction=failed.trace.header.instruction,
         final=achieved(footer),
         error=footer.error,
         nearest=nearest,
-        unnumbered=lambda intent: failed.pages.unnumbered(intent.seen),
+        usual=[reference.done for reference in references],
+        history=history,
     )

@@ -16,13 +16,14 @@ divergence, and an episode that just ran out diverged where it last left the ref
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from judges.analysis.history import History
 from judges.analysis.likeness import SamePage
-from judges.analysis.loops import Step
-from judges.analysis.moves import Kind, Move, Target, without_detours
+from judges.analysis.moves import Kind, Move, Reference, Target, attempts, without_detours
 from judges.analysis.records import Comparison, Divergence
 
 
@@ -58,9 +59,9 @@ class _Found(NamedTuple):
 class Significance:
     """Judges the gaps of one alignment."""
 
-    steps: Sequence[Step]
-    """Of the failed episode, all of them."""
-    reference: str
+    history: History
+    """Of the failed episode."""
+    reference: Reference
     same_page: SamePage
     pairs: Sequence[Pair]
     gaps: Sequence[Gap]
@@ -70,7 +71,7 @@ class Significance:
         first = min(found, key=lambda one: (one.weak, one.divergence.step), default=None)
         did = [pair for pair in self.pairs if counts(pair.reference) and pair.reference.kind is not Kind.STOP]
         comparison = Comparison(
-            reference=self.reference,
+            reference=self.reference.episode_id,
             divergence=first.divergence if first else None,
             followed=len(did),
             done_at=self._done_at(first.divergence.step if first else None),
@@ -86,7 +87,8 @@ class Significance:
         if not mine and not missed:
             return None
         if gap.before == len(self.pairs):
-            ended = self._told(mine[0], awaited) if mine else self._ran_out(missed[0])
+            left = bool(mine) and not (missed and _came_to_nothing(gap.failed, mine))
+            ended = self._told(mine[0], awaited) if left else self._ran_out(missed[0])
             return None if ended is None else _Found(False, ended, gap)
         if self._met_after(gap, mine, missed):
             return None
@@ -117,25 +119,35 @@ class Significance:
         )
 
     def _ran_out(self, awaited: Move) -> Divergence | None:
-        """The end of an episode that did nothing more of the reference; None where it had no time to."""
-        last = max((pair.failed.step for pair in self.pairs), default=0)
-        step = next((intent.step for intent, _ in self.steps if intent.step > last), None)
+        """The end of an episode that did nothing more of the reference; None where it had no time to, or was trying."""
+        step = next(self._besides(awaited), None)
         if step is None:
             return None
-        reason = f"from step {step} on nothing was done of what {self.reference} did: {awaited.said}"
+        reason = f"from step {step} on nothing was done of what {self.reference.episode_id} did: {awaited.said}"
         return self._at(step, awaited, reason)
 
+    def _besides(self, awaited: Move) -> Iterator[int]:
+        """Steps after the last pair that neither try what the reference did next, nor are taken by it before that, such
+        as waiting and what was refused."""
+        last = max((pair.failed.step for pair in self.pairs), default=0)
+        before = max((pair.reference.step for pair in self.pairs), default=0)
+        usual = Counter(self.reference.between(before, awaited.step))
+        for step, done in zip(self.history.steps, self.history.done(), strict=True):
+            if step[0].step <= last:
+                continue
+            usual[done] -= 1
+            if usual[done] < 0 and not attempts(step, awaited):
+                yield step[0].step
+
     def _told(self, move: Move, awaited: Move | None) -> Divergence:
+        here, name = f"{move.said} at step {move.step}", self.reference.episode_id
         if awaited is None:
-            return self._at(move.step, None, f"{move.said} at step {move.step}, where {self.reference} had ended")
-        reason = (
-            f"{move.said} at step {move.step}, where {self.reference} did: {awaited.said} (its step {awaited.step})"
-        )
-        return self._at(move.step, awaited, reason)
+            return self._at(move.step, None, f"{here}, where {name} had ended")
+        return self._at(move.step, awaited, f"{here}, where {name} did: {awaited.said} (its step {awaited.step})")
 
     def _at(self, step: int, awaited: Move | None, reason: str) -> Divergence:
         at = awaited.step if awaited is not None else None
-        return Divergence(step=step, reference=self.reference, reference_step=at, reason=reason)
+        return Divergence(step=step, reference=self.reference.episode_id, reference_step=at, reason=reason)
 
     def _done_at(self, left_at: int | None) -> int | None:
         """Where only the reference's Stop was left: the step after the last pair, or the last one."""
@@ -148,13 +160,23 @@ class Significance:
         last = max(pair.failed.step for pair in self.pairs)
         if left_at is not None and left_at <= last:
             return None
-        return next((intent.step for intent, _ in self.steps if intent.step > last), self.steps[-1][0].step)
+        return next(
+            (intent.step for intent, _ in self.history.steps if intent.step > last), self.history.steps[-1][0].step
+        )
 
 
 def _mattered(moves: Sequence[Move]) -> list[Move]:
     """In order of time, without detours and without what changed nothing."""
     in_time = sorted(moves, key=lambda move: move.step)
     return [move for move in without_detours(in_time) if counts(move)]
+
+
+def _came_to_nothing(moves: Sequence[Move], mattered: Sequence[Move]) -> bool:
+    """All that may have mattered is the very last step, whose page nobody saw, after others that changed nothing."""
+    last = mattered[-1]
+    unseen = last.kind is Kind.DO and not last.after.state and last.after.place == last.before.place
+    before = [move for move in moves if move.step < last.step]
+    return len(mattered) == 1 and unseen and bool(before) and not any(move.changed for move in before)
 
 
 def counts(move: Move) -> bool:

@@ -1,7 +1,8 @@
 """How alike two moves are: 1 the same, 0 different, between them undecided.
 
-Keys, addresses and texts decide first. A link is where it leads to: two ways to one address are the same move. What
-submits a form is the same only from the same page. A field is the same element on the same page with the same text;
+Keys, addresses and texts decide first. A link is where it leads to: two ways to one address are the same move, and so
+are two clicks, neither on a button, that led from one page to one page. What submits a form is the same only from the
+same page. A field is the same element on the same page with the same text;
 capitals and white space do not count. An element's rank among its namesakes counts. Undecided are similar names on
 pages that differ, one name under two roles, long texts in other words, and other words in a search field.
 """
@@ -23,6 +24,7 @@ OPEN_FROM: Final = 0.5
 """Less alike is different, whatever a model would say."""
 OTHER_ROLE: Final = 0.9
 """One name under two roles, as a link that became a button."""
+_SHOWING: Final = ("link", "clickable", "tab", "menuitem")
 SAME_POINT_PX: Final = 12.0
 LONG_TEXT_WORDS: Final = 5
 """Shorter texts in a field, or as an answer, are compared to the letter."""
@@ -43,6 +45,8 @@ def move_likeness(one: Move, other: Move, same_page: SamePage) -> float:
         return 1.0
     if one.before.place != other.before.place:
         return 0.0
+    if _same_effect(one, other, same_page):
+        return 1.0
     if arrived and one.submits and other.submits and (one.target is None) != (other.target is None):
         return 1.0  # Enter in a field, or the form's button
     if one.point is not None and other.point is not None:
@@ -50,6 +54,19 @@ def move_likeness(one: Move, other: Move, same_page: SamePage) -> float:
     if one.value != other.value or (one.target is None and one.verb != other.verb):
         return 0.0
     return _targets(one, other, same_page)
+
+
+def _same_effect(one: Move, other: Move, same_page: SamePage) -> bool:
+    """Clicks on what does nothing but show a page, from one page to one page. A link that left its page as it was led
+    to that page."""
+    if one.value != other.value or not (_shows(one) and _shows(other)):
+        return False
+    return same_page(one.before, other.before) and same_page(one.after, other.after)
+
+
+def _shows(move: Move) -> bool:
+    roles = _SHOWING if move.changed else ("link",)
+    return move.verb == "click" and move.target is not None and move.target.role in roles
 
 
 @lru_cache(maxsize=50_000)

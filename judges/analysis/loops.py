@@ -1,34 +1,34 @@
 """Finds stretches of an episode that repeat themselves (MiRA paper: rule B of §4.2, state hashes of §4.3).
 
-Two steps are alike when the action is (kind, the element's durable key, what was typed or chosen; never the number that
-an element had in one observation) and the page is: by `Seen.state`, which ignores clocks, tokens and the focus, or by
-`Seen.digest` in traces that have no states. What counts, first to last:
+Pages and actions are compared as :mod:`judges.analysis.history` says. What counts, first to last:
 
 * a cycle of up to `max_period` (action, page) pairs, `cycle_repeats` times in a row; one action, `identical_actions`;
-* the last `identical_actions` actions, or more, are identical, whatever the pages. Looking (scroll, find, expand,
-  hover, wait) is left out here: scrolling down a list is no loop while the page shows something new;
-* a cycle of actions on pages that differ in their numbers alone (a counter ticks), `blind_repeats` times;
-* pages that come back in turn, `blind_repeats` times, whatever was done on them: A-B-A-B-A-B.
+* the last `identical_actions` actions, or more, are identical, and the last of them saw no new page, or none was
+  carried out. Looking (scroll, find, expand, hover, wait) is left out here;
+* pages that come back in turn, `blind_repeats` times, whatever was done on them: A-B-A-B-A-B;
+* one action on one page `frequent_actions` times, in at least half of the steps of a stretch with no new page.
 
-A stretch that was left again and followed by progress explains nothing: see :func:`find_loop`.
+No loop are
+
+* equal actions that each lead to a page never seen before: a date picker that is turned, a pager, a counter;
+* a stretch with a milestone gained by it, in it (what came after may be one) or later;
+* what a success of the same task repeats as often, on pages at the same addresses;
+* a stretch that was left again and followed by progress, see :func:`find_loop`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from pydantic import Field
 
-from envs.actions import Drag, Expand, Find, Hover, Scroll, ScrollAt, Wait
+from envs.actions import Drag
 from envs.record import Record
-from envs.trace import Commit, Intent, Loop
-
-Step = tuple[Intent, Commit | None]
-"""What was decided and what came of it; None where the process died in between."""
-
-LOOKING: Final = (Find, Expand, Scroll, ScrollAt, Hover, Wait)
-"""Actions that look at a page and change nothing on it."""
+from envs.trace import Loop
+from judges.analysis.history import LOOKING, Done, History, Step, carried_out
 
 
 class LoopRules(Record):
@@ -41,7 +41,9 @@ class LoopRules(Record):
     cycle_repeats: int = Field(default=2, ge=2)
     """M: rounds of a cycle of two or more steps with equal actions on equal pages."""
     blind_repeats: int = Field(default=3, ge=2)
-    """Rounds where only the actions, or only the pages, are known to be equal."""
+    """Rounds where only the pages are known to be equal."""
+    frequent_actions: int = Field(default=5, ge=2)
+    """One action on one page, other steps in between."""
     progress_states: int = Field(default=2, ge=1)
     """Pages never seen before, after a stretch was left, that make it progress: the stretch explains nothing then."""
 
@@ -58,26 +60,56 @@ class Cycle(NamedTuple):
         return self.start + self.length
 
 
-Unnumbered = Callable[[Intent], str | None]
-"""A page's address and text with its numbers masked; None where its text is not at hand."""
+class Stretch(NamedTuple):
+    """A repetition: a cycle, or one action that was taken `rounds` times among others."""
+
+    start: int
+    end: int
+    """0-based index of the step after its last one."""
+    period: int
+    rounds: int
+    scattered: bool = False
+    """Other steps lie between the rounds."""
 
 
-def find_loop(steps: Sequence[Step], rules: LoopRules, unnumbered: Unnumbered | None = None) -> Loop | None:
+_LEAST_SHARE: Final = 0.5
+
+
+def find_loop(
+    history: History,
+    rules: LoopRules,
+    final: Sequence[bool] = (),
+    usual: Sequence[Sequence[Done]] = (),
+) -> Loop | None:
     """The repetition that the episode did not get out of, or None.
 
     The earliest stretch after which nothing new came, neither a page nor a milestone. Where there is none, the earliest
     that was followed by fewer than `progress_states` new pages and no milestone. Of two with one entry, the shorter
-    period. Counters are looked through only where *unnumbered* is given: it reads page texts.
+    period. *final* holds the milestones at the end;
+    *usual* what successes of the task did, step by step.
     """
-    gains = _gains(steps)
-    states = [state_of(intent) for intent, _ in steps]
-    held = [one for one in _cycles(steps, rules, unnumbered) if not any(gain >= one.end for gain in gains)]
+    states, steps = history.states, history.steps
+    gains = gains_of(steps, final)
+    held = [one for one in _stretches(history, rules, gains) if not any(gain >= one.end for gain in gains)]
     news = [(len(set(states[one.end :]) - set(states[: one.end])), one) for one in held]
-    stuck = [one for new, one in news if new == 0] or [one for new, one in news if new < rules.progress_states]
-    if not stuck:
-        return None
-    first = min(stuck, key=lambda one: (one.start, one.period))
-    return Loop(entry=steps[first.start][0].step, period=first.period, repetitions=first.length // first.period)
+    done = history.done()
+    for most in (1, rules.progress_states):
+        stuck = [one for new, one in news if new < most and not any(_repeats_too(way, done, one) for way in usual)]
+        if stuck:
+            return _loop(_first(stuck), steps)
+    return None
+
+
+def _first(stretches: Sequence[Stretch]) -> Stretch:
+    """The earliest, then the one with the shorter period; one action that goes on among others, with all its rounds."""
+    first = min(stretches, key=lambda one: (one.start, one.scattered, one.period))
+    longer = [one for one in stretches if one.scattered and (one.start, one.period) == (first.start, first.period)]
+    return max([first, *longer], key=lambda one: one.rounds)
+
+
+def _loop(one: Stretch, steps: Sequence[Step]) -> Loop:
+    last = steps[one.end - 1][0].step if one.scattered else None
+    return Loop(entry=steps[one.start][0].step, period=one.period, repetitions=one.rounds, last=last)
 
 
 def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterator[Cycle]:
@@ -92,41 +124,46 @@ def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterato
         start = max(start + 1, end - period + 1)
 
 
-def state_of(intent: Intent) -> str:
-    """The state of the page that the action was chosen on."""
-    return intent.seen.state or intent.seen.digest
+def advance(history: History, rules: LoopRules) -> Sequence[int]:
+    """0-based positions of the last actions where they are equal, looking left out, and each of the latest was carried
+    out on a page never seen before; empty where they are not."""
+    doing = [i for i, (intent, _) in enumerate(history.steps) if not isinstance(intent.action, LOOKING)]
+    same = list(takewhile(lambda i: history.acts[i] == history.acts[doing[-1]], reversed(doing)))[::-1]
+    if len(same) < rules.identical_actions:
+        return ()
+    late = pairwise([-1, *same][-rules.identical_actions - 1 :])
+    new = all(history.states[i] not in history.states[: before + 1] for before, i in late)
+    carried = all(carried_out(history.steps[i]) for i in same[-rules.identical_actions :])
+    return same if new and carried else ()
 
 
-def action_key(intent: Intent) -> tuple[str, object]:
-    """Equal for equal actions on the same element. The numbers that elements had do not count."""
-    action = intent.action.model_dump_json(exclude={"ref", "to_ref"})
-    target = intent.target
-    if target is None:
-        # Without a key (the element was not shown, or the trace was made elsewhere) the number is all there is.
-        return action, getattr(intent.action, "ref", None)
-    return action, (target.frame, target.role, target.name, target.ordinal)
+def gains_of(steps: Sequence[Step], final: Sequence[bool] = ()) -> list[int]:
+    """0-based positions at which more milestones were achieved than ever before; the first step is none. The position
+    after the last step stands for the end, where *final* are the milestones that count."""
+    counts = [sum(intent.rating.z) for intent, _ in steps]
+    if steps and len(final) == len(steps[-1][0].rating.z):
+        counts.append(sum(final))
+    return [i for i in range(1, len(counts)) if counts[i] > max(counts[:i])]
 
 
-def _cycles(steps: Sequence[Step], rules: LoopRules, unnumbered: Unnumbered | None) -> Iterator[Cycle]:
-    acts = [action_key(intent) for intent, _ in steps]
-    states = [state_of(intent) for intent, _ in steps]
-    gains = _gains(steps)
+def _stretches(history: History, rules: LoopRules, gains: Sequence[int]) -> Iterator[Stretch]:
+    acts, states = history.acts, history.states
     pairs = list(zip(acts, states, strict=True))
     for period in range(1, rules.max_period + 1):
         repeats = rules.identical_actions if period == 1 else rules.cycle_repeats
-        for cycle in _joined(_stretches(pairs, period, repeats, gains), acts):
-            yield _entered(cycle, acts, states)
-    yield from _identical_tail(steps, acts, rules)
+        for cycle in _joined(_after_gains(pairs, period, repeats, gains), acts):
+            yield _stretch(_entered(cycle, history))
+    yield from map(_stretch, _identical_tail(history, rules))
     for period in range(2, rules.max_period + 1):
-        yield from _stretches(states, period, rules.blind_repeats, gains)
-        if unnumbered is not None:
-            for cycle in _stretches(acts, period, rules.blind_repeats, gains):
-                pages = [unnumbered(intent) for intent, _ in steps[cycle.start : cycle.end]]
-                if None not in pages and pages[period:] == pages[:-period]:
-                    yield cycle
+        yield from map(_stretch, _after_gains(states, period, rules.blind_repeats, gains))
+    yield from _frequent(history, rules, gains)
 
 
-def _stretches(keys: Sequence[object], period: int, repeats: int, gains: Sequence[int]) -> Iterator[Cycle]:
+def _stretch(cycle: Cycle) -> Stretch:
+    return Stretch(cycle.start, cycle.end, cycle.period, cycle.length // cycle.period)
+
+
+def _after_gains(keys: Sequence[object], period: int, repeats: int, gains: Sequence[int]) -> Iterator[Cycle]:
     """Stretches of *keys* whose round does not itself repeat; of each, what came after the last milestone gained."""
     for cycle in find_cycles(keys, period=period, repeats=repeats):
         if _primitive(keys[cycle.start : cycle.start + period]):
@@ -149,10 +186,13 @@ def _primitive(block: Sequence[object]) -> bool:
     return not any(all(block[i] == block[i % size] for i in range(len(block))) for size in sizes)
 
 
-def _entered(cycle: Cycle, acts: Sequence[object], states: Sequence[str]) -> Cycle:
+def _entered(cycle: Cycle, history: History) -> Cycle:
     """With the part of a round before it that did the same on pages still different, or led through the same pages by
     another action: there it was entered."""
+    acts, states = history.acts, history.states
     start, period = cycle.start, cycle.period
+    if period == 1:
+        return _led_into(cycle, history)
     while start > 0 and cycle.start - start < period - 1:
         alike = acts[start - 1] == acts[start - 1 + period] or states[start - 1] == states[start - 1 + period]
         if not alike:
@@ -161,14 +201,59 @@ def _entered(cycle: Cycle, acts: Sequence[object], states: Sequence[str]) -> Cyc
     return Cycle(start, period, cycle.end - start)
 
 
-def _identical_tail(steps: Sequence[Step], acts: Sequence[object], rules: LoopRules) -> Iterator[Cycle]:
-    """The last actions, where they are identical. A drag's destination has no key, so that its equals are not known."""
-    run = next((i for i, key in enumerate(reversed(acts)) if key != acts[-1]), len(acts))
-    if run >= rules.identical_actions and not isinstance(steps[-1][0].action, (*LOOKING, Drag)):
-        yield Cycle(len(acts) - run, 1, run)
+def _led_into(cycle: Cycle, history: History) -> Cycle:
+    """One action with the same action before it, where that hardly changed the page, or was taken only once: more
+    often, it may have been progress."""
+
+    def same(i: int) -> bool:
+        return i >= 0 and history.same_as(i, cycle.start) and carried_out(history.steps[i])
+
+    start = cycle.start
+    while same(start - 1) and history.alike(start - 1, start):
+        start -= 1
+    if same(start - 1) and not same(start - 2):
+        start -= 1
+    return Cycle(start, 1, cycle.end - start)
 
 
-def _gains(steps: Sequence[Step]) -> list[int]:
-    """0-based positions at which more milestones were achieved than ever before; the first step is none."""
-    counts = [sum(intent.rating.z) for intent, _ in steps]
-    return [i for i in range(1, len(counts)) if counts[i] > max(counts[:i])]
+def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
+    """The identical last actions where they go round, or are refused, on pages that differ. A drag's destination has no
+    key, so that its equals are not known."""
+    acts, states = history.acts, history.states
+    start = len(acts) - sum(1 for _ in takewhile(lambda act: act == acts[-1], reversed(acts)))
+    looking = bool(acts) and isinstance(history.steps[-1][0].action, (*LOOKING, Drag))
+    if looking or len(acts) - start < rules.identical_actions:
+        return
+    run, late = range(start, len(acts)), range(len(acts) - rules.identical_actions, len(acts))
+    if not any(carried_out(history.steps[i]) for i in run):
+        yield Cycle(start, 1, len(run))
+    elif all(states[i] in states[:i] for i in late):
+        again = next(i for i in run if states[i] in states[i + 1 :] or i in late)
+        yield Cycle(again, 1, len(acts) - again)
+
+
+def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Iterator[Stretch]:
+    """One action on one page among others, in at least half of the steps, with no page new and no milestone gained."""
+    pairs = list(zip(history.acts, history.states, strict=True))
+    for pair, count in Counter(pairs).items():
+        if count < rules.frequent_actions:
+            continue
+        at = [i for i, one in enumerate(pairs) if one == pair]
+        for first, start in enumerate(at[: len(at) - rules.frequent_actions + 1]):
+            rounds, end = len(at) - first, at[-1] + 1
+            new = set(history.states[start + 1 : end]) - set(history.states[: start + 1])
+            gained = any(start < gain < end for gain in gains)
+            if rounds >= _LEAST_SHARE * (end - start) and not gained and len(new) < rules.progress_states:
+                entry = _entered(Cycle(start, 1, 1), history).start
+                yield Stretch(entry, end, 1, rounds + start - entry, scattered=rounds < end - start)
+                break
+
+
+def _repeats_too(way: Sequence[Done], done: Sequence[Done], one: Stretch) -> bool:
+    """A success does the same as often in a row, or, where it is scattered, in all."""
+    block = list(done[one.end - one.period : one.end])
+    if one.scattered:
+        return way.count(block[0]) >= one.rounds
+    turns = [block[i:] + block[:i] for i in range(one.period)]
+    cycles = find_cycles(way, period=one.period, repeats=one.rounds)
+    return any(list(way[cycle.start : cycle.start + one.period]) in turns for cycle in cycles)

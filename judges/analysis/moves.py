@@ -35,7 +35,7 @@ from envs.actions import (
 )
 from envs.page_state import steady_text
 from envs.trace import Intent, KeyRow, Seen
-from judges.analysis.loops import LOOKING, Step, state_of
+from judges.analysis.history import LOOKING, Done, History, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
 
 _SPACE: Final = re.compile(r"\s+")
@@ -76,6 +76,8 @@ class Page:
     state: str
     """Tells pages of one episode apart; empty where the page was not seen (after the last step)."""
     seen: Seen | None
+    at: float = 0.0
+    """When it was seen, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,16 @@ class Reference:
     episode_id: str
     moves: tuple[Move, ...]
     pages: Pages
+    slots: Slots
+    """Its volatile numbers."""
+    done: tuple[Done, ...]
+    """Every step of it, as it was taken."""
+    numbers: tuple[int, ...]
+    """The numbers of its steps."""
+
+    def between(self, after: int, until: int) -> Sequence[Done]:
+        """What it did after its step *after*, up to its step *until*."""
+        return [one for number, one in zip(self.numbers, self.done, strict=True) if after < number <= until]
 
 
 def fold(text: str) -> str:
@@ -139,15 +151,23 @@ def fold(text: str) -> str:
     return _SPACE.sub(" ", steady_text(text)).strip().casefold()
 
 
-def moves_of(steps: Sequence[Step]) -> tuple[Move, ...]:
+def moves_of(history: History) -> tuple[Move, ...]:
     """Every move of the steps that were carried out, in order."""
     found: list[Move] = []
-    for i, (intent, commit) in enumerate(steps):
+    for i, (intent, commit) in enumerate(history.steps):
         if isinstance(intent.action, LOOKING) or (commit is not None and not commit.result.ok):
             continue
-        after = _after(steps, i)
-        found += _moves(intent, _page(intent.seen, state_of(intent)), after)
+        found += _moves(intent, _page(history, i), _after(history, i))
     return tuple(found)
+
+
+def attempts(step: Step, move: Move) -> bool:
+    """Does *step* try what *move* did, carried out or not?"""
+    intent = step[0]
+    return any(
+        (tried.verb, tried.target, tried.value) == (move.verb, move.target, move.value)
+        for tried in _moves(intent, move.before, move.after)
+    )
 
 
 def _moves(intent: Intent, before: Page, after: Page) -> Iterator[Move]:
@@ -209,18 +229,27 @@ def _target(row: KeyRow | None) -> Target | None:
     return Target(row.frame, row.role, _COUNTED.sub("", fold(row.name)), row.ordinal)
 
 
-def _page(seen: Seen, state: str) -> Page:
-    return Page(place(seen.url), state, seen)
+def _page(history: History, i: int) -> Page:
+    intent = history.steps[i][0]
+    return Page(place(intent.seen.url), history.states[i], intent.seen, seconds_of(intent))
 
 
-def _after(steps: Sequence[Step], i: int) -> Page:
-    """The page that the next step saw; after the last one, only where it led to is known."""
+def _after(history: History, i: int) -> Page:
+    """The page that the next step saw. After the last one, where the same action led to from the same page before; else
+    only its address is known."""
+    steps = history.steps
     if i + 1 < len(steps):
-        following = steps[i + 1][0]
-        return _page(following.seen, state_of(following))
+        return _page(history, i + 1)
     intent, commit = steps[i]
     url = commit.result.url if commit is not None and commit.result.url else intent.seen.url
-    return Page(place(url), "", None)
+    here = history.states[i], history.acts[i]
+    before = (j for j in range(i - 1, -1, -1) if (history.states[j], history.acts[j]) == here)
+    led_to = next((_page(history, j + 1) for j in before if _went(steps[j])), None)
+    return led_to if led_to is not None and led_to.place == place(url) else Page(place(url), "", None)
+
+
+def _went(step: Step) -> bool:
+    return step[1] is not None and step[1].result.ok
 
 
 def without_detours(moves: Sequence[Move]) -> list[Move]:

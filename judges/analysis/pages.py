@@ -10,17 +10,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from envs.blobs import BlobStore
 from envs.errors import TraceError
 from envs.page_state import steady_text, steady_url
 from envs.trace import Seen
+from judges.analysis.numbers import Split, split
 
 _HERE: Final = re.compile(r"https?://(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?", re.IGNORECASE)
-_NUMBER: Final = re.compile(r"\d+(?:[.,]\d+)*")
-_KEPT: Final = 20_000
-"""Pages whose fingerprints are kept, per kind."""
+_PRINTS_KEPT: Final = 20_000
+_SPLITS_KEPT: Final = 2_000
+_TEXTS_KEPT: Final = 200
+
+_T = TypeVar("_T")
 
 
 def place(url: str) -> str:
@@ -29,33 +33,45 @@ def place(url: str) -> str:
 
 
 class Pages:
-    """The page texts of one folder of traces."""
+    """The page texts of one folder of traces. What cannot be read is None: it makes a comparison weaker."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
+        self._texts: OrderedDict[str, str | None] = OrderedDict()
         self._prints: OrderedDict[str, str | None] = OrderedDict()
+        self._splits: OrderedDict[str, Split | None] = OrderedDict()
+
+    def text(self, seen: Seen) -> str | None:
+        """Without times that pass, tokens, the focus, the numbers of elements, and the origin of this machine."""
+        return _kept(self._texts, _TEXTS_KEPT, seen.text_blob, self._read)
 
     def fingerprint(self, seen: Seen) -> str | None:
-        """Equal for equal pages, also over episodes and runs; None where the text is not at hand."""
-        return self._print(seen.text_blob, numbers=True)
+        """Equal for equal pages, also over episodes and runs."""
+        return _kept(self._prints, _PRINTS_KEPT, seen.text_blob, lambda _: self._hashed(seen))
 
-    def unnumbered(self, seen: Seen) -> str | None:
-        """As `fingerprint`, and equal for pages that differ in numbers alone."""
-        text = self._print(seen.text_blob, numbers=False)
-        return None if text is None else f"{place(seen.url)} {text}"
+    def split(self, seen: Seen) -> Split | None:
+        """The text with its numbers apart."""
+        return _kept(self._splits, _SPLITS_KEPT, seen.text_blob, lambda _: self._split(seen))
 
-    def _print(self, name: str, *, numbers: bool) -> str | None:
-        key = f"{name}{numbers}"
-        if key not in self._prints:
-            self._prints[key] = self._read(name, numbers=numbers)
-            if len(self._prints) > _KEPT:
-                self._prints.popitem(last=False)
-        return self._prints[key]
-
-    def _read(self, name: str, *, numbers: bool) -> str | None:
+    def _read(self, name: str) -> str | None:
         try:
-            text = steady_text(self._blobs.text(name))
+            return _HERE.sub("", steady_text(self._blobs.text(name)))
         except TraceError:
-            return None  # a lost page text makes a comparison weaker, never impossible
-        text = _HERE.sub("", text)
-        return hashlib.sha256((text if numbers else _NUMBER.sub("#", text)).encode("utf-8", "replace")).hexdigest()[:16]
+            return None
+
+    def _hashed(self, seen: Seen) -> str | None:
+        text = self.text(seen)
+        return None if text is None else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+    def _split(self, seen: Seen) -> Split | None:
+        text = self.text(seen)
+        return None if text is None else split(text)
+
+
+def _kept(cache: OrderedDict[str, _T], most: int, name: str, make: Callable[[str], _T]) -> _T:
+    """The latest *most* of what *make* returned."""
+    if name not in cache:
+        cache[name] = make(name)
+        if len(cache) > most:
+            cache.popitem(last=False)
+    return cache[name]

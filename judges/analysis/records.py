@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace import EndedBy, Failure, Outcome
@@ -19,6 +21,13 @@ class Divergence(Record):
     reason: str
 
 
+class SameSteps(NamedTuple):
+    """A step of the failed episode and the reference's step that means the same, by their numbers."""
+
+    step: int
+    reference_step: int
+
+
 class Comparison(Record):
     """A failed episode beside the nearest reference success of the same task."""
 
@@ -30,6 +39,8 @@ class Comparison(Record):
     """Steps of the reference, its exit left out, that the failed episode did too."""
     first_known: bool = False
     """Some reference of the task does what the failed episode did first."""
+    pairs: tuple[SameSteps, ...] = ()
+    """Steps that mean the same, in order of the failed episode."""
     done_at: int | None = None
     """Step at which everything that the reference did was done and only its exit was left; None if that never was."""
 
@@ -53,6 +64,10 @@ class Analysis(Record):
     """Category, key step, reason, and the loop where there is one."""
     divergence: Divergence | None = None
     """None where there was no reference of the same task, or no significant difference."""
+    nearest: str | None = None
+    """Episode id of the reference that it was compared with; None without one."""
+    pairs: tuple[SameSteps, ...] = ()
+    """Steps that mean the same as one of that reference."""
     references: int = 0
     """References of the same task that there were to compare with."""
     asked: int = 0

@@ -7,7 +7,7 @@ never this module's. The first rule that holds decides:
     B  stuck_midway            it repeated itself and did not get out, see :mod:`judges.analysis.loops`
     C  no_reasonable_attempt   the right page was reached and no exit tried; a very early exit; a nonsensical first
                                click that nothing good came of; nothing ever done to a page
-    D  other                   the world or a model broke, and whatever no rule above covers
+    D  other                   the world or a model broke; a limit cut progress short; whatever no rule above covers
 
 Choices where the paper leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
 A world that ends the episode on an action (MiniWoB++ does on a submit) makes that action the exit; where it is the very
@@ -18,7 +18,8 @@ Key step, always an `Intent.step` of the trace:
     A  the last action before the claim; or the divergence from the nearest reference where that came earlier
     B  the first step of the stretch that repeats: where the loop was entered
     C  the exit; the first click; the step at which it should have stopped; the first step where nothing was attempted
-    D  the divergence; else the first step after the last milestone was gained; where something broke, the last step
+    D  the divergence; else the first step after the last milestone was gained; where something broke, or a limit cut
+       progress short, the last step
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ from typing import Final
 
 from pydantic import Field
 
-from envs.actions import Click, Stop
+from envs.actions import Click, ClickAt, Press, Stop
 from envs.trace import EndedBy, Failure, Loop, Outcome
-from judges.analysis.loops import LOOKING, LoopRules, Step, Unnumbered, find_loop, state_of
+from judges.analysis.history import LOOKING, Done, History, Step, carried_out, history_of
+from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
+from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
+from judges.analysis.words import in_words
 
 
 class FailureRules(LoopRules):
@@ -58,11 +62,19 @@ class Case:
     """What broke, in the trace's words."""
     nearest: Comparison | None = None
     """How it compares with the nearest reference success; None where there is none."""
-    unnumbered: Unnumbered | None = None
+    usual: Sequence[Sequence[Done]] = ()
+    """What the reference successes did, step by step."""
+    pages: Pages | None = None
+    """Page texts; without them no volatile number is looked through."""
+    history: History | None = None
+    """Of the steps; made of them and `pages` where it is None."""
 
 
 SELF_ENDED: Final = ("stop", "world")
 LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
+_RELATIVE: Final = (Click, ClickAt, Press)
+"""Actions that may lead on when they are repeated."""
+_PROGRESS: Final = "while progress was being made"
 _WORD: Final = re.compile(r"\w+")
 _COMMON: Final = frozenset(
     (
@@ -97,14 +109,21 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     if case.outcome not in ("failure", "broken"):
         raise ValueError(f"an episode with outcome {case.outcome!r} has no failure to analyze")
     rules = rules or FailureRules()
-    case = replace(case, steps=settled(case.steps))
-    loop = find_loop(case.steps, rules, case.unnumbered)
+    history = case.history or history_of(settled(case.steps), case.pages)
+    case = replace(case, steps=history.steps, history=history)
+    loop = find_loop(history, rules, case.final, case.usual)
     if case.outcome == "broken":
         why = f": {case.error}" if case.error else ""
         return _failure("other", _last(case), f"the world or a model broke, not the policy{why}", loop)
     if not case.steps:
         return _no_step(case.ended_by)
-    return _exited(case, rules, loop) or _stuck(case, loop) or _no_attempt(case, loop) or _other(case, loop)
+    return (
+        _exited(case, rules, loop)
+        or _stuck(history, loop)
+        or _no_attempt(case, rules, loop)
+        or _cut_short(case, rules)
+        or _other(case, loop)
+    )
 
 
 def settled(steps: Sequence[Step]) -> Sequence[Step]:
@@ -143,15 +162,29 @@ def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | Non
     return _failure("stop_at_wrong_page", before, reason, loop)
 
 
-def _stuck(case: Case, loop: Loop | None) -> Failure | None:
+def _stuck(history: History, loop: Loop | None) -> Failure | None:
     if loop is None:
         return None
-    what = "one action" if loop.period == 1 else f"a round of {loop.period} steps"
-    reason = f"from step {loop.entry} on, {what} was repeated {loop.repetitions} times and nothing came of it"
+    what = _repeated(history, loop)
+    among = f" until step {loop.last}, with other steps in between," if loop.last is not None else ""
+    reason = f"from step {loop.entry} on,{among} {what} was repeated {loop.repetitions} times and nothing came of it"
     return _failure("stuck_midway", loop.entry, reason, loop)
 
 
-def _no_attempt(case: Case, loop: Loop | None) -> Failure | None:
+def _repeated(history: History, loop: Loop) -> str:
+    """The action, or the actions of a round, in words; of actions that are the same, each."""
+    first = next(i for i, (intent, _) in enumerate(history.steps) if intent.step == loop.entry)
+    if loop.period > 1:
+        actions = [in_words(intent) for intent, _ in history.steps[first : first + loop.period]]
+        return f"a round of {loop.period} steps ({'; '.join(actions)})"
+    last = loop.last or loop.entry + loop.repetitions - 1
+    stretch = [i for i in range(first, len(history.steps)) if history.steps[i][0].step <= last]
+    busiest = max(stretch, key=lambda i: sum(history.acts[i] == history.acts[j] for j in stretch))
+    names = dict.fromkeys(in_words(history.steps[i][0]) for i in stretch if history.same_as(i, busiest))
+    return " or ".join(names)
+
+
+def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | None:
     """Rule C for episodes that ran until a limit."""
     if case.ended_by not in LIMITS:
         return None
@@ -159,14 +192,58 @@ def _no_attempt(case: Case, loop: Loop | None) -> Failure | None:
         reason = f"everything was achieved by step {done}, but the agent never stopped"
         return _failure("no_reasonable_attempt", done, reason, loop)
     first = next((s for s in case.steps if not isinstance(s[0].action, LOOKING)), None)
-    if first is None or not any(_carried_out(s) for s in case.steps):
+    if first is None or not any(commit is not None and carried_out((intent, commit)) for intent, commit in case.steps):
         reason = "nothing was ever done to the page"
         return _failure("no_reasonable_attempt", case.steps[0][0].step, reason, loop)
-    if _nonsensical(case, first):
+    if _nonsensical(case, first) and _advance(case, rules) is None:
         step, name = first[0].step, first[0].target.name if first[0].target else ""
         reason = f"the first click, on {name!r} at step {step}, has nothing to do with the task, and nothing came of it"
         return _failure("no_reasonable_attempt", step, reason, loop)
     return None
+
+
+def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
+    """Rule D where a limit ended the episode while it was making progress: nothing else is known to be wrong."""
+    if case.ended_by not in LIMITS:
+        return None
+    progress = _on_the_way(case) or _advance(case, rules) or _last_gain(case)
+    if progress is None:
+        return None
+    limit = case.ended_by.removeprefix("max_")
+    reason = f"the limit of {limit} ended it after {len(case.steps)} steps, {progress}"
+    return _failure("other", _last(case), reason, None).model_copy(update={"cut_short": True})
+
+
+def _on_the_way(case: Case) -> str | None:
+    nearest = case.nearest
+    if nearest is None or nearest.divergence is not None:
+        return None
+    return f"{_PROGRESS}: it was on the way of {nearest.reference}, which went on"
+
+
+def _advance(case: Case, rules: FailureRules) -> str | None:
+    """The last actions, where they are equal and each led to a page never seen before; not typing the same again.
+
+    A reference that was left before them, or by them without a milestone gained since, says that this was no progress.
+    """
+    assert case.history is not None
+    run = advance(case.history, rules)
+    if not run or not isinstance(case.steps[run[0]][0].action, _RELATIVE):
+        return None
+    first = case.steps[run[0]][0]
+    gained = any(gain > run[0] for gain in gains_of(case.steps, case.final))
+    gone = case.nearest.divergence if case.nearest is not None else None
+    if gone is not None and (gone.step < first.step or not gained):
+        return None
+    seen = f"{in_words(first)}, {len(run)} times from step {first.step} on, led to a new page each time"
+    return f"{_PROGRESS}: {seen}, and to a milestone" if gained else f"apparently {_PROGRESS}: {seen}"
+
+
+def _last_gain(case: Case) -> str | None:
+    """Without a reference, a milestone that the last action reached."""
+    if case.nearest is not None or len(case.steps) not in gains_of(case.steps, case.final):
+        return None
+    return f"{_PROGRESS}: the last action reached a milestone"
 
 
 def _other(case: Case, loop: Loop | None) -> Failure:
@@ -195,17 +272,14 @@ def _done_at(case: Case) -> int | None:
         return rated
     if case.nearest is not None and case.nearest.done_at is not None:
         return case.nearest.done_at
-    return _first_on_the_last_page(case.steps) if case.final and all(case.final) else None
+    return _first_on_the_last_page(case) if case.final and all(case.final) else None
 
 
-def _first_on_the_last_page(steps: Sequence[Step]) -> int:
-    on_it = list(takewhile(lambda step: state_of(step[0]) == state_of(steps[-1][0]), reversed(steps)))
-    return on_it[-1][0].step
-
-
-def _carried_out(step: Step) -> bool:
-    intent, commit = step
-    return not isinstance(intent.action, LOOKING) and commit is not None and commit.result.ok
+def _first_on_the_last_page(case: Case) -> int:
+    assert case.history is not None
+    states = case.history.states
+    on_it = list(takewhile(lambda i: states[i] == states[-1], reversed(range(len(states)))))
+    return case.steps[on_it[-1]][0].step
 
 
 def _nonsensical(case: Case, first: Step) -> bool:
@@ -219,6 +293,7 @@ def _nonsensical(case: Case, first: Step) -> bool:
     if _words(intent.target.name) & _words(case.instruction):
         return False
     counts = [sum(one.rating.z) for one, _ in case.steps if one.rating.z and one.step >= intent.step]
+    counts += [sum(case.final)] if counts and len(case.final) == len(intent.rating.z) else []
     if case.nearest is not None:
         # Where the click led to may count as a milestone by chance; what came after it did not.
         gained = bool(counts) and max(counts) > counts[min(1, len(counts) - 1)]

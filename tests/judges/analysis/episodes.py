@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from envs.actions import ACTION, ActionResult, Status
 from envs.blobs import BlobStore
+from envs.page_state import page_state
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.trace import Commit, EndedBy, Footer, Header, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
 from envs.trace_reader import Step, Trace
@@ -33,6 +35,21 @@ NO_PAGES = Pages(BlobStore(Path("/nonexistent")))
 def steps(*lines: str, z: Sequence[str] = (), host: str = HOST, refs_from: int = 1) -> list[Step]:
     """*z* holds the milestones seen at each step, as `010`; *refs_from* is the number of each step's element."""
     return [_step(i, line, z[i - 1] if z else "", host, refs_from + i) for i, line in enumerate(lines, 1)]
+
+
+def looked(folder: Path, *looks: tuple[str, str], apart_s: float = 0.0) -> tuple[list[Step], Pages]:
+    """Steps (`PAGE | ACTION`, as above) with the text of each page, stored below *folder*. *apart_s* is the time from
+    one look to the next, in seconds."""
+    store = BlobStore(folder / "blobs")
+    found: list[Step] = []
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for step, (_, text) in zip(steps(*(line for line, _ in looks)), looks, strict=True):
+        state = page_state(step.intent.seen.url, text)
+        seen = step.intent.seen.model_copy(update={"text_blob": store.put_text(text), "state": state})
+        intent = step.intent.model_copy(update={"seen": seen, "at": at.isoformat()})
+        found.append(Step(intent, step.commit))
+        at += timedelta(seconds=apart_s)
+    return found, Pages(store)
 
 
 def trace(

@@ -90,6 +90,22 @@ CASES = {
     "a_count_behind_a_name": Case(
         ("/ | click link Inbox (3)", "/inbox | stop"), ("/ | click link Inbox (4)", "/inbox | stop"), None
     ),
+    "the_logo_instead_of_home": Case(
+        ("/p | click link Home", "/ | click link Saw", "/s | stop"),
+        ("/p | click link Logo", "/ | click link Saw", "/s | stop"),
+        None,
+    ),
+    "the_logo_instead_of_home_at_one_address": Case(
+        ("/app p | click link Home", "/app | click link Saw", "/app s | stop"),
+        ("/app p | click link Logo", "/app | click link Saw", "/app s | stop"),
+        None,
+    ),
+    "the_logo_instead_of_home_before_a_wrong_link": Case(
+        ("/app p | click link Home", "/app | click link Saw", "/app s | stop"),
+        ("/app p | click link Logo", "/app | click link Axe", "/app a | stop"),
+        2,
+        2,
+    ),
     # values
     "a_wrong_value": Case(
         PROFILE,
@@ -168,6 +184,33 @@ CASES = {
     "another_answer": Case(SEARCH, (*SEARCH[:3], "/p/34 | stop 12"), 4, 4),
     "went_on_at_the_end": Case(
         PROFILE, (*PROFILE[:5], "/profile new | click link Orders", "/orders | click link Home"), 6, 6
+    ),
+    "only_links_to_the_page_that_was_shown": Case(
+        SEARCH,
+        (
+            "/ | click link Logo",
+            "/ | click link Home",
+            "/ | click link Home",
+            "/ | click link Logo",
+            "/ | click link X",
+        ),
+        1,
+        1,
+    ),
+    "links_to_the_page_that_was_shown_then_a_wrong_link": Case(
+        SEARCH,
+        (
+            "/ | click link Logo",
+            "/ | click link Home",
+            "/ | click link Blog",
+            "/blog | click link News",
+            "/news | stop",
+        ),
+        3,
+        1,
+    ),
+    "still_trying_what_the_reference_did": Case(
+        PROFILE, (*PROFILE[:4], "/edit 2 | !click button Save", "/edit 2 | !click button Save"), None
     ),
     "just_looked_on": Case(PROFILE, (*PROFILE[:2], "/edit | scroll", "/edit | find name"), 3, 3),
     "ran_out_on_the_way": Case(PROFILE, PROFILE[:3], None),

@@ -93,6 +93,40 @@ async def test_everything_done_and_never_stopped_needs_no_milestones():
     assert (found.failure.category, found.failure.key_step) == ("no_reasonable_attempt", 4)
 
 
+WAITING = ("/ | click button Build", *["/job | wait"] * 4, "/job done | click link Log", "/log | stop")
+
+
+async def test_what_the_reference_repeats_as_often_is_no_loop():
+    cut = trace(*WAITING[:4], z=("00", "10", "10", "10"))
+    assert (await analyzed(cut)).failure.category == "stuck_midway"
+    found = (await analyzed(cut, success(*WAITING))).failure
+    assert (found.category, found.key_step, found.cut_short) == ("other", 4, True)
+    assert "the limit of steps ended it after 4 steps" in found.reason and "on the way of won" in found.reason
+
+
+async def test_what_is_repeated_more_often_than_by_the_reference_is_a_loop():
+    longer = trace(WAITING[0], *["/job | wait"] * 9)
+    found = (await analyzed(longer, success(*WAITING))).failure
+    assert (found.category, found.key_step) == ("stuck_midway", 2)
+    assert found.reason.startswith("from step 2 on, wait was repeated 9 times")
+
+
+async def test_equal_actions_that_lead_away_from_the_reference_are_no_progress():
+    """Each leads to a new page, but the reference turned the other way."""
+    right = [f"/ {n} | click button Next" for n in range(4)]
+    wrong = [f"/ {-n} | click button Prev" for n in range(1, 6)]
+    found = (await analyzed(trace(right[0], *wrong), success(*right, "/ 4 | stop"))).failure
+    assert (found.category, found.key_step, found.cut_short) == ("other", 2, False)
+
+
+async def test_equal_actions_that_reach_a_milestone_are_progress_on_another_way_than_the_reference():
+    ways = ("/ | click textbox Date", *[f"/ {n} | click button Prev" for n in range(5)])
+    short = ("/ | click textbox Date", "/ 0 | type textbox Date = 1 May", "/ 9 | click button Go", "/done | stop")
+    cut = trace(*ways, z=["000", *["100"] * 5], milestone_checks=checked(True, True, False))
+    found = (await analyzed(cut, success(*short))).failure
+    assert (found.category, found.key_step, found.cut_short) == ("other", 6, True)
+
+
 async def test_a_first_click_that_no_success_does():
     failed = trace(
         "/ | click link Kitchen",

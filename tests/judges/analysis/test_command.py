@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.cli import main
+from agent.cli.analyzing import NAMES
+from agent.report.charts import CATEGORIES
+from agent.report.episodes import loop_end
 from judges.analysis import Analysis
 
 SET = Path(__file__).parents[2] / "data" / "failures"
@@ -54,6 +58,57 @@ def test_tables_for_people(some: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert mira(monkeypatch, "analyze", some) == 0
     out = capsys.readouterr().out
     assert "5 episodes" in out and "key step" in out and "failures by kind of site and policy" in out
+
+
+def test_the_tables_the_json_and_the_report_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """On the hard cases: loops, limits, equal links, and a case with two references."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    words = (SET / "hard", "--references", SET / "hard" / "references")
+    analyses = [Analysis.model_validate(one) for one in as_json(monkeypatch, capsys, *words)["analyses"]]
+    assert mira(monkeypatch, "analyze", *words) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert mira(monkeypatch, "report", *words, "--out", tmp_path / "r.html") == 0
+    articles = (tmp_path / "r.html").read_text(encoding="utf-8").split("<template id=")[1:]
+    assert len(analyses) == len(articles) == 15
+    for one, article in zip(analyses, articles, strict=True):
+        failure, gone = one.failure, one.divergence
+        cells = (one.episode_id, NAMES[failure.category], f"{failure.key_step} of {one.steps}", failure.reason)
+        assert any(all(cell in line for cell in (*cells, f"at {gone.step}" if gone else "not")) for line in table)
+        told = unescape(article)
+        assert CATEGORIES[failure.category] in told and failure.reason in told
+        assert f"Go to the key step, {failure.key_step}<" in told
+        assert ("Left the reference at" in told) == (gone is not None)
+        assert gone is None or f"step {gone.step}</a>" in told
+        loop = failure.loop
+        assert ('class="tag loop"' in told) == (loop is not None)
+        assert told.count(" looped") == (loop_end(loop) - loop.entry if loop is not None else 0)
+
+
+def test_the_report_pairs_the_steps_that_the_analysis_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Back by the logo where the reference takes Home: one row, and the wrong product is where it left."""
+    trace = SET / "hard" / "episodes" / "logo_then_wrong_product--shop-compare.jsonl"
+    (tmp_path / "one" / "episodes").mkdir(parents=True)
+    (tmp_path / "one" / "blobs").symlink_to(SET / "hard" / "blobs")
+    shutil.copy(trace, tmp_path / "one" / "episodes")
+    assert (
+        mira(
+            monkeypatch,
+            "report",
+            tmp_path / "one",
+            "--references",
+            SET / "hard" / "references",
+            "--out",
+            tmp_path / "r.html",
+        )
+        == 0
+    )
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    rows = [row.split("</summary>")[0] for row in text.split("<li class=")[1:] if "data-step" in row]
+    same = [row.split('data-step="')[1].split('"')[0] for row in rows if row.startswith('"same')]
+    gone = [row.split('data-step="')[1].split('"')[0] for row in rows if row.split(">")[0].endswith(' gone"')]
+    assert (same, gone) == (["1", "2", "3", "4", "5", "6"], ["7"])
 
 
 def test_one_trace_is_told_with_its_summary(

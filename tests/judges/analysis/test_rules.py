@@ -50,7 +50,12 @@ CASES: dict[str, tuple[str, EndedBy, str, int | None]] = {
     "world_ended_by_a_wrong_submit": ("1@a 2@b", "world", A, 2),
     "world_ended_by_the_first_click": ("1@a", "world", C, 1),
     "one_action_again_and_again": ("1@a 2@b 3@c 3@c 3@c 3@c", "max_steps", B, 3),
-    "identical_last_actions_on_changing_pages": ("1@a 5@b 5@c 5@d", "max_steps", B, 2),
+    "identical_last_actions_on_pages_that_are_all_new": ("1@a 5@b 5@c 5@d", "max_steps", D, 4),
+    "identical_last_actions_that_go_round": ("9@z 5@a 5@b 5@c 5@d 5@e 5@a 5@b 5@c", "max_steps", B, 2),
+    "identical_last_actions_until_nothing_is_new": ("1@a 5@b 5@c 5@d 5@e 5@e 5@e", "max_steps", B, 5),
+    "identical_last_actions_entered_from_another_page": ("1@a 2@b 5@c 5@d 5@d 5@d", "max_steps", B, 3),
+    "one_action_among_others": ("1@a 2@b 5@c 8@c 5@c 6@c 5@c 7@c 5@c 9@c 5@c", "max_steps", B, 3),
+    "one_action_among_more_others": ("5@c 8@c 6@c 5@c 7@c 9@c 5@c 3@c 4@c 5@c 2@c 1@c 5@c", "max_steps", D, 1),
     "identical_actions_that_were_not_the_last": ("5@b 5@c 5@d 1@e", "max_steps", D, 1),
     "scrolling_past_something_new": ("1@a 2@b scroll@c scroll@d scroll@e scroll@f", "max_steps", D, 1),
     "scrolling_at_the_end_of_a_page": ("1@a scroll@b scroll@c scroll@c scroll@c", "max_steps", B, 3),
@@ -85,6 +90,77 @@ def test_rule(text: str, ended_by: EndedBy, category: str, key: int | None):
     failure = analyze(trace(text), ended_by=ended_by, outcome="failure")
     assert (failure.category, failure.key_step) == (category, key)
     assert failure.reason
+
+
+REPEATED = [
+    pytest.param("7@a 7@a 7@a", "click on button 'Save' was repeated 3 times", id="one action"),
+    pytest.param(
+        "7@a 8@b 7@a 8@b", "a round of 2 steps (click on button 'Save'; click on button 'Close') was", id="a round"
+    ),
+    pytest.param(
+        "7@a 8@a 7@a 7@a 3@a 7@a 8@a 7@a",
+        "until step 8, with other steps in between, click on button 'Save'",
+        id="among",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), REPEATED)
+def test_stuck_names_the_action_that_was_repeated(text: str, told: str):
+    names = {"7": "Save", "8": "Close"}
+    steps = [
+        step(n, *word.split("@"), key=names.get(word.split("@")[0], "Other")) for n, word in enumerate(text.split(), 1)
+    ]
+    failure = analyze(steps, ended_by="max_steps", outcome="failure")
+    assert failure.category == B and told in failure.reason
+
+
+def test_actions_that_are_all_refused_are_no_progress():
+    """The page changes by itself; nothing is done to it."""
+    steps = [step(n, "7", str(n), status=Status.COVERED) for n in (1, 2, 3, 4)]
+    failure = analyze(steps, ended_by="max_steps", outcome="failure")
+    assert (failure.category, failure.key_step) == (B, 1)
+
+
+def test_a_limit_that_cuts_equal_actions_with_a_new_page_each_time_is_the_reason():
+    failure = analyze(trace("1@a 5@b 5@c 5@d 5@e"), ended_by="max_steps", outcome="failure")
+    assert failure.cut_short and failure.loop is None
+    assert failure.reason.startswith(
+        "the limit of steps ended it after 5 steps, apparently while progress was being made"
+    )
+    assert "4 times from step 2 on, led to a new page each time" in failure.reason
+
+
+def test_looking_between_equal_actions_does_not_stop_progress():
+    failure = analyze(trace("5@a scroll@b 5@b scroll@c 5@c 5@d"), ended_by="max_steps", outcome="failure")
+    assert (failure.category, failure.key_step, failure.cut_short) == (D, 6, True)
+
+
+def test_a_milestone_reached_by_the_last_of_equal_actions_is_progress():
+    """Nobody saw the page after it; the check at the end did."""
+    steps = [step(n, "5", str(n), z="10") for n in (1, 2, 3, 4)]
+    failure = explain(Case(steps, "max_steps", "failure", final=(True, True)))
+    assert failure.category == C, "everything is done"
+    steps = [step(n, "5", str(n), z="100") for n in (1, 2, 3, 4)]
+    failure = explain(Case(steps, "max_steps", "failure", final=(True, True, False)))
+    assert (failure.category, failure.key_step, failure.cut_short) == (D, 4, True)
+    assert "limit of steps" in failure.reason and "while progress was being made" in failure.reason
+    assert "and to a milestone" in failure.reason
+
+
+def test_a_milestone_reached_by_the_last_action_is_no_loop():
+    steps = [step(n, "5", "a", z="10") for n in (1, 2, 3)]
+    failure = explain(Case(steps, "max_seconds", "failure", final=(True, True)))
+    assert failure.category != B
+    steps = [step(n, "5", "a", z="100") for n in (1, 2, 3)]
+    failure = explain(Case(steps, "max_seconds", "failure", final=(True, True, False)))
+    assert (failure.category, failure.key_step, failure.cut_short) == (D, 3, True)
+    assert "the limit of seconds ended it after 3 steps" in failure.reason
+
+
+@pytest.mark.parametrize("ended_by", ["declined", "interrupted", "error"])
+def test_only_a_limit_cuts_short(ended_by: EndedBy):
+    assert not analyze(trace("5@a 5@b 5@c 5@d"), ended_by=ended_by, outcome="failure").cut_short
 
 
 def test_right_page_but_never_exited():
@@ -191,17 +267,6 @@ def test_a_loop_that_a_milestone_came_after_explains_nothing():
     words = "1@a 1@a 1@a 2@a 3@b 4@c"
     steps = [step(n, *word.split("@"), z=z) for n, (word, z) in enumerate(zip(words.split(), "000011", strict=True), 1)]
     assert analyze(steps, ended_by="max_steps", outcome="failure").category != B
-
-
-def test_a_page_that_counts():
-    """Read without its numbers, it is the same page again."""
-    words = "1@n1 2@m2 1@n3 2@m4 1@n5 2@m6"
-    case = Case(trace(words), "max_steps", "failure", unnumbered=lambda intent: intent.seen.digest[0])
-    failure = explain(case)
-    assert (failure.category, failure.key_step) == (B, 1)
-    assert failure.loop is not None
-    assert (failure.loop.entry, failure.loop.period, failure.loop.repetitions) == (1, 2, 3)
-    assert explain(Case(trace(words), "max_steps", "failure")).category == D
 
 
 def test_the_loop_is_told_whatever_the_category():

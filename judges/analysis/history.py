@@ -1,0 +1,274 @@
+"""An episode's steps with pages and actions that can be compared.
+
+*Pages.* Two looks are at one state where `Seen.state` is equal, which ignores clocks, tokens and the focus, or
+`Seen.digest` in traces that have no states; or where the address and the text are equal but for volatile numbers
+(:mod:`judges.analysis.numbers`). The latter needs page texts.
+
+*Actions.* Two actions are equal by kind, the element's durable key and what was typed or chosen; never by the number
+that an element had in one observation. On one state, two clicks are also the same action
+
+* where they led to one other state, by whatever element, or where both are clicks on links that left the page as it
+  was: the logo and "Home" of a site are one action;
+* where their elements differ in numbers alone and the page does not show both: "Topic, 4s" is "Topic, 5s" soon after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from envs.actions import (
+    Back,
+    Click,
+    CloseTab,
+    Expand,
+    Find,
+    FocusTab,
+    Forward,
+    Goto,
+    Hover,
+    NewTab,
+    Scroll,
+    ScrollAt,
+    Status,
+    Wait,
+)
+from envs.trace import Commit, Intent
+from judges.analysis.numbers import Doings, Look, Split, volatile, without_numbers
+from judges.analysis.pages import Pages, place
+
+Step = tuple[Intent, Commit | None]
+"""What was decided and what came of it; None where the process died in between."""
+
+LOOKING: Final = (Find, Expand, Scroll, ScrollAt, Hover, Wait)
+"""Actions that look at a page and change nothing on it."""
+_IDLE: Final = (Find, Wait)
+"""Actions that cannot have changed a number: a list may show other rows when it is scrolled."""
+_ALIKE: Final = 0.9
+_BY_ADDRESS: Final = (Goto, Back, Forward, NewTab, CloseTab, FocusTab)
+_REFUSED: Final = (
+    Status.STALE,
+    Status.AMBIGUOUS,
+    Status.NO_SUCH_REF,
+    Status.COVERED,
+    Status.DISABLED,
+    Status.NOT_ACTIONABLE,
+    Status.BLOCKED,
+)
+"""The page was not touched."""
+
+Slots = Mapping[tuple[str, str], frozenset[int]]
+"""Positions of volatile numbers by the place and the letters of a page."""
+
+
+class Action(NamedTuple):
+    """Equal for equal actions on the same element."""
+
+    said: str
+    """Kind and values as JSON, without the number of an element."""
+    frame: str
+    role: str
+    name: str
+    element: object
+    """The rank among namesakes; without a key the number that the element had, which is all there is."""
+
+
+Done = tuple[Action, str]
+"""An action and the place that it was taken at."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The steps of one episode, each number once."""
+
+    steps: Sequence[Step]
+    states: Sequence[str]
+    """The page that each action was chosen on: equal for looks at one state."""
+    acts: Sequence[Action]
+    """Of actions that are the same on one state, the first that was taken."""
+    raw: Sequence[Action]
+    slots: Slots = field(default_factory=dict[tuple[str, str], frozenset[int]])
+    """Which numbers were found to be volatile; for comparisons with other episodes."""
+    pages: Pages | None = None
+
+    def done(self) -> tuple[Done, ...]:
+        """What was done where, comparable with other episodes."""
+        return tuple((action, place(intent.seen.url)) for action, (intent, _) in zip(self.raw, self.steps, strict=True))
+
+    def alike(self, step: int, other: int) -> bool:
+        """Nine of ten lines of both pages are the same, and so are their numbers; False where texts are not at hand."""
+        one, two = (None if self.pages is None else self.pages.text(self.steps[i][0].seen) for i in (step, other))
+        if one is None or two is None:
+            return False
+        mine, its = set(one.splitlines()), set(two.splitlines())
+        return len(mine & its) >= _ALIKE * len(mine | its) and self._numbers(step) == self._numbers(other)
+
+    def _numbers(self, step: int) -> Sequence[str]:
+        """Of the page, without volatile ones."""
+        seen = self.steps[step][0].seen
+        split = None if self.pages is None else self.pages.split(seen)
+        if split is None:
+            return ()
+        left_out = self.slots.get((place(seen.url), split.letters), frozenset[int]())
+        return [number.text for slot, number in enumerate(split.numbers) if slot not in left_out]
+
+    def same_as(self, step: int, other: int) -> bool:
+        """Is the action at *step* (0-based), on whatever page, one of those that are the same as that at *other*?"""
+        names = {
+            self.raw[i]
+            for i, (state, act) in enumerate(zip(self.states, self.acts, strict=True))
+            if (state, act) == (self.states[other], self.acts[other])
+        }
+        return self.raw[step] in names or self.acts[step] == self.acts[other]
+
+
+def history_of(steps: Sequence[Step], pages: Pages | None = None) -> History:
+    """*steps* in order, each number once; without *pages* only equal states are one state."""
+    splits = [None if pages is None else pages.split(intent.seen) for intent, _ in steps]
+    raw = [action_of(intent) for intent, _ in steps]
+    slots = _slots(steps, splits, raw)
+    states = _states(steps, splits, slots)
+    return History(steps, states, _acts(steps, states, raw, pages), raw, slots, pages)
+
+
+def state_of(intent: Intent) -> str:
+    """The state of the page that the action was chosen on."""
+    return intent.seen.state or intent.seen.digest
+
+
+def action_of(intent: Intent) -> Action:
+    said, target = intent.action.model_dump_json(exclude={"ref", "to_ref"}), intent.target
+    if target is None:
+        return Action(said, "", "", "", ("number", getattr(intent.action, "ref", None)))
+    return Action(said, target.frame, target.role, target.name, target.ordinal)
+
+
+def carried_out(step: Step) -> bool:
+    """It did something to a page, or may have: the process died before the result was known."""
+    intent, commit = step
+    return not isinstance(intent.action, LOOKING) and (commit is None or commit.result.ok)
+
+
+def seconds_of(intent: Intent) -> float:
+    """When it was decided, since the epoch; 0 where the trace does not tell."""
+    try:
+        return datetime.fromisoformat(intent.at).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _slots(steps: Sequence[Step], splits: Sequence[Split | None], raw: Sequence[Action]) -> Slots:
+    looks: dict[tuple[str, str], list[Look]] = {}
+    for i, ((intent, _), one) in enumerate(zip(steps, splits, strict=True)):
+        if one is not None:
+            key = place(intent.seen.url), one.letters
+            looks.setdefault(key, []).append(Look(i, seconds_of(intent), one.numbers))
+    doings = _doings(steps, raw)
+    found = {key: volatile(many, doings) for key, many in looks.items()}
+    return {key: slots for key, slots in found.items() if slots}
+
+
+def _doings(steps: Sequence[Step], raw: Sequence[Action]) -> Doings:
+    idle = [isinstance(i.action, _IDLE) or (c is not None and c.result.status in _REFUSED) for i, c in steps]
+    ways = _ways(steps, raw)
+    harmless = [
+        quiet or way or isinstance(step[0].action, LOOKING) for quiet, way, step in zip(idle, ways, steps, strict=True)
+    ]
+    return Doings(idle, ways, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
+
+
+def _ways(steps: Sequence[Step], acts: Sequence[Action]) -> list[bool]:
+    """Led to an address and sent nothing: to another one, or to the same by what led to it from elsewhere."""
+    places = [place(intent.seen.url) for intent, _ in steps]
+    after = [*places[1:], *([""] if steps else [])]
+    may = [after[i] != "" and _is_way(step) and carried_out(step) for i, step in enumerate(steps)]
+    leads = {(acts[i], after[i]) for i in range(len(steps)) if may[i] and places[i] != after[i]}
+    return [
+        one and (here != there or (act, there) in leads or isinstance(step[0].action, Goto))
+        for one, here, there, act, step in zip(may, places, after, acts, steps, strict=True)
+    ]
+
+
+def _is_way(step: Step) -> bool:
+    """Where it leads to an address, nothing was sent."""
+    intent = step[0]
+    return isinstance(intent.action, _BY_ADDRESS) or (_is_click(intent) and _is_link(intent))
+
+
+def _is_click(intent: Intent) -> bool:
+    action = intent.action
+    return isinstance(action, Click) and (action.button, action.count) == ("left", 1) and intent.target is not None
+
+
+def _is_link(intent: Intent) -> bool:
+    return intent.target is not None and intent.target.role == "link"
+
+
+def _states(steps: Sequence[Step], splits: Sequence[Split | None], slots: Slots) -> list[str]:
+    """The first look at each state names it."""
+    known: dict[object, str] = {}
+    states: list[str] = []
+    for (intent, _), one in zip(steps, splits, strict=True):
+        state, where = state_of(intent), place(intent.seen.url)
+        shown = (where, one.without(slots.get((where, one.letters), frozenset()))) if one is not None else None
+        name = known.get(state) or (known.get(shown) if shown is not None else None) or state
+        known.setdefault(state, name)
+        if shown is not None:
+            known.setdefault(shown, name)
+        states.append(name)
+    return states
+
+
+@dataclass(slots=True)
+class _Known:
+    """An action taken on a state, and where it led to."""
+
+    first: int
+    action: Action
+    links: bool
+    """It is a click on a link."""
+    clicks: bool
+    led_to: set[str]
+
+
+def _acts(steps: Sequence[Step], states: Sequence[str], raw: Sequence[Action], pages: Pages | None) -> Sequence[Action]:
+    """Of actions that are the same on one state, the first."""
+    by_state: dict[str, dict[Action, _Known]] = {}
+    for i, state in enumerate(states):
+        known = by_state.setdefault(state, {})
+        one = known.setdefault(raw[i], _Known(i, raw[i], _is_link(steps[i][0]), _is_click(steps[i][0]), set()))
+        if i + 1 < len(steps) and carried_out(steps[i]):
+            one.led_to.add(states[i + 1])
+    first = {state: _first_of(state, known.values(), steps, pages) for state, known in by_state.items()}
+    return [first[state][action] for state, action in zip(states, raw, strict=True)]
+
+
+def _first_of(
+    state: str, actions: Iterable[_Known], steps: Sequence[Step], pages: Pages | None
+) -> Mapping[Action, Action]:
+    groups: list[list[_Known]] = []
+    for one in actions:
+        same = next((group for group in groups if any(_same(state, one, other, steps, pages) for other in group)), None)
+        groups.append([one]) if same is None else same.append(one)
+    return {one.action: group[0].action for group in groups for one in group}
+
+
+def _same(state: str, one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
+    if one.clicks and other.clicks:
+        shared = one.led_to & other.led_to
+        if shared - {state} or (shared and one.links and other.links):
+            return True
+    return _renumbered(one, other, steps, pages)
+
+
+def _renumbered(one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
+    """One element, whose name holds a number that changed: neither page shows both names."""
+    mine, its = one.action, other.action
+    if not mine.name or mine._replace(name="") != its._replace(name="") or pages is None:
+        return False
+    if without_numbers(mine.name) != without_numbers(its.name):
+        return False
+    looks = [(pages.text(steps[known.first][0].seen), name) for known, name in ((one, its.name), (other, mine.name))]
+    return all(text is not None and f'"{name}"' not in text for text, name in looks)

@@ -1,0 +1,293 @@
+"""Numbers on a page that change by themselves, told from numbers that carry state.
+
+Two looks at one page often differ in numbers alone: "seen 4s" became "5s", a count of visits went up. Such numbers are
+*volatile*: a comparison of pages looks through them. The page of a pager, a quantity or the year of a date picker is
+not volatile. The form of a number decides nothing; the looks of the episode at the page must hold evidence:
+
+* a passed or remaining time, or a time of day (`4s`, `2 min`, `10:32`, seconds since 1970), changed as time passed; an
+  age may start again;
+* a count of looks (`17 views`, `3 users online`) changed;
+* a number changed while nothing was done to the page: the agent waited, searched the text, or its action was refused.
+  What an action does may come late: once is enough where nothing was done right before either; else it must be twice,
+  each right after a change by the action before;
+* a number changed while the page was reached again by links, addresses and Back alone, or by a link that leads to it;
+* a number rose or fell by as many as seconds passed, and one action changed it now by one amount and now by another.
+
+The last three do not count for a number whose words say that it carries state: `page 3 of 9`, `quantity: 2`, `40 %`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+_UNITS: Final = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3_600.0),
+    **dict.fromkeys(("d", "day", "days"), 86_400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800.0),
+}
+_UNIT: Final = "|".join(sorted(_UNITS, key=len, reverse=True))
+_ONE_TIME: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({_UNIT})\b", re.IGNORECASE)
+_NUMBER: Final = re.compile(
+    rf"""
+      (?P<time>(?<![\w.,])\d+(?:\.\d+)?[ ]?(?:{_UNIT})\b(?:[ ,]+(?:and[ ])?\d+[ ]?(?:{_UNIT})\b)*)
+    | (?P<now>(?:(?<=^)|(?<=[ ]))now(?=$|"))
+    | (?P<clock>(?<![\w.,:])\d{{1,3}}:\d{{2}}(?![\d:]))
+    | (?P<bare>\d+(?:[.,]\d+)*)
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+_NEAR: Final = 24
+"""Characters beside a number in which its words are looked for."""
+_STATE_BEFORE: Final = re.compile(
+    r"(?:\b(?:pages?|steps?|qty|quantity|amount|sum|sub-?total|total|basket|cart|bag|guests?|persons?|rooms?|years?|months?"
+    r"|days?|dates?|levels?|scores?|points?|balance|prices?|rows?|questions?|items?|slides?|chapters?|volume|size|of"
+    r"|selected|chosen|value)\W{0,3}|[$€£¥#№/×])$",
+    re.IGNORECASE,
+)
+_STATE_AFTER: Final = re.compile(
+    r"^\s*(?:%|/\s*\d|[$€£¥×]|(?:of|out of|items?|pages?|pieces?|selected|chosen|guests?|points?|euros?|dollars?)\b)",
+    re.IGNORECASE,
+)
+_LOOKS_BEFORE: Final = re.compile(r"\b(?:views?|visits?|visitors?|hits|viewed|online)\W{0,3}$", re.IGNORECASE)
+_LOOKS_AFTER: Final = re.compile(
+    r"^\s*(?:(?:page )?(?:views?|visits?|visitors?|hits)\b|times? (?:viewed|visited)\b"
+    r"|(?:users?|guests?|members?|people|visitors?)? ?(?:are )?(?:online|watching|viewing)\b)",
+    re.IGNORECASE,
+)
+_LEAST_SECONDS: Final = 3.0
+"""Time in which a bare number must have followed the clock to be taken for one."""
+_SLACK: Final = 1.5
+"""Seconds by which it may be off."""
+
+
+class Form(Enum):
+    TIME = auto()
+    """With a unit of time; the value is in seconds."""
+    CLOCK = auto()
+    """Hours and minutes, or minutes and seconds; the value is in the smaller of the two."""
+    BARE = auto()
+
+
+class Number(NamedTuple):
+    form: Form
+    value: float
+    unit: float
+    """Seconds of its smallest unit; 0 for bare numbers."""
+    text: str
+    carries_state: bool
+    """The words beside it say so."""
+    counts_looks: bool
+
+
+class Split(NamedTuple):
+    """A text, its numbers apart."""
+
+    letters: str
+    """Hash of everything that is no number: equal for texts that differ in numbers alone."""
+    numbers: tuple[Number, ...]
+
+    def without(self, slots: frozenset[int]) -> tuple[str, ...]:
+        """Equal for equal texts; the numbers at the positions *slots* do not count."""
+        kept = (number.text for slot, number in enumerate(self.numbers) if slot not in slots)
+        return self.letters, *kept
+
+
+class Look(NamedTuple):
+    """One look at a page."""
+
+    step: int
+    """0-based."""
+    at: float
+    """Seconds since the epoch."""
+    numbers: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Doings:
+    """What was done between the looks of an episode, by 0-based step."""
+
+    idle: Sequence[bool]
+    """The step did nothing to the page."""
+    ways: Sequence[bool]
+    """The step led to an address and sent nothing."""
+    harmless: Sequence[bool]
+    """The step looked, did nothing, or was a way."""
+    acts: Sequence[object]
+    """Equal for equal actions."""
+    timed: bool
+    """The steps know when they were taken."""
+
+
+def split(text: str) -> Split:
+    """*text* with its numbers apart. Times with a unit are one number: `1 h 5 min`."""
+    numbers: list[Number] = []
+
+    def taken(match: re.Match[str]) -> str:
+        number = _number(match)
+        numbers.append(number)
+        return f"\0{number.form.name}"
+
+    letters = _NUMBER.sub(taken, text)
+    return Split(hashlib.sha256(letters.encode("utf-8", "replace")).hexdigest()[:16], tuple(numbers))
+
+
+def without_numbers(text: str) -> str:
+    """*text* with every number masked: equal for names that differ in numbers alone."""
+    return _NUMBER.sub(lambda match: f"\0{match.lastgroup}", text)
+
+
+def volatile(looks: Sequence[Look], doings: Doings) -> frozenset[int]:
+    """Positions of the numbers that changed by themselves. *looks* are at one address, equal but for their numbers."""
+    if len(looks) < 2:
+        return frozenset()
+    slots = range(len(looks[0].numbers))
+    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), doings))
+
+
+def passed(one: Number, other: Number, seconds: float) -> bool:
+    """Do both tell one time, *seconds* apart? For looks of two episodes; False for numbers without a unit of time."""
+    if one.form is not Form.TIME or other.form is not Form.TIME:
+        return False
+    unit = max(one.unit, other.unit)
+    slack = 2.0 if unit <= 1 else unit if abs(seconds) > unit / 2 else 0.0
+    return abs(one.value - other.value) <= abs(seconds) + slack
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """One number of a page in all looks at it."""
+
+    slot: int
+    looks: Sequence[Look]
+
+    def number(self, look: Look) -> Number:
+        return look.numbers[self.slot]
+
+    def changes(self) -> Iterator[tuple[Look, Look]]:
+        """Looks next to each other that show another number."""
+        return ((a, b) for a, b in pairwise(self.looks) if self.number(a).text != self.number(b).text)
+
+
+def _is_volatile(slot: _Slot, doings: Doings) -> bool:
+    if not any(slot.changes()):
+        return False
+    first = slot.number(slot.looks[0])
+    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, doings)):
+        return True
+    if first.carries_state:
+        return False
+    return _changed_untouched(slot, doings) or _changed_on_return(slot, doings) or _counts_seconds(slot, doings)
+
+
+def _follows_time(slot: _Slot, doings: Doings) -> bool:
+    """Each change fits the time that passed, and so do all of them together."""
+    scales = (1.0, 60.0) if slot.number(slot.looks[0]).form is Form.CLOCK else (1.0,)
+    return any(_fits(slot, scale, timed=doings.timed) for scale in scales)
+
+
+def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
+    """It only grows, or only falls, but for starting again."""
+    grown: list[float] = []
+    waited = 0.0
+    largest = max(slot.number(look).unit for look in slot.looks) * scale
+    for one, other in pairwise(slot.looks):
+        before, after = slot.number(one), slot.number(other)
+        unit = max(before.unit, after.unit) * scale
+        change, seconds = (after.value - before.value) * scale, other.at - one.at
+        if timed and change < 0 and after.value * scale <= seconds + 2 and all(one >= 0 for one in grown):
+            continue  # an age that started again
+        if timed and abs(abs(change) - seconds) > unit + 1:
+            return False
+        grown.append(change)
+        waited += seconds
+    if not any(grown):
+        return False
+    if not timed:  # only seconds are small enough to be taken for time that passed
+        return largest <= 1 and all(change >= 0 for change in grown)
+    one_way = all(change >= 0 for change in grown) or all(change <= 0 for change in grown)
+    return one_way and abs(abs(sum(grown)) - waited) <= largest + 1
+
+
+def _changed_untouched(slot: _Slot, doings: Doings) -> bool:
+    """While nothing was done to the page."""
+    changed = {one.step for one, other in slot.changes() if other.step == one.step + 1}
+    idle = {step for step in changed if doings.idle[step]}
+    alone = any(step == 0 or doings.idle[step - 1] for step in idle)
+    return alone or sum(step - 1 in changed for step in idle) > 1
+
+
+def _changed_on_return(slot: _Slot, doings: Doings) -> bool:
+    """While the page was reached again, and nothing else was done."""
+    return any(
+        any(doings.ways[one.step : other.step]) and all(doings.harmless[one.step : other.step])
+        for one, other in slot.changes()
+    )
+
+
+def _counts_seconds(slot: _Slot, doings: Doings) -> bool:
+    """It rose, or fell, by as many as seconds passed, and no action sets by how much."""
+    if not doings.timed or len(slot.looks) < 4:
+        return False
+    values, times = [slot.number(look).value for look in slot.looks], [look.at for look in slot.looks]
+    grown, waited = [b - a for a, b in pairwise(values)], [b - a for a, b in pairwise(times)]
+    one_way = all(change >= 0 for change in grown) or all(change <= 0 for change in grown)
+    each = all(abs(abs(change) - seconds) <= _SLACK for change, seconds in zip(grown, waited, strict=True))
+    whole = abs(abs(sum(grown)) - sum(waited)) <= _SLACK
+    return one_way and each and whole and sum(waited) >= _LEAST_SECONDS and _unsteady(slot, doings)
+
+
+def _unsteady(slot: _Slot, doings: Doings) -> bool:
+    """One action left the number twice as it was and changed it twice, or changed it by two amounts in three times."""
+    grown: dict[object, list[float]] = {}
+    for one, other in pairwise(slot.looks):
+        if other.step == one.step + 1:
+            change = slot.number(other).value - slot.number(one).value
+            grown.setdefault(doings.acts[one.step], []).append(change)
+    return any(
+        min(changes.count(0), len(changes) - changes.count(0)) >= 2
+        or (len(set(changes) - {0.0}) >= 2 and len(changes) >= 3)
+        for changes in grown.values()
+    )
+
+
+def _number(match: re.Match[str]) -> Number:
+    said, text = match.group(), match.string
+    before = text[max(0, match.start() - _NEAR) : match.start()]
+    after = text[match.end() : match.end() + _NEAR]
+    state = bool(_STATE_BEFORE.search(before) or _STATE_AFTER.match(after))
+    looks = bool(_LOOKS_BEFORE.search(before) or _LOOKS_AFTER.match(after))
+    match match.lastgroup:
+        case "time":
+            parts = [(float(value), _UNITS[unit.lower()]) for value, unit in _ONE_TIME.findall(said)]
+            return Number(Form.TIME, sum(v * u for v, u in parts), min(u for _, u in parts), said, state, looks)
+        case "now":
+            return Number(Form.TIME, 0.0, 1.0, said, state, looks)
+        case "clock":
+            large, small = said.split(":")
+            return Number(Form.CLOCK, int(large) * 60.0 + int(small), 1.0, said, state, looks)
+        case _:
+            return Number(*_bare(said), said, state, looks)
+
+
+def _bare(said: str) -> tuple[Form, float, float]:
+    """Seconds and milliseconds since 1970 are times: those of the years 2001 to 2065."""
+    value = _value(said)
+    scale = {10: 1.0, 13: 0.001}.get(len(said) if said.isdigit() else 0)
+    if scale is not None and 1e9 <= value * scale < 3e9:
+        return Form.TIME, value * scale, 1.0
+    return Form.BARE, value, 0.0
+
+
+def _value(said: str) -> float:
+    """A comma before three digits groups thousands; any other separator begins the decimals."""
+    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", said).replace(",", ".")
+    whole, _, rest = plain.partition(".")
+    return float(f"{whole}.{rest.replace('.', '')}" if rest else whole)
