@@ -16,6 +16,8 @@ from rich.text import Text
 
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, PlanMade, RunEnded, RunStarted, StepDone
 from agent.results import EpisodeResult, RunResult
+from agent.tables import Column, FittedTable
+from agent.terminal import printable
 
 _STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
 
@@ -29,8 +31,7 @@ class _Row:
     milestones: tuple[str, ...] = ()
     z: tuple[bool, ...] = ()
     milestone: str = ""
-    action: str = ""
-    last: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -132,9 +133,10 @@ class RunDisplay:
 
     def _step(self, event: StepDone) -> None:
         row = self._row(event.episode_id)
-        row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
+        row.step, row.words, row.z, row.milestone = event.step, event.words, event.z, event.milestone
         if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
-            self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
+            told = f"  step {event.step}: {event.words}  {event.action}  ({event.status.value})"
+            self._print(Text(printable(told)))
 
     def _ended(self, event: EpisodeEnded) -> None:
         board, result = self._board, event.result
@@ -143,11 +145,11 @@ class RunDisplay:
         self._progress.update(self._bar, advance=1, note=f"[green]{board.wins} succeeded")
         line = Text.assemble(
             (f"{result.outcome:9}", _STYLE[result.outcome]),
-            f" {result.task.id}  ",
+            f" {printable(result.task.id)}  ",
             (f"{result.totals.steps} steps, {result.totals.seconds:.1f} s", "dim"),
         )
         if result.error:
-            line.append(f"  {result.error}", "yellow")
+            line.append(f"  {printable(result.error)}", "yellow")
         self._print(line)
 
     def learning(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
@@ -172,36 +174,41 @@ class RunDisplay:
         for worker in sorted(self._board.rows):
             row = self._board.rows[worker]
             dots = "".join("●" if done else "○" for done in row.z)
-            table.add_row(Text(row.task), str(row.step), Text(f"{dots} {row.milestone}".strip()), Text(row.action))
+            cells = (row.task, str(row.step), f"{dots} {row.milestone}".strip(), row.words)
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         return Group(table, self._progress)
 
 
-def result_table(result: RunResult) -> Table:
+def result_table(result: RunResult) -> FittedTable:
     """Success by task, mean steps, seconds and tokens of its episodes, and a line of totals."""
-    table = Table(title=f"run {result.run_id}", title_justify="left", header_style="bold")
-    table.add_column("task")
-    for name in ("success", "steps", "seconds", "tokens"):
-        table.add_column(name, justify="right")
-    table.add_column("milestones", justify="right")
+    table = FittedTable(
+        Column("task"),
+        Column("success", right=True),
+        Column("steps", right=True, drop=2),
+        Column("seconds", right=True, drop=3),
+        Column("tokens", right=True, drop=4),
+        Column("milestones", right=True, drop=1),
+        title=f"run {result.run_id}",
+    )
     names = dict.fromkeys(e.task.name for e in result.episodes)
     for name in names:
         _add_row(table, name, [e for e in result.episodes if e.task.name == name])
     if len(names) > 1:
-        table.add_section()
+        table.section()
         _add_row(table, "all", list(result.episodes))
     return table
 
 
-def _add_row(table: Table, name: str, rows: list[EpisodeResult]) -> None:
+def _add_row(table: FittedTable, name: str, rows: list[EpisodeResult]) -> None:
     wins = sum(e.outcome == "success" for e in rows)
     n = max(1, len(rows))
     reached = sum(sum(e.z) for e in rows)
     planned = sum(len(e.z) for e in rows)
     judged = sum(e.outcome != "unjudged" for e in rows)
     style = "dim" if not judged else "green" if wins == judged else "yellow" if wins else "red"
-    table.add_row(
-        Text(name),
-        f"[{style}]{f'{wins}/{judged}' if judged else 'unjudged'}[/]",
+    table.row(
+        name,
+        Text(f"{wins}/{judged}" if judged else "unjudged", style),
         f"{sum(e.totals.steps for e in rows) / n:.1f}",
         f"{sum(e.totals.seconds for e in rows) / n:.2f}",
         f"{sum(e.totals.tokens for e in rows) / n:.0f}",

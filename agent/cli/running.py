@@ -25,6 +25,7 @@ from agent.cli.output import (
     EXIT_OK,
     print_json,
     print_problem,
+    print_table,
     printable,
     stderr,
     stdout,
@@ -83,6 +84,7 @@ def run(
     temperature: options.Temperature = None,
     config: options.ConfigFile = None,
     out: options.Out = Path("runs"),
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Does one open task at a URL, or plays tasks of a suite.
@@ -131,6 +133,7 @@ def run(
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
@@ -148,6 +151,7 @@ def demo(
     seeds: options.Seeds = "0-2",
     workers: options.Workers = 2,
     out: options.Out = Path("runs"),
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
@@ -209,14 +213,13 @@ def finish(result: RunResult, as_json: bool) -> int:
             }
         )
     else:
-        stdout.print(result_table(result))
-        stdout.print(f"traces  {result.folder / 'episodes'}", highlight=False)
+        print_table(result_table(result))
+        stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
-            stdout.print(f"report  {page}", highlight=False)
+            stdout.print(Text(f"report  {page}"), soft_wrap=True)
         if not result.complete:
-            stdout.print(
-                f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}"
-            )
+            done = f"{len(result.episodes)} of {result.planned} episodes are done"
+            stdout.print(Text(f"{done}; go on with: mira resume {result.folder}"), soft_wrap=True)
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 
