@@ -29,6 +29,8 @@ from agent.progress import (
 )
 from agent.refusals import name_of, news, what_of
 from agent.results import EpisodeResult, RunResult
+from agent.tables import Column, FittedTable
+from agent.terminal import printable
 from envs.blocked import BlockedOrigin
 
 REFUSED_LINES = 10
@@ -47,8 +49,7 @@ class _Row:
     milestones: tuple[str, ...] = ()
     z: tuple[bool, ...] = ()
     milestone: str = ""
-    action: str = ""
-    last: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -159,14 +160,15 @@ class RunDisplay:
 
     def _step(self, event: StepDone) -> None:
         row = self._row(event.episode_id)
-        row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
+        row.step, row.words, row.z, row.milestone = event.step, event.words, event.z, event.milestone
         self._board.waiting.discard(event.episode_id)
         if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
-            self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
+            told = f"  step {event.step}: {event.words}  {event.action}  ({event.status.value})"
+            self._print(Text(printable(told)))
 
     def _waits(self, event: ModelWaits) -> None:
         """In the episode's row at once; as a line once, when it takes so long that a person would wonder."""
-        self._row(event.episode_id).action = f"waiting for the {event.role}'s model: {event.reason}"
+        self._row(event.episode_id).words = f"waiting for the {event.role}'s model: {event.reason}"
         if event.seconds >= SAID_AFTER_S and event.episode_id not in self._board.waiting:
             self._board.waiting.add(event.episode_id)
             told = f"  {event.episode_id}: the {event.role}'s model does not answer, it is asked for "
@@ -193,13 +195,13 @@ class RunDisplay:
         self._progress.update(self._bar, advance=1, note=f"[green]{board.wins} succeeded")
         line = Text.assemble(
             (f"{result.outcome:9}", _STYLE[result.outcome]),
-            f" {result.task.id}  ",
+            f" {printable(result.task.id)}  ",
             (f"{result.totals.steps} steps, {result.totals.seconds:.1f} s", "dim"),
         )
         if result.ended_by in LIMITS:
             line.append(f"  ended by {ending_named(result.ended_by, board.limits)}", "dim")
         if result.error:
-            line.append(f"  {result.error}", "yellow")
+            line.append(f"  {printable(result.error)}", "yellow")
         self._print(line)
 
     def learning(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
@@ -224,36 +226,41 @@ class RunDisplay:
         for worker in sorted(self._board.rows):
             row = self._board.rows[worker]
             dots = "".join("●" if done else "○" for done in row.z)
-            table.add_row(Text(row.task), str(row.step), Text(f"{dots} {row.milestone}".strip()), Text(row.action))
+            cells = (row.task, str(row.step), f"{dots} {row.milestone}".strip(), row.words)
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         return Group(table, self._progress)
 
 
-def result_table(result: RunResult) -> Table:
+def result_table(result: RunResult) -> FittedTable:
     """Success by task, mean steps, seconds and tokens of its episodes, and a line of totals."""
-    table = Table(title=f"run {result.run_id}", title_justify="left", header_style="bold")
-    table.add_column("task")
-    for name in ("success", "steps", "seconds", "tokens"):
-        table.add_column(name, justify="right")
-    table.add_column("milestones", justify="right")
+    table = FittedTable(
+        Column("task"),
+        Column("success", right=True),
+        Column("steps", right=True, drop=2),
+        Column("seconds", right=True, drop=3),
+        Column("tokens", right=True, drop=4),
+        Column("milestones", right=True, drop=1),
+        title=f"run {result.run_id}",
+    )
     names = dict.fromkeys(e.task.name for e in result.episodes)
     for name in names:
         _add_row(table, name, [e for e in result.episodes if e.task.name == name])
     if len(names) > 1:
-        table.add_section()
+        table.section()
         _add_row(table, "all", list(result.episodes))
     return table
 
 
-def _add_row(table: Table, name: str, rows: list[EpisodeResult]) -> None:
+def _add_row(table: FittedTable, name: str, rows: list[EpisodeResult]) -> None:
     wins = sum(e.outcome == "success" for e in rows)
     n = max(1, len(rows))
     reached = sum(sum(e.z) for e in rows)
     planned = sum(len(e.z) for e in rows)
     judged = sum(e.outcome != "unjudged" for e in rows)
     style = "dim" if not judged else "green" if wins == judged else "yellow" if wins else "red"
-    table.add_row(
-        Text(name),
-        f"[{style}]{f'{wins}/{judged}' if judged else 'unjudged'}[/]",
+    table.row(
+        name,
+        Text(f"{wins}/{judged}" if judged else "unjudged", style),
         f"{sum(e.totals.steps for e in rows) / n:.1f}",
         f"{sum(e.totals.seconds for e in rows) / n:.2f}",
         f"{sum(e.totals.tokens for e in rows) / n:.0f}",

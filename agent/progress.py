@@ -53,7 +53,9 @@ class StepDone:
     step: int
     """1-based."""
     action: str
-    """The action in its language, with the element's name for people."""
+    """The action in its language."""
+    words: str
+    """The action in words, with the names of its elements: `click button "Save"`. Page text in it is data."""
     status: Status
     milestone: str
     """Text of the milestone being worked on; empty without subgoals or when all are reached."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.analyzing import Analyses, Problem, Survey, survey, totals
 from agent.cli import options
-from agent.cli.output import EXIT_BAD_INPUT, EXIT_OK, counting, print_json, print_problem, stdout
+from agent.cli.output import EXIT_BAD_INPUT, EXIT_OK, counting, print_json, print_problem, print_table, stdout
+from agent.tables import Column, FittedTable
 from judges.analysis import Analysis, Analyzer
 from judges.analysis.meaning import ModelMeaning
 from models.specs import make_model
@@ -40,6 +40,7 @@ def analyze(
     references: References = None,
     judge: JudgeSpec = None,
     base_url: options.BaseUrl = None,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.
@@ -101,41 +102,46 @@ def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
     stdout.print(f"{found.readable + found.damaged} episodes: {told or 'none'}", highlight=False)
     if not analyses:
         return
-    stdout.print(_episodes(analyses))
+    print_table(_episodes(analyses))
     if len(analyses) == 1:
         stdout.print(Text(analyses[0].summary))
         return
-    stdout.print(_totals(analyses))
+    print_table(_totals(analyses))
 
 
-def _episodes(analyses: Sequence[Analysis]) -> Table:
-    table = Table(header_style="bold")
-    table.add_column("episode", overflow="fold", min_width=16)
-    for name in ("failure", "key step", "left ref."):
-        table.add_column(name, no_wrap=True)
-    table.add_column("why", ratio=1)
+def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
+    table = FittedTable(
+        Column("episode", wrap=24),
+        Column("failure"),
+        Column("key step"),
+        Column("left ref.", drop=1),
+        Column("why", wrap=24),
+    )
     for one in analyses:
         failure, gone = one.failure, one.divergence
         key = f"{failure.key_step or '-'} of {one.steps}"
         left = f"at {gone.step}" if gone else "not" if one.references else "none"
-        table.add_row(Text(one.episode_id), NAMES[failure.category], key, left, Text(failure.reason))
+        table.row(one.episode_id, NAMES[failure.category], key, left, failure.reason)
     return table
 
 
-def _totals(analyses: Sequence[Analysis]) -> Table:
+def _totals(analyses: Sequence[Analysis]) -> FittedTable:
     """Kinds of site and policies down, categories of failure across."""
     found = totals(analyses)
     rows = sorted({(row.category, row.policy) for row in found})
     counts = Counter({(row.category, row.policy, row.failure): row.count for row in found})
-    table = Table(header_style="bold", title="failures by kind of site and policy", title_justify="left")
-    for name in ("site", "policy"):
-        table.add_column(name)
-    for name in (*NAMES.values(), "all"):
-        table.add_column(name, justify="right")
+    kinds = (Column(name, right=True, wrap=7) for name in NAMES.values())
+    table = FittedTable(
+        Column("site", wrap=10),
+        Column("policy", wrap=12),
+        *kinds,
+        Column("all", right=True),
+        title="failures by kind of site and policy",
+    )
     for category, policy in rows:
         cells = [counts[category, policy, failure] for failure in NAMES]
-        table.add_row(Text(category), Text(policy), *(str(n) if n else "-" for n in cells), str(sum(cells)))
+        table.row(category, policy, *(str(n) if n else "-" for n in cells), str(sum(cells)))
     overall = [sum(counts[category, policy, failure] for category, policy in rows) for failure in NAMES]
-    table.add_section()
-    table.add_row("all", "", *(str(n) for n in overall), str(sum(overall)))
+    table.section()
+    table.row("all", "", *(str(n) for n in overall), str(sum(overall)))
     return table

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import print_json, stdout
+from agent.cli.output import print_json, print_table, stdout
 from agent.comparing import MEASURES, Arm, Comparison, Difference
 from agent.comparing import compare as compared
 from agent.gathering import gather
+from agent.tables import Column, FittedTable
 from judges.statistics import Estimate
 
 RunA = Annotated[Path, typer.Argument(help="The run to compare with.")]
@@ -26,6 +26,7 @@ def compare(
     run_a: RunA,
     run_b: RunB,
     seed: Annotated[int, typer.Option(help="Of resampling.")] = 0,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Compares two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost."""
@@ -33,42 +34,39 @@ def compare(
     if as_json:
         print_json(found.model_dump(mode="json"))
         return 0
-    stdout.print(_arms(found))
+    print_table(_arms(found))
     if found.success is not None:
-        stdout.print(_differences(found))
-        stdout.print(Text(_test(found)), soft_wrap=True)
+        print_table(_differences(found))
+        stdout.print(Text(_test(found)))
     for line in _limits(found):
-        stdout.print(Text(line, "dim"), soft_wrap=True)
+        stdout.print(Text(line, "dim"))
     return 0
 
 
-def _arms(found: Comparison) -> Table:
-    table = Table(header_style="bold")
-    table.add_column("")
-    table.add_column(Text(f"A  {found.a.policy}"), justify="right")
-    table.add_column(Text(f"B  {found.b.policy}"), justify="right")
+def _arms(found: Comparison) -> FittedTable:
+    arms = [Column(f"{name}  {arm.policy}", right=True, wrap=18) for name, arm in (("A", found.a), ("B", found.b))]
+    table = FittedTable(Column(""), *arms)
     both = (found.a, found.b)
-    table.add_row("episodes (tasks)", *(f"{arm.episodes} ({arm.tasks})" for arm in both))
-    table.add_row("success, 95 % Wilson", *(percent(arm.success) for arm in both))
+    table.row("episodes (tasks)", *(f"{arm.episodes} ({arm.tasks})" for arm in both))
+    table.row("success, 95 % Wilson", *(percent(arm.success) for arm in both))
     for k in sorted({one.k for arm in both for one in arm.pass_at}):
-        table.add_row(f"pass@{k}", *(_pass(arm, k) for arm in both))
+        table.row(f"pass@{k}", *(_pass(arm, k) for arm in both))
     for outcome in ("success", "failure", "broken", "unjudged", "unfinished"):
         if any(outcome in arm.outcomes for arm in both):
-            table.add_row(outcome, *(str(arm.outcomes.get(outcome, 0)) for arm in both))
+            table.row(outcome, *(str(arm.outcomes.get(outcome, 0)) for arm in both))
     for category in sorted({name for arm in both for name in arm.failures}):
-        table.add_row(f"  {category}", *(_share(arm, category) for arm in both))
+        table.row(Text(f"  {category}"), *(_share(arm, category) for arm in both))
     return table
 
 
-def _differences(found: Comparison) -> Table:
+def _differences(found: Comparison) -> FittedTable:
     title = f"means over the {found.paired.tasks} tasks judged in both"
-    table = Table(header_style="bold", title=title, title_justify="left")
-    for name in ("", "A", "B", "B - A, 95 % interval"):
-        table.add_column(name, justify="right" if name else "left")
+    numbers = (Column(name, right=True, wrap=wrap) for name, wrap in (("A", 0), ("B", 0), ("B - A, 95 % interval", 18)))
+    table = FittedTable(Column(""), *numbers, title=title)
     if found.success is not None:
-        table.add_row("success", *_cells(found.success, 3))
+        table.row("success", *_cells(found.success, 3))
     for measure in MEASURES:
-        table.add_row(measure, *_cells(found.spent[measure], 4 if measure == "cost_usd" else 2))
+        table.row(measure, *_cells(found.spent[measure], 4 if measure == "cost_usd" else 2))
     return table
 
 

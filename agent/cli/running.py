@@ -25,6 +25,7 @@ from agent.cli.output import (
     EXIT_OK,
     print_json,
     print_problem,
+    print_table,
     printable,
     stderr,
     stdout,
@@ -90,6 +91,7 @@ def run(
     temperature: options.Temperature = None,
     config: options.ConfigFile = None,
     out: options.Out = Path("runs"),
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Does one open task at a URL, or plays tasks of a suite.
@@ -141,6 +143,7 @@ def run(
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Goes on with a run that was killed or interrupted, or whose model did not answer; nothing that was committed is
@@ -159,6 +162,7 @@ def demo(
     seeds: options.Seeds = "0-2",
     workers: options.Workers = 2,
     out: options.Out = Path("runs"),
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
@@ -232,18 +236,17 @@ def finish(result: RunResult, as_json: bool) -> int:
             }
         )
     else:
-        stdout.print(result_table(result))
+        print_table(result_table(result))
         print_refused(stdout, result.blocked_requests, admits=not set(suites) <= CLOSED_SUITES)
-        stdout.print(f"traces  {result.folder / 'episodes'}", highlight=False)
+        stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
-            stdout.print(f"report  {page}", highlight=False)
+            stdout.print(Text(f"report  {page}"), soft_wrap=True)
         if not result.complete:
-            stdout.print(
-                f"{len(result.episodes)} of {result.planned} episodes are done; go on with: mira resume {result.folder}"
-            )
+            done = f"{len(result.episodes)} of {result.planned} episodes are done"
+            stdout.print(Text(f"{done}; go on with: mira resume {result.folder}"), soft_wrap=True)
         elif result.resumable:
             missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
-            stdout.print(f"{missing}; go on with: mira resume {result.folder}")
+            stdout.print(Text(f"{missing}; go on with: mira resume {result.folder}"), soft_wrap=True)
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import EXIT_FAILED, print_json, stderr, stdout
+from agent.cli.output import EXIT_FAILED, print_json, print_table, stderr, stdout
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from envs.sites import farm
 from envs.sites.farm import Running
@@ -43,6 +43,7 @@ def build(names: Names = None) -> int:
 def up(
     copies: Annotated[int, typer.Option(min=1, max=64, help="Copies of each site.")] = 1,
     names: Names = None,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Starts copies of the sites on loopback; runs borrow them, `mira sites down` ends them."""
@@ -50,7 +51,7 @@ def up(
 
 
 @app.command("status")
-def status(as_json: options.Json = False) -> int:
+def status(wide: options.Wide = False, as_json: options.Json = False) -> int:
     """Lists the copies that `up` started, with memory and state."""
     return _show(asyncio.run(farm.status()), as_json)
 
@@ -75,6 +76,7 @@ def verify(
         Path | None,
         typer.Option(help="JSON lines, one a proof, written as they come; what is in it is not done again."),
     ] = None,
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Proves the suite: the oracle succeeds, empty and random agents fail, every mutated outcome is rejected.
@@ -88,7 +90,7 @@ def verify(
     if as_json:
         print_json([proof.model_dump(mode="json") for proof in proofs])
     else:
-        stdout.print(proof_table(proofs))
+        print_table(proof_table(proofs))
         _tell_problems(proofs)
     return 0 if all(proof.proven for proof in proofs) else EXIT_FAILED
 
@@ -118,12 +120,18 @@ def _show(rows: Sequence[Running], as_json: bool) -> int:
     if not rows:
         stdout.print("no copies run; start some with: mira sites up")
         return 0
-    table = Table(header_style="bold")
-    for name in ("copy", "site", "application", "address", "pid", "MB", "state"):
-        table.add_column(name, no_wrap=name != "application")
+    table = FittedTable(
+        Column("copy", right=True),
+        Column("site"),
+        Column("application", wrap=12, drop=1),
+        Column("address"),
+        Column("pid", right=True, drop=3),
+        Column("MB", right=True, drop=2),
+        Column("state", wrap=12),
+    )
     for row in rows:
         software = KINDS[row.site].application.partition(" (")[0]
         cells = (str(row.copy_number), row.site, software, row.url, str(row.pid), f"{row.megabytes:.0f}")
-        table.add_row(*cells, Text(row.state, "green" if row.state in ("free", "held") else "red"))
-    stdout.print(table)
+        table.row(*cells, Text(row.state, "green" if row.state in ("free", "held") else "red"))
+    print_table(table)
     return 0

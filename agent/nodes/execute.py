@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from agent.approval import MAX_DECLINES, NOBODY, asks_about_downloads
 from agent.episode import Episode, key_row
+from agent.naming import in_words
 from agent.policy import PastAction, target_of
 from agent.progress import StepDone
 from agent.prompts import history_line
@@ -36,7 +37,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
-    _tell(state, episode, action_text(episode, action), commit)
+    _tell(state, episode, intent, commit, look)
     await episode.save_state()
     return await _after(state, episode, history_line(action, target, result), action, result)
 
@@ -96,19 +97,27 @@ def _declined(state: State) -> ActionResult | None:
             return None
 
 
-def _tell(state: State, episode: Episode, text: str, commit: Commit) -> None:
+def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
     episode.tell(
         StepDone(
             episode_id=episode.identity.episode_id,
             step=commit.step,
-            action=text,
+            action=action_text(episode, intent.action),
+            words=words_of(intent.action, look),
             status=commit.result.status,
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
             seconds=spent.total,
         )
     )
+
+
+def words_of(action: Action, look: Observation) -> str:
+    """The action in words, its elements named as they were in *look*."""
+    to_ref = getattr(action, "to_ref", None)
+    onto = look.element(to_ref) if isinstance(to_ref, int) else None
+    return in_words(action, target_of(action, look), onto.key if onto is not None else None)
 
 
 def _target_row(action: Action, look: Observation) -> KeyRow | None:

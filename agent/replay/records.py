@@ -30,6 +30,8 @@ class ReplayedStep(Record):
     """Its number in the trace."""
     action: str
     """In the `program` language, as recorded."""
+    words: str = ""
+    """The same in words, with the names that its elements had then: `click button "Save"`."""
     verdict: Verdict
     found: How | None = None
     """How its element was found; None where the action names none."""

@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from agent.naming import in_words
 from agent.replay.page import Page, Standing
 from agent.replay.recorded import RecordedStep, Recording, wanted
 from agent.replay.records import ReplayedStep, Verdict
 from agent.replay.resolve import How, Match, key_text, resolve
-from envs.actions import Action, ActionResult, Status, Stop, Wait
+from envs.actions import Action, ActionResult, Drag, Status, Stop, Wait
 from envs.languages import PROGRAM
-from envs.observation import Observation
+from envs.observation import ElementKey, Observation
 from envs.page_state import page_state, steady_text
 from envs.record import Record
 from envs.tasks import Environment
@@ -98,6 +99,7 @@ class Walker:
         row = ReplayedStep(
             step=step.number,
             action=PROGRAM.show(step.action),
+            words=self._words(step),
             verdict=Verdict.SAME,
             recorded_status=step.status,
         )
@@ -123,6 +125,14 @@ class Walker:
                 "note": self._note(step.after, look),
             }
         return row.model_copy(update={**update, "seconds": round(time.monotonic() - began, 3)})
+
+    def _words(self, step: RecordedStep) -> str:
+        intent = step.sent.intent
+        onto: ElementKey | None = None
+        if isinstance(step.action, Drag):
+            to = self._recording.page(intent).by_ref.get(step.action.to_ref)
+            onto = to.key if to is not None else None
+        return in_words(step.action, intent.target.key if intent.target is not None else None, onto)
 
     async def _do(
         self, step: RecordedStep, page: Page, targets: Mapping[str, Standing]

@@ -75,3 +75,15 @@ def test_an_unjudged_open_task_is_done_only_where_the_policy_ended_it(
     resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
     again = subprocess.run(resumed, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert again.returncode == code, "as told once more"
+
+
+@pytest.mark.timeout(120)
+def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
+    """`element="2"` alone tells a person nothing."""
+    done = mira_run(shop, tmp_path, [BUY, STOP])
+    assert f'  step 1: click button "Buy"  {BUY}  (ok)' in done.stdout.splitlines()
+    (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    command = [sys.executable, "-m", "agent.cli", "replay", str(path), "--yes"]
+    again = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT)
+    assert again.stderr.startswith('step 1: click button "Buy"  ')
+    assert 'click button "Buy"' in again.stdout and BUY in again.stdout

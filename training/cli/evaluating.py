@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, stderr, stdout
+from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, print_table, stderr, stdout
 from agent.comparing import PASS_AT
 from agent.config import RunConfig
 from agent.gathering import EpisodeFile, gather
@@ -94,6 +94,7 @@ def evaluate(
     max_steps: options.MaxSteps = None,
     config: options.ConfigFile = None,
     played_into: PlayedInto = Path("runs"),
+    wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
     """Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other."""
@@ -197,6 +198,9 @@ def _print(found: Evaluation | None, phases: Sequence[Phase], table: ArmsTable |
         *(tables.arms(table) if table else ()),
     ]
     for part in parts:
-        stdout.print(part, soft_wrap=isinstance(part, tables.Text))
+        if isinstance(part, tables.FittedTable):
+            print_table(part)
+        else:
+            stdout.print(part)
     if out is not None:
         stdout.print(f"maps  {out}", highlight=False, soft_wrap=True, markup=False)

@@ -1,23 +1,22 @@
-"""The tables of `mira eval`, each at most 80 columns wide."""
+"""The tables of `mira eval`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli.output import printable
+from agent.tables import Column, FittedTable
 from judges.statistics import Estimate
 from training.evaluation.arms import ArmsTable
 from training.evaluation.drawing import Phase, panel, percent
 from training.evaluation.milestones import MilestoneProgress
 from training.evaluation.summary import Evaluation, GroupRate
 
-_NAME_CHARS = 36
 _SHOWN = 5
 
-Part = Table | Text
+Part = FittedTable | Text
 
 
 def evaluation(found: Evaluation) -> Iterator[Part]:
@@ -34,13 +33,12 @@ def evaluation(found: Evaluation) -> Iterator[Part]:
 
 def phases(rows: Sequence[Phase]) -> Iterator[Part]:
     """A row for each phase."""
-    table = _table("by phase", ("phase", "success", "stuck midway", "diagonal", "all done"))
+    numbers = (("success", 0), ("stuck midway", 3), ("diagonal", 2), ("all done", 1))
+    columns = (Column(name, right=True, drop=drop, wrap=9) for name, drop in numbers)
+    table = FittedTable(Column("phase", wrap=12), *columns, title="by phase")
     for row in rows:
         told = panel(row)
-        table.add_row(
-            Text(_short(told.name, 12)),
-            *map(Text, (told.success, told.stuck, told.diagonal, told.all_done)),
-        )
+        table.row(told.name, told.success, told.stuck, told.diagonal, told.all_done)
     yield table
     for row in rows:
         for line in _limits(row.evaluation):
@@ -50,10 +48,16 @@ def phases(rows: Sequence[Phase]) -> Iterator[Part]:
 def arms(table: ArmsTable) -> Iterator[Part]:
     """Means over seeds, and the difference to the baseline with its three intervals."""
     drawn = "instances" if table.cluster == "task" else f"instances of {table.clusters} templates, drawn as templates"
-    told = _table(f"{table.tasks} task {drawn}; B is {table.baseline}", ("arm", "seeds", "success", "minus B"))
+    told = FittedTable(
+        Column("arm", wrap=20),
+        Column("seeds", right=True, drop=1),
+        Column("success", right=True),
+        Column("minus B", right=True, wrap=16),
+        title=f"{table.tasks} task {drawn}; B is {table.baseline}",
+    )
     for arm in table.arms:
         change = "" if arm.change is None else _signed(arm.change.both)
-        told.add_row(Text(_short(arm.arm, 24)), str(len(arm.seeds)), percent(arm.success), change)
+        told.row(arm.arm, str(len(arm.seeds)), percent(arm.success), change)
     yield told
     for arm in table.arms:
         by_seed = ", ".join(f"{one.success:.1%}" for one in arm.seeds)
@@ -86,43 +90,41 @@ def _limits(found: Evaluation) -> Iterator[Text]:
         yield Text(f"cannot be read: {printable(line)}", "yellow")
 
 
-def _success(found: Evaluation) -> Table:
+def _success(found: Evaluation) -> FittedTable:
     table = _table("success of judged episodes, 95 % Wilson", ("", "judged", "success", "broken"))
     _add_rate(table, found.total)
     for title, groups in (("by category", found.by_category), ("by split", found.by_split), ("by task", found.by_task)):
         if groups:
-            table.add_section()
-            table.add_row(Text(title, "dim"), "", "", "")
+            table.section()
+            table.row(Text(title, "dim"), "", "", "")
         for group in groups:
             _add_rate(table, group)
     return table
 
 
-def _add_rate(table: Table, group: GroupRate) -> None:
-    table.add_row(
-        Text(_short(group.name, _NAME_CHARS)), str(group.judged), percent(group.success), str(group.broken or "")
-    )
+def _add_rate(table: FittedTable, group: GroupRate) -> None:
+    table.row(group.name, str(group.judged), percent(group.success), str(group.broken or ""))
 
 
-def _pass_at(found: Evaluation) -> Table:
+def _pass_at(found: Evaluation) -> FittedTable:
     table = _table("one of k attempts succeeds, 95 % over tasks", ("", "pass@k", "tasks", "too few attempts"))
     for one in found.pass_at:
         value = one.value.why_not if one.value.value is None else percent(one.value)
-        table.add_row(f"pass@{one.k}", value, str(one.tasks), str(one.too_few or ""))
+        table.row(f"pass@{one.k}", value, str(one.tasks), str(one.too_few or ""))
     return table
 
 
-def _failures(found: Evaluation) -> Table:
+def _failures(found: Evaluation) -> FittedTable:
     table = _table("failures", ("category", "episodes", "of failed", "of judged"))
     for one in found.failures:
-        table.add_row(one.category, str(one.episodes), percent(one.share), percent(one.of_judged))
+        table.row(one.category, str(one.episodes), percent(one.share), percent(one.of_judged))
     return table
 
 
-def _spent(found: Evaluation) -> Table:
+def _spent(found: Evaluation) -> FittedTable:
     table = _table("a judged episode", ("", "mean, 95 % over tasks", "median"))
     for name, spent in found.spent.items():
-        table.add_row(name, _plain(spent.mean), "-" if spent.median is None else f"{spent.median:,.1f}")
+        table.row(name, _plain(spent.mean), "-" if spent.median is None else f"{spent.median:,.1f}")
     return table
 
 
@@ -135,17 +137,17 @@ def _milestones(progress: MilestoneProgress) -> Iterator[Part]:
     table = _table(f"milestones of {progress.traces} episodes", ("k", "episodes", "done", "mean step"))
     for one in progress.milestones:
         when = "-" if one.mean_step is None else f"{one.mean_step:.1f}"
-        table.add_row(str(one.k), str(one.traces), percent(one.done), when)
+        table.row(str(one.k), str(one.traces), percent(one.done), when)
     yield table
     order = "-" if progress.order is None else f"{progress.order:+.2f}"
     yield Text(f"diagonal {percent(progress.diagonal)}, order {order}, all done {percent(progress.all_done)}")
 
 
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(header_style="bold", title=title, title_justify="left")
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place else "left")
-    return table
+def _table(title: str, columns: Sequence[str]) -> FittedTable:
+    """Names to the left, numbers to the right of them, the last one given up first where there is no room."""
+    first, *numbers = columns
+    right = (Column(name, right=True, wrap=10, drop=place) for place, name in enumerate(numbers))
+    return FittedTable(Column(first, wrap=24), *right, title=title)
 
 
 def _signed(estimate: Estimate) -> str:
@@ -168,7 +170,3 @@ def _plain(estimate: Estimate) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return printable(", ".join(names[:_SHOWN])) + more
-
-
-def _short(name: str, most: int) -> str:
-    return printable(name if len(name) <= most else name[: most - 1] + "…")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, stderr, stdout
+from agent.cli.options import Wide
+from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from training.cli.telling import AsJson, Changes, Config, needs_extra, tell, watcher_of
 
@@ -30,6 +30,7 @@ def grpo(
     ] = None,
     config: Config = None,
     change: Changes = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
     """Group-relative policy optimization (TRL) on single answers: SSL, GuirlVG, AdaGUI-R1, LPO."""
@@ -53,7 +54,7 @@ def grpo(
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
     if found.held_out:
-        stdout.print(measured_table(found.held_out))
+        print_table(measured_table(found.held_out))
     if found.first_reward is not None and found.last_reward is not None:
         stdout.print(f"reward {found.first_reward:.3f} → {found.last_reward:.3f}", highlight=False)
     stdout.print(f"model: {found.model}", highlight=False, markup=False)
@@ -158,7 +159,7 @@ def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_j
         print_json(told[0] if len(told) == 1 else told)
         return
     for name, _, run in runs:
-        stdout.print(measured_table(run, name))
+        print_table(measured_table(run, name))
     if out is not None:
         stdout.print(f"curves: {out}", highlight=False, markup=False)
 
@@ -171,13 +172,13 @@ def _lines(run: Sequence[HeldOut]) -> dict[str, dict[int, float]]:
     }
 
 
-def measured_table(found: Sequence[HeldOut], name: str = "held-out examples") -> Table:
+def measured_table(found: Sequence[HeldOut], name: str = "held-out examples") -> FittedTable:
     """A row a measurement."""
-    table = Table(title=escape(name), title_justify="left", header_style="bold")
-    for column in ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens"):
-        table.add_column(column, justify="right")
+    columns = ("update", "solved (95 %)", "proximity", "near\nmisses", "answer\ntokens", "thought\ntokens")
+    ranked = (Column(column, right=True, drop=max(0, place - 1)) for place, column in enumerate(columns))
+    table = FittedTable(*ranked, title=name)
     for one in found:
-        table.add_row(str(one.update), *_cells(one))
+        table.row(str(one.update), *_cells(one))
     return table
 
 

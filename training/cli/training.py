@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
-from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, print_problem, stderr, stdout
+from agent.cli.options import Wide
+from agent.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    print_json,
+    print_problem,
+    print_table,
+    stderr,
+    stdout,
+)
+from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from training.cli import group_policy
 from training.cli.telling import AsJson, Changes, Config, Out, needs_extra, tell, watcher_of
@@ -32,7 +42,7 @@ AllowEvaluation = Annotated[
 
 
 @app.command()
-def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJson = False) -> int:
+def mira(out: Out, config: Config = None, change: Changes = None, wide: Wide = False, as_json: AsJson = False) -> int:
     """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
     needs_extra()
     from agent.display import RunDisplay
@@ -64,6 +74,7 @@ def sft(
     config: Config = None,
     change: Changes = None,
     allow_evaluation: AllowEvaluation = False,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
     """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
@@ -79,7 +90,7 @@ def sft(
     if as_json:
         print_json(found.model_dump(mode="json"))
         return EXIT_OK
-    stdout.print(found.data.table())
+    print_table(found.data.table())
     if found.first_loss is not None and found.last_loss is not None:
         stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
     stdout.print(f"mira run --policy local:{found.model}", highlight=False, markup=False)
@@ -99,6 +110,7 @@ def show(
     out: Annotated[
         Path | None, typer.Option("--out", help="Draw the runs' curves, phase by phase: a file .svg.")
     ] = None,
+    wide: Wide = False,
     as_json: AsJson = False,
 ) -> int:
     """What training runs have come to, by phase (mira) or update (grpo), or one phase of one of them task by task."""
@@ -130,7 +142,7 @@ def show(
     elif as_json:
         print_json([one.model_dump(mode="json") for one in found])
     else:
-        stdout.print(_beside(found))
+        print_table(_beside(found))
     if out is not None and not as_json:
         stdout.print(f"curves: {out}", highlight=False, markup=False)
     return EXIT_OK
@@ -168,17 +180,16 @@ def _measured_otherwise(folders: Sequence[Path]) -> Path | None:
     return next(apart, None)
 
 
-def _beside(found: Sequence[Progress]) -> Table:
-    """A row a run: success on held-out tasks, by phase."""
+def _beside(found: Sequence[Progress]) -> FittedTable:
+    """A row a run: success on held-out tasks, by phase. The first phase and the last one are always shown."""
     phases = sorted({one.phase for run in found for one in run.phases if one.evaluation})
-    table = Table(title="success on held-out tasks by phase (95 %)", title_justify="left", header_style="bold")
-    table.add_column("run", overflow="fold")
-    table.add_column("seed", justify="right")
-    for phase in phases:
-        table.add_column(str(phase), justify="right")
+    ends = {phases[0], phases[-1]} if phases else set[int]()
+    numbers = (Column(str(one), right=True, wrap=8, drop=0 if one in ends else 1 + one) for one in phases)
+    title = "success on held-out tasks by phase (95 %)"
+    table = FittedTable(Column("run", wrap=10), Column("seed", right=True, drop=1), *numbers, title=title)
     for run in found:
         cells = {one.phase: _held_out(one) for one in run.phases}
-        table.add_row(run.arm, str(run.seed), *(cells.get(phase, "") for phase in phases))
+        table.row(run.arm, str(run.seed), *(cells.get(phase, "") for phase in phases))
     return table
 
 
@@ -186,12 +197,10 @@ def _print(progress: Progress, as_json: bool) -> None:
     if as_json:
         print_json(progress.model_dump(mode="json"))
         return
-    table = Table(title=f"{progress.arm}, seed {progress.seed}", title_justify="left", header_style="bold")
-    for name in _COLUMNS:
-        table.add_column(name, justify="right")
+    table = FittedTable(*_COLUMNS, title=f"{progress.arm}, seed {progress.seed}")
     for one in progress.phases:
-        table.add_row(*_cells(one))
-    stdout.print(table)
+        table.row(*_cells(one))
+    print_table(table)
 
 
 def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
@@ -201,19 +210,16 @@ def _show_phase(folder: Path, rescore: bool, as_json: bool) -> int:
     if as_json:
         print_json([line.model_dump(mode="json") for line in lines])
         return EXIT_OK
-    table = Table(title=str(folder), title_justify="left", header_style="bold")
-    table.add_column("task", overflow="fold")
-    for name in ("solved", "V\nwon", "A\nwon", "gain\nwon", "V\nlost", "A\nlost", "gain\nlost", "AUROC\nof V"):
-        table.add_column(name, justify="right")
+    table = FittedTable(Column("task", wrap=16), *_PHASE_COLUMNS, title=str(folder))
     for line in lines:
-        table.add_row(
+        table.row(
             line.task.rpartition("/")[2],
             f"{line.solved}/{line.episodes}",
             *_told(line.on_successes),
             *_told(line.on_failures),
             _number(line.auroc),
         )
-    stdout.print(table)
+    print_table(table)
     return EXIT_OK
 
 
@@ -221,8 +227,26 @@ def _told(told: Told | None) -> tuple[str, ...]:
     return ("", "", "") if told is None else (_number(told.value), _number(told.advantage), _number(told.gain))
 
 
-_COLUMNS = ("phase", "held out\n(95 %)", "roll-\nouts", "replayed", "rows", "A on\nwins", "P\nerror", "actor\nloss")
-"""With their cells at most 80 columns wide; `--json` has every digit."""
+_COLUMNS = (
+    Column("phase", right=True),
+    Column("held out\n(95 %)", right=True),
+    Column("roll-\nouts", right=True, drop=1),
+    Column("replayed", right=True, drop=4),
+    Column("rows", right=True, drop=3),
+    Column("A on\nwins", right=True, drop=5),
+    Column("P\nerror", right=True, drop=6),
+    Column("actor\nloss", right=True, drop=2),
+)
+_PHASE_COLUMNS = (
+    Column("solved", right=True),
+    Column("V\nwon", right=True, drop=4),
+    Column("A\nwon", right=True, drop=2),
+    Column("gain\nwon", right=True, drop=6),
+    Column("V\nlost", right=True, drop=5),
+    Column("A\nlost", right=True, drop=3),
+    Column("gain\nlost", right=True, drop=7),
+    Column("AUROC\nof V", right=True, drop=1),
+)
 
 
 def _cells(one: PhaseMetrics) -> tuple[str, ...]:

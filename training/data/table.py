@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from rich.table import Table
+from rich.text import Text
 
+from agent.tables import Column, FittedTable
 from envs.record import Record
 from training.data.rows import Encoded
 from training.data.trajectories import Selection, Trajectory
@@ -42,16 +43,19 @@ class DataSummary(Record):
     """Median, 90th percentile, longest."""
     action_tokens: tuple[int, int, int]
 
-    def table(self) -> Table:
+    def table(self) -> FittedTable:
         """For people."""
-        table = Table(
-            title=f"{self.rows} rows; prompts of {self.prompt_tokens[0]} tokens (longest {self.prompt_tokens[2]})"
+        table = FittedTable(
+            Column("site", wrap=24),
+            Column("trajectories", right=True),
+            Column("successes", right=True, drop=1),
+            Column("decisions", right=True, drop=2),
+            Column("with milestones", right=True, wrap=10, drop=3),
+            title=f"{self.rows} rows; prompts of {self.prompt_tokens[0]} tokens (longest {self.prompt_tokens[2]})",
         )
-        for name in ("site", "trajectories", "successes", "decisions", "with milestones"):
-            table.add_column(name, justify="left" if name == "site" else "right")
         for one in self.groups:
             counts = (one.trajectories, one.successes, one.decisions, one.with_milestones)
-            table.add_row(one.name, *map(str, counts))
+            table.row(one.name, *map(str, counts))
         reasons = {
             **self.left_out,
             "row longer than the limit": self.too_long,
@@ -61,7 +65,7 @@ class DataSummary(Record):
         for reason, count in reasons.items():
             if count:
                 counted = {"prompt cut": "prompts cut", UNREADABLE: UNREADABLE}
-                table.add_row(f"[dim]{counted.get(reason, f'left out: {reason}')}[/dim]", str(count))
+                table.row(Text(counted.get(reason, f"left out: {reason}"), "dim"), str(count), "", "", "")
         return table
 
 
