@@ -95,11 +95,18 @@ def examples(
         str,
         typer.Option(
             help="element: where is this element? goal: where to click for this goal? Both show the screenshot. "
-            "step: what to do, with the prompt that the policy was sent."
+            "step: what to do, with the prompt that the policy was sent, and its screenshot where there is one."
         ),
     ] = "step",
     think: Annotated[bool, typer.Option("--think", help="Ask for a thought before the answer.")] = False,
     resolution: Annotated[bool, typer.Option("--resolution", help="Say how large the screenshot is.")] = False,
+    screenshots: Annotated[
+        bool,
+        typer.Option(
+            "--screenshots/--no-screenshots",
+            help="Of step: show what screenshots there are and ask clicks by place, or ask in words alone.",
+        ),
+    ] = True,
     allow_evaluation: Annotated[
         bool, typer.Option("--allow-evaluation", help="Instances that policies are measured on, too: to measure.")
     ] = False,
@@ -116,11 +123,13 @@ def examples(
 
     if ask not in ("element", "goal", "step"):
         raise BadInput(f"--ask {ask!r}: there are element, goal and step")
+    if ask != "step" and not screenshots:
+        raise BadInput(f"--ask {ask} shows the screenshot: leave --no-screenshots away")
     if out.is_dir():
         raise BadInput(f"{str(out)!r} is a folder, and --out names a file")
     traces = [(one.read(), one.blobs) for one in gather(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
-    asking = Asking(ask, think, resolution, frozenset(held))
+    asking = Asking(ask, think, resolution, frozenset(held), screenshots)
     found = examples_of(traces, asking, out.parent / f"{out.stem}-images")
     for why, count in found.left_out.items():
         tell(f"{count} steps left out: {why.value}")

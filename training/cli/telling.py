@@ -43,3 +43,20 @@ def needs_extra() -> None:
     missing = [name for name in ("accelerate", "pyarrow", "trl", "peft") if find_spec(name) is None]
     if missing:
         raise BadInput(f"training needs {', '.join(missing)}: pip install 'mira-web[training]'")
+    _check_torchvision()
+
+
+def _check_torchvision() -> None:
+    """Raises BadInput where one is installed that does not fit torch: transformers could import no trainer then."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    if find_spec("torchvision") is None:
+        return
+    try:
+        import_module("torchvision")
+    except (ImportError, OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:100]
+        raise BadInput(
+            f"torchvision is installed and cannot be imported ({reason}): take the version that fits your torch"
+        ) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from envs.errors import BadInput
 from envs.languages import language
+from envs.languages.ids import PHRASE
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
 from training.rewards import GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target, TokenCount
@@ -22,7 +23,7 @@ def right_answer(target: Target) -> str:
             centre = target.region.centre
             return f"{centre.x:.0f}, {centre.y:.0f}"
         case StepTarget():
-            return language(target.language).show(target.action)
+            return language(target.language).show(target.action).removeprefix(PHRASE).strip()
         case MazeTarget():
             return target.path
         case SudokuTarget():

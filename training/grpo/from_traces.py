@@ -4,6 +4,10 @@
     goal      a screenshot and the instruction; the answer is a point in what was acted on next
     step      the prompt that the policy was sent; the answer is the action that it took
 
+Where steps have screenshots, `step` shows them and asks clicks by place: the element's box says how near a click is,
+which the rewards of places need. An element that was clicked becomes a point in the screenshot, said in the language of
+the step. Other actions are asked as they were taken, and are right or wrong.
+
 Only steps of successful episodes that were carried out. Whatever is left out is counted.
 """
 
@@ -11,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +23,9 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from envs.languages import LANGUAGES, ParseError
+from envs.actions import Action, Click, ClickAt, DragAt, ScrollAt
+from envs.errors import BadInput
+from envs.languages import LANGUAGES, ParseError, language
 from envs.tasks import TaskRef
 from envs.trace import Intent
 from envs.trace_store import BlobStore, Trace
@@ -27,6 +33,7 @@ from envs.whole_files import replacing
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, size_of
 from training.rewards import PointTarget, StepTarget
+from training.rewards.targets import aims_of
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}
@@ -58,6 +65,8 @@ class Asking:
     """Say how large the screenshot is (GuirlVG, §3.7: better left away in training and said when it counts)."""
     held_out: frozenset[TaskRef] = frozenset()
     """Instances whose steps are left out."""
+    pictures: bool = True
+    """Of `step`: show the screenshots and ask clicks by place, where any step has a screenshot."""
 
 
 @dataclass(slots=True)
@@ -72,12 +81,17 @@ class Asked:
 def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, images: Path) -> Asked:
     """Examples in the order of episodes and steps, none that asks the same twice; screenshots are copied to *images*.
 
-    Raises TraceError for a blob that is missing or damaged, BadInput for a screenshot that is no image.
+    Raises TraceError for a blob that is missing or damaged, BadInput for a screenshot that is no image, and for a
+    resolution that no screenshot has.
     """
     found = Asked()
     known = set[object]()
-    for trace, blobs in traces:
-        for made in _Episode(trace, blobs, asking, images).asked():
+    read = list(traces)
+    shown = asking.ask != "step" or (asking.pictures and _has_pictures(read))
+    if asking.resolution and not shown:
+        raise BadInput("--resolution says how large a screenshot is, and none is shown")
+    for trace, blobs in read:
+        for made in _Episode(trace, blobs, asking, images, shown).asked():
             if isinstance(made, Missing):
                 found.left_out[made] += 1
             elif (made.messages, made.image) in known:
@@ -88,12 +102,36 @@ def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, image
     return found
 
 
+def _has_pictures(traces: Sequence[tuple[Trace, BlobStore]]) -> bool:
+    return any(intent.seen.screenshot_blob is not None for trace, _ in traces for intent, _ in trace.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shot:
+    """A screenshot and how many of its pixels a CSS pixel has, across and down."""
+
+    picture: bytes
+    size: tuple[int, int]
+    scale: tuple[float, float]
+
+    def place(self, box: tuple[float, float, float, float]) -> PointTarget | None:
+        """Of an element's *box*: x, y, width and height in CSS pixels. None where the screenshot does not show it."""
+        x, y, wide, high = box
+        across, down = self.scale
+        try:
+            return PointTarget(box=(x * across, y * down, (x + wide) * across, (y + high) * down), size=self.size)
+        except ValidationError:
+            return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Episode:
     trace: Trace
     blobs: BlobStore
     asking: Asking
     images: Path
+    shown: bool
+    """Screenshots are."""
 
     def asked(self) -> Iterator[Example | Missing]:
         """Of each step."""
@@ -120,32 +158,48 @@ class _Episode:
             return self._pointing(name, intent)
         if decision is None:
             return Missing.NO_PROMPT
+        return self._seen_step(name, intent, decision) if self.shown else self._told_step(name, intent, decision)
+
+    def _told_step(self, name: str, intent: Intent, decision: Decision) -> Example:
         target = StepTarget(action=intent.action, language=_language(intent, decision))
-        messages: tuple[tuple[Role, str], ...] = tuple(
-            (ROLES.get(role, "user"), text) for role, text in decision.messages
-        )
-        return Example(name=name, messages=messages, target=target)
+        return Example(name=name, messages=_prompt(decision, think=self.asking.think), target=target)
+
+    def _seen_step(self, name: str, intent: Intent, decision: Decision) -> Example | Missing:
+        shot = self._shot(intent)
+        if shot is None:
+            return Missing.NO_SCREENSHOT
+        spoken = _language(intent, decision)
+        action, places = _placed(intent, shot)
+        if action is None:
+            return Missing.OUT_OF_SIGHT
+        target = StepTarget(action=action, language=spoken, places=places)
+        size = shot.size if self.asking.resolution else None
+        messages = _prompt(decision, think=self.asking.think, example=_click_in(spoken), size=size)
+        return Example(name=name, messages=messages, target=target, image=self._kept(shot.picture))
+
+    def _shot(self, intent: Intent) -> _Shot | None:
+        seen = intent.seen
+        if seen.screenshot_blob is None or seen.viewport is None:
+            return None
+        picture = self.blobs.read(seen.screenshot_blob)
+        size = size_of(picture)
+        return _Shot(picture, size, (size[0] / seen.viewport[0], size[1] / seen.viewport[1]))
 
     def _pointing(self, name: str, intent: Intent) -> Example | Missing:
-        seen, target = intent.seen, intent.target
-        if seen.screenshot_blob is None or seen.viewport is None:
+        shot, target = self._shot(intent), intent.target
+        if shot is None:
             return Missing.NO_SCREENSHOT  # and so no box either
         if target is None or intent.target_box is None:
             return Missing.NO_ELEMENT
         if self.asking.ask == "element" and not target.name.strip():
             return Missing.NO_NAME
-        picture = self.blobs.read(seen.screenshot_blob)
-        size = size_of(picture)
-        across, down = size[0] / seen.viewport[0], size[1] / seen.viewport[1]
-        x, y, wide, high = intent.target_box
-        try:
-            place = PointTarget(box=(x * across, y * down, (x + wide) * across, (y + high) * down), size=size)
-        except ValidationError:
+        place = shot.place(intent.target_box)
+        if place is None:
             return Missing.OUT_OF_SIGHT
         goal = self.trace.header.instruction
         what = goal if self.asking.ask == "goal" else f'the {target.role} "{target.name}"'
-        messages: tuple[tuple[Role, str], ...] = (("user", _question(what, size, self.asking)),)
-        return Example(name=name, messages=messages, target=place, image=self._kept(picture))
+        messages: tuple[tuple[Role, str], ...] = (("user", _question(what, shot.size, self.asking)),)
+        return Example(name=name, messages=messages, target=place, image=self._kept(shot.picture))
 
     def _kept(self, picture: bytes) -> Path:
         path = self.images / f"{hashlib.sha256(picture).hexdigest()[:24]}.png"
@@ -156,11 +210,63 @@ class _Episode:
         return path.resolve()
 
 
+def _placed(intent: Intent, shot: _Shot) -> tuple[Action | None, tuple[PointTarget, ...]]:
+    """The step's action, in pixels of the screenshot, and the places that judge where it points. None for a click on an
+    element that the screenshot does not show."""
+    action, box = intent.action, intent.target_box
+    if isinstance(action, Click):
+        place = None if box is None else shot.place(box)
+        if place is None:
+            return None, ()
+        centre = place.region.centre
+        at = (round(centre.x), round(centre.y))
+        return ClickAt(x=at[0], y=at[1], button=action.button, count=action.count), (place,)
+    scaled = _scaled(action, shot.scale)
+    place = None if box is None else shot.place(box)
+    points = aims_of(scaled)
+    judged = place is not None and len(points) == 1 and place.region.holds(points[0])
+    return scaled, (place,) if judged and place is not None else ()
+
+
+def _scaled(action: Action, scale: tuple[float, float]) -> Action:
+    """*action* with its points in pixels of the screenshot."""
+    across, down = scale
+    match action:
+        case ClickAt() | ScrollAt():
+            return action.model_copy(update={"x": action.x * across, "y": action.y * down})
+        case DragAt():
+            start = {"x": action.x * across, "y": action.y * down}
+            return action.model_copy(update={**start, "to_x": action.to_x * across, "to_y": action.to_y * down})
+        case _:
+            return action
+
+
+def _prompt(
+    decision: Decision, *, think: bool, example: str = "", size: tuple[int, int] | None = None
+) -> tuple[tuple[Role, str], ...]:
+    """What the policy was sent, and a line more where there is more to say. *example*: how a click is said by place,
+    where it is asked that way; *size*: the screenshot's, where that is told."""
+    messages: list[tuple[Role, str]] = [(ROLES.get(role, "user"), text) for role, text in decision.messages]
+    added = (
+        f"The screenshot resolution is {size[0]}x{size[1]}." if size else "",
+        f"To click, say where in the screenshot, in its pixels: {example}" if example else "",
+        THINK.strip() if think else "",
+    )
+    role, text = messages[-1]
+    line = " ".join(filter(None, added))
+    return (*messages[:-1], (role, f"{text}\n{line}" if line else text))
+
+
+def _click_in(spoken: Literal["program", "id"]) -> str:
+    """How a click is said by place, without numbers, which small models would repeat."""
+    return language(spoken).show(ClickAt(x=10, y=20)).replace("10", "X").replace("20", "Y")
+
+
 def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
     """The one in which the answer says what was done."""
-    for name, language in LANGUAGES.items():
+    for name, spoken in LANGUAGES.items():
         try:
-            if language.parse(decision.said).action == intent.action:
+            if spoken.parse(decision.said).action == intent.action:
                 return name
         except ParseError:
             continue

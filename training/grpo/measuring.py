@@ -128,11 +128,22 @@ def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
     return BatchEncoding({"input_ids": padded, "attention_mask": mask})
 
 
+def turns_of(processor: Any, example: Example) -> list[dict[str, str]]:
+    """The messages of an example that shows an image, as a chat template takes them. Text of a page that looks like a
+    special token, one for images among them, is broken up."""
+    tokens, image = PromptTokens(tokenizer_of(processor)), getattr(processor, "image_token", None)
+    turns: list[dict[str, str]] = []
+    for role, text in example.messages:
+        plain = tokens.defused(text)
+        turns.append({"role": role, "content": plain.replace(image, f"{image[0]} {image[1:]}") if image else plain})
+    return turns
+
+
 def _with_images(processor: Any, examples: Sequence[Example]) -> Any:
     from PIL import Image
     from trl.data_utils import prepare_multimodal_messages
 
-    turns = [[{"role": role, "content": text} for role, text in example.messages] for example in examples]
+    turns = [turns_of(processor, example) for example in examples]
     images = [[Image.open(example.image)] for example in examples if example.image is not None]
     conversations = [prepare_multimodal_messages(turn, images=image) for turn, image in zip(turns, images, strict=True)]
     return processor.apply_chat_template(

@@ -34,7 +34,7 @@ from training.grpo.seeing import load_seeing
 from training.grpo.settings import GrpoSettings
 from training.grpo.trainer import check_fit, rewarder_of, token_count, trainer_of, updates_of
 from training.loop.parts import once, read_record, write_record
-from training.rewards import StepTarget
+from training.rewards import StepTarget, is_placed
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
 from training.stages.launching import run_launched
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
@@ -98,7 +98,7 @@ def improve(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
     check_fit((*examples, *held_out), rewarder_of(settings, processor))
-    warnings = check_budget(examples, held_out, settings, token_count(processor))
+    warnings = check_budget(examples, held_out, settings, token_count(processor)) + _unplaced(examples, settings)
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
@@ -262,6 +262,17 @@ def save_start(model: Any, processor: Any, out: Path, style: PromptStyle | None 
         if processor is not tokenizer_of(processor):
             tokenizer_of(processor).save_pretrained(part)
         declare_style(part, style)
+
+
+def _unplaced(examples: Sequence[Example], settings: GrpoSettings) -> tuple[str, ...]:
+    """A line where a reward of how near a click is has nothing to go by."""
+    steps = all(isinstance(example.target, StepTarget) for example in examples)
+    if not steps or settings.reward.kind == "guirlvg" or any(is_placed(example.target) for example in examples):
+        return ()
+    return (
+        f"warning: none of the {len(examples)} steps has a place, so reward {settings.reward.kind!r} tells right from "
+        "wrong alone; `mira train examples` of a run with `--screenshots steps` makes steps that have",
+    )
 
 
 def _style(examples: Sequence[Example], policy: Path) -> PromptStyle | None:

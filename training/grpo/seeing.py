@@ -10,7 +10,6 @@ without it: images are read by Pillow, and the settings for videos are kept as t
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -35,30 +34,18 @@ def load_seeing(folder: Path) -> tuple[Any, Any]:
         model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
         processor = load_processor(folder)
     except _UNREADABLE as error:
-        raise BadInput(f"{str(folder)!r} cannot be loaded as a model that sees: {_told(error)}") from error
+        raise BadInput(
+            f"examples have images, and {str(folder)!r} cannot be loaded as a model that sees: {_told(error)}"
+        ) from error
     return model, processor
 
 
 def _told(error: BaseException) -> str:
-    """One line. transformers explains in a paragraph how to install torchvision, and not at all why it fails."""
+    """One line. transformers explains in a paragraph how to install torchvision."""
     told = " ".join(str(error).split())[:300]
-    broken = _broken_torchvision()
-    if broken:
-        return f"torchvision is installed and cannot be imported ({broken}); take the version that fits your torch"
     if find_spec("torchvision") is None and "torchvision" in told.lower():
         return f"it needs torchvision, in the version that fits your torch: {VISION_EXTRA}"
     return told
-
-
-def _broken_torchvision() -> str:
-    """Why an installed torchvision cannot be imported; empty where it can, or is not installed."""
-    if find_spec("torchvision") is None:
-        return ""
-    try:
-        import_module("torchvision")
-    except (ImportError, OSError, RuntimeError) as error:
-        return " ".join(str(error).split())[:100]
-    return ""
 
 
 def load_processor(folder: Path) -> Any:

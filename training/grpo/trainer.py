@@ -21,7 +21,7 @@ from models.base import Message
 from models.prompt_tokens import PromptTokens
 from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.examples import Example, check_images
-from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of
+from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of, turns_of
 from training.grpo.seeing import padded_left
 from training.grpo.settings import GrpoSettings
 from training.rewards import Rewarder, Score, TokenCount, is_placed
@@ -181,18 +181,18 @@ def token_count(processor: Any) -> TokenCount:
     return lambda text: len(tokens.plain(text))
 
 
-def dataset_of(examples: Sequence[Example]) -> Any:
+def dataset_of(examples: Sequence[Example], processor: Any) -> Any:
     """Prompts as conversations, the number of each example, its image where examples have some."""
     from datasets import Dataset, Image, disable_progress_bars
 
     disable_progress_bars()
-    turns = [[{"role": role, "content": text} for role, text in example.messages] for example in examples]
-    columns: dict[str, Any] = {"prompt": turns, "index": list(range(len(examples)))}
     images = [example.image for example in examples if example.image is not None]
     if not images:
-        return Dataset.from_dict(columns)
-    made = Dataset.from_dict({**columns, "image": [str(path) for path in images]})
-    return made.cast_column("image", Image())
+        turns = [[{"role": role, "content": text} for role, text in example.messages] for example in examples]
+        return Dataset.from_dict({"prompt": turns, "index": list(range(len(examples)))})
+    turns = [turns_of(processor, example) for example in examples]
+    columns = {"prompt": turns, "index": list(range(len(examples))), "image": [str(path) for path in images]}
+    return Dataset.from_dict(columns).cast_column("image", Image())
 
 
 def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, out: Path) -> Any:
@@ -213,7 +213,7 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
         settings,
         model=model,
         args=_config(out, settings, len(examples)),
-        train_dataset=dataset_of(examples),
+        train_dataset=dataset_of(examples, processor),
         processing_class=processor,
         peft_config=adapters,
     )

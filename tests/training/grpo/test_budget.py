@@ -44,7 +44,7 @@ def test_every_recipe_has_room_for_what_its_reward_wants(recipe: Recipe) -> None
     """Counted in characters, of which a token has one at least: a sudoku of 9 x 9 has 89, AdaGUI-R1's T is 100."""
     names = {"ssl": ("sudoku 9x9", "click", "type"), "adagui": ("click", "type", "point"), "lpo": ("click", "type")}
     examples = [POINT.model_copy(update={"target": SOLVED[name][0]}) for name in names.get(recipe, ("point",))]
-    assert check_budget(examples, examples, settings(recipe=recipe), len) == ()
+    assert check_budget(examples, examples, parse_settings({"recipe": recipe}, "here"), len) == ()
 
 
 def test_a_run_whose_right_answers_do_not_fit_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -88,6 +91,27 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1
     assert not Path("x").exists()
+
+
+@pytest.mark.skipif(find_spec("torchvision") is not None, reason="torchvision is installed")
+def test_a_torchvision_that_does_not_fit_torch_is_one_line(tmp_path: Path) -> None:
+    """As where a build for CUDA lies beside torch's build for the CPU."""
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision" / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms is missing')")
+    words = ["-m", "agent.cli", "train", "grpo", str(Path("train.jsonl").resolve()), "-o", str(tmp_path / "run")]
+    root = Path(__file__).parents[3]
+    paths = os.pathsep.join([str(root), str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, *words],
+        env={**os.environ, "PYTHONPATH": paths, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "torchvision is installed and cannot be imported (operator torchvision::nms is missing)" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_steps_of_runs_become_examples(

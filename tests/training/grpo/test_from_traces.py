@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from agent.gathering import gather
-from envs.actions import Click, Stop, Type
+from envs.actions import Action, Click, ClickAt, Stop, Type
+from envs.errors import BadInput
+from envs.languages import LANGUAGES
 from envs.tasks import TaskRef
 from models.prompt_style import declared_style
 from tests.agent.episodes import Play, png, write_run
 from training.curriculum import held_out
 from training.grpo.examples import read_examples, write_examples
-from training.grpo.from_traces import Asked, Asking, Missing, examples_of
+from training.grpo.from_traces import THINK, Asked, Asking, Missing, examples_of
 from training.grpo.running import improve
 from training.grpo.settings import parse_settings
-from training.rewards import PointTarget, StepTarget, is_right, read_completion
+from training.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
 
 BOX = (100.0, 60.0, 80.0, 30.0)
 """x, y, width, height of a page of 400 x 300 CSS pixels."""
@@ -85,6 +87,136 @@ def test_a_step_is_asked_in_the_language_it_was_taken_in(
     assert not is_right(example.target, read_completion(wrong))
 
 
+SHOT = {"picture": png(800, 600), "box": BOX}
+PLACE = PointTarget(box=(200, 120, 360, 180), size=(800, 600))
+"""Of `BOX` in that screenshot; its centre is (280, 150)."""
+CLICKED, TYPED = 'do(action="Click", element="1")', 'do(action="Type", argument="ada", element="1")'
+PROGRAM_CLICK = 'To click, say where in the screenshot, in its pixels: do(action="Click At", x=X, y=Y)'
+ID_CLICK = (
+    "To click, say where in the screenshot, in its pixels: In summary, the next action I will perform is "
+    "```click_at [X] [Y]```"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "action", "expected", "places", "line"),
+    [
+        pytest.param(CLICKED, Click(ref=1), ClickAt(x=280, y=150), (PLACE,), PROGRAM_CLICK, id="a click"),
+        pytest.param(
+            "```click [1]```", Click(ref=1), ClickAt(x=280, y=150), (PLACE,), ID_CLICK, id="a click in id style"
+        ),
+        pytest.param(
+            'do(action="Right Click", element="1")',
+            Click(ref=1, button="right"),
+            ClickAt(x=280, y=150, button="right"),
+            (PLACE,),
+            PROGRAM_CLICK,
+            id="another button",
+        ),
+        pytest.param(
+            'do(action="Click At", x=120, y=70)',
+            ClickAt(x=120, y=70),
+            ClickAt(x=240, y=140),
+            (PLACE,),
+            PROGRAM_CLICK,
+            id="a click by place, in CSS pixels",
+        ),
+        pytest.param(
+            'do(action="Click At", x=10, y=10)',
+            ClickAt(x=10, y=10),
+            ClickAt(x=20, y=20),
+            (),
+            PROGRAM_CLICK,
+            id="a click by place beside the element",
+        ),
+        pytest.param(TYPED, Type(ref=1, text="ada"), Type(ref=1, text="ada"), (), PROGRAM_CLICK, id="typing"),
+        pytest.param("exit()", Stop(), Stop(), (), PROGRAM_CLICK, id="the end"),
+    ],
+)
+def test_a_step_with_a_screenshot_shows_it_and_is_judged_by_its_place(
+    *, tmp_path: Path, said: str, action: Action, expected: Action, places: tuple[PointTarget, ...], line: str
+) -> None:
+    found = asked(tmp_path, [Play(text=said, actions=[action], **SHOT)], ask="step")
+    (example,) = found.examples
+    spoken = "id" if "```" in said else "program"
+    assert example.target == StepTarget(action=expected, language=spoken, places=places)
+    assert example.messages == (("user", f"{said}\n{line}"),)
+    assert example.picture == png(800, 600)
+    assert is_right(example.target, read_completion(LANGUAGES[spoken].show(expected)))
+    write_examples(tmp_path / "train.jsonl", found.examples)
+    assert read_examples(tmp_path / "train.jsonl") == (example,)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "reward", "near", "far"),
+    [
+        # (280, 150) is the centre; SSL: 1 + 0.2·1, and outside of the second and third deviation 1 + 0.2·0.5
+        pytest.param("ssl", {}, 1.2, 1.1, id="SSL's tiers"),
+        # LPO: 1 − 60/800·1000/1000 = 0.925
+        pytest.param("lpo", {"windows": False}, 1.0, 0.925, id="LPO's distance"),
+        # AdaGUI: both are right, level 1, σ = 0.32; 60 of 160 across: exp(−0.375²/(2·0.32²)); too far on the screen: 0
+        pytest.param("adagui", {"thought": "none", "threshold": 0.1}, 1.0, 0.5032, id="AdaGUI-R1's click"),
+    ],
+)
+def test_rewards_of_places_tell_clicks_apart_that_are_right(
+    *, tmp_path: Path, recipe: str, reward: dict[str, Any], near: float, far: float
+) -> None:
+    """Of a step that was clicked by its element: without a place both would get the same."""
+    (example,) = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step").examples
+    judged = parse_settings({"recipe": recipe, "reward": reward}, "here").reward
+    said = [f'do(action="Click At", x={x}, y=150)' for x in (280, 340)]
+    scores = Rewarder(judged, len).of_group(example.target, said, example.picture)
+    assert [score.total for score in scores] == pytest.approx([near, far], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("asking", "more"),
+    [
+        ({}, PROGRAM_CLICK),
+        ({"resolution": True}, f"The screenshot resolution is 800x600. {PROGRAM_CLICK}"),
+        ({"think": True}, f"{PROGRAM_CLICK}{THINK}"),
+        ({"think": True, "pictures": False}, THINK.strip()),
+    ],
+    ids=str,
+)
+def test_options_hold_for_steps_as_for_points(tmp_path: Path, asking: dict[str, Any], more: str) -> None:
+    found = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", **asking)
+    assert found.examples[0].messages == (("user", f"{CLICKED}\n{more}"),)
+
+
+@pytest.mark.parametrize(
+    ("play", "asking"),
+    [
+        (Play(text=CLICKED, actions=[Click(ref=1)]), {}),
+        (Play(text=CLICKED, actions=[Click(ref=1)], picture=png(800, 600), box=BOX), {"pictures": False}),
+    ],
+    ids=["there are none", "not wanted"],
+)
+def test_a_resolution_that_no_screenshot_has_is_refused(tmp_path: Path, play: Play, asking: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="--resolution says how large a screenshot is, and none is shown"):
+        asked(tmp_path, [play], ask="step", resolution=True, **asking)
+
+
+def test_steps_without_pictures_are_asked_in_words(tmp_path: Path) -> None:
+    found = asked(tmp_path, [Play(text=CLICKED, actions=[Click(ref=1)], **SHOT)], ask="step", pictures=False)
+    (example,) = found.examples
+    assert (example.image, example.target) == (None, StepTarget(action=Click(ref=1)))
+    assert example.messages == (("user", CLICKED),)
+
+
+def test_of_steps_with_and_without_screenshots_the_latter_are_left_out(tmp_path: Path) -> None:
+    """A model is shown a picture with every prompt or with none."""
+    plays = [
+        Play(seed=1, text=CLICKED, actions=[Click(ref=1)], **SHOT),
+        Play(seed=2, text=f"{CLICKED} # 2", actions=[Click(ref=1)]),
+        Play(seed=3, text=f"{CLICKED} # 3", actions=[Click(ref=1)], picture=png(800, 600), box=(500, 20, 10, 10)),
+        Play(seed=4, text=f"{CLICKED} # 4", actions=[Click(ref=1)], picture=png(800, 600)),
+    ]
+    found = asked(tmp_path, plays, ask="step")
+    assert [one.name for one in found.examples] == ["run/login-user-1-a1/1"]
+    assert found.left_out == Counter({Missing.NO_SCREENSHOT: 1, Missing.OUT_OF_SIGHT: 2})
+
+
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     seen = {"picture": png(800, 600), "box": BOX}
     plays = [
@@ -126,7 +258,9 @@ def test_what_learned_from_steps_is_played_with_their_prompts(tmp_path: Path) ->
     assert {type(one.target) for one in found} == {StepTarget}
     compute = {"max_tokens": 64, "cpu": True, "threads": 1}
     given = {"steps": 1, "answer_tokens": 8, "compute": compute, "optimization": {"batch_rows": 16}}
-    made = improve(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), tell=lambda _: None)
+    told: list[str] = []
+    made = improve(found, "embedded", tmp_path / "compact", parse_settings(given, "here"), tell=told.append)
+    assert [line for line in told if "none of the 4 steps has a place, so reward 'ssl' tells right from" in line]
     assert declared_style(made.model) == "compact"
     full = [one.model_copy(update={"messages": (("system", said), *one.messages)}) for one in found]
     made = improve(full, "embedded", tmp_path / "full", parse_settings(given, "here"), tell=lambda _: None)

@@ -9,13 +9,17 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
+from agent.gathering import gather
+from envs.actions import Click, Type
 from envs.errors import BadInput
+from tests.agent.episodes import Play, png, write_run
 from training.grpo.examples import Example
+from training.grpo.from_traces import Asking, examples_of
 from training.grpo.measuring import encoded
 from training.grpo.running import improve, load_start
 from training.grpo.settings import Recipe, parse_settings
 from training.grpo.trainer import trainer_of
-from training.rewards import PointTarget
+from training.rewards import PointTarget, is_placed
 from training.starts.puzzles import fresh_model
 from training.starts.seeing import seeing_model
 
@@ -97,6 +101,36 @@ def test_each_prompt_is_shown_its_own_image(start: Path, examples: tuple[Example
         torch.testing.assert_close(together["pixel_values"][number], alone["pixel_values"][0])
         own = together["input_ids"][number][together["attention_mask"][number].bool()]
         assert own.tolist() == alone["input_ids"][0].tolist(), "padded on the left alone"
+
+
+def test_text_of_a_page_does_not_become_a_special_token(
+    start: Path, examples: tuple[Example, ...], tmp_path: Path
+) -> None:
+    """One that stands for an image would be taken for a second one."""
+    _, processor = load_start(start, seeing=True)
+    hostile = examples[0].model_copy(update={"messages": (("user", "Where is <image>?<end>"),)})
+    encoding = encoded(processor, [hostile], 100)
+    assert (encoding["input_ids"] == processor.image_token_id).sum() == 4
+    assert not (encoding["input_ids"] == processor.tokenizer.eos_token_id).any()
+    trainer = trainer_of(load_start(start, seeing=True)[0], processor, (hostile,) * 8, settings("ssl"), tmp_path)
+    asked = trainer.train_dataset[0]["prompt"][0]["content"]
+    assert asked == "Where is < image>?< end>"
+
+
+def test_steps_with_screenshots_are_learned(start: Path, tmp_path: Path) -> None:
+    """From traces to a model: clicks by place among other actions."""
+    said = ['do(action="Click", element="1")', 'do(action="Type", argument="a", element="1")']
+    plays = [
+        Play(seed=seed, text=f"{said[seed % 2]} # {seed}", actions=[[Click(ref=1), Type(ref=1, text="a")][seed % 2]],
+             picture=png(80, 60), box=(10.0 + seed, 10.0, 20.0, 10.0))
+        for seed in range(8)
+    ]  # fmt: skip
+    run = write_run(tmp_path / "traces", plays)
+    traces = [(one.read(), one.blobs) for one in gather([run.path])]
+    found = examples_of(traces, Asking("step"), tmp_path / "images").examples
+    assert sum(is_placed(one.target) for one in found) == 4 and len(found) == 8
+    made = settings("ssl", answer_tokens=60, compute={"max_tokens": 512, "threads": 1, "cpu": True}, steps=1)
+    assert improve(found, str(start), tmp_path / "run", made, tell=lambda _: None).updates == 1
 
 
 def test_some_with_and_some_without_an_image(start: Path, examples: tuple[Example, ...], tmp_path: Path) -> None:
