@@ -37,7 +37,7 @@ from envs.actions import (
 )
 from envs.trace import Commit, Intent
 from judges.analysis.numbers import Doings, Look, Split, volatile, without_numbers
-from judges.analysis.pages import Pages, place
+from judges.analysis.pages import Pages, place, without_origin
 
 Step = tuple[Intent, Commit | None]
 """What was decided and what came of it; None where the process died in between."""
@@ -67,7 +67,7 @@ class Action(NamedTuple):
     """Equal for equal actions on the same element."""
 
     said: str
-    """Kind and values as JSON, without the number of an element."""
+    """Kind and values as JSON, without the number of an element and without this machine's origin."""
     frame: str
     role: str
     name: str
@@ -139,7 +139,7 @@ def state_of(intent: Intent) -> str:
 
 
 def action_of(intent: Intent) -> Action:
-    said, target = intent.action.model_dump_json(exclude={"ref", "to_ref"}), intent.target
+    said, target = without_origin(intent.action.model_dump_json(exclude={"ref", "to_ref"})), intent.target
     if target is None:
         return Action(said, "", "", "", ("number", getattr(intent.action, "ref", None)))
     return Action(said, target.frame, target.role, target.name, target.ordinal)

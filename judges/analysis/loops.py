@@ -27,7 +27,7 @@ from pydantic import Field
 
 from envs.actions import Drag
 from envs.record import Record
-from envs.trace import Loop
+from envs.trace import Intent, Loop
 from judges.analysis.history import LOOKING, Done, History, Step, carried_out
 
 
@@ -85,8 +85,7 @@ def find_loop(
 
     The earliest stretch after which nothing new came, neither a page nor a milestone. Where there is none, the earliest
     that was followed by fewer than `progress_states` new pages and no milestone. Of two with one entry, the shorter
-    period. *final* holds the milestones at the end;
-    *usual* what successes of the task did, step by step.
+    period. *final* holds the milestones at the end; *usual* what successes of the task did, step by step.
     """
     states, steps = history.states, history.steps
     gains = gains_of(steps, final)
@@ -127,7 +126,7 @@ def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterato
 def advance(history: History, rules: LoopRules) -> Sequence[int]:
     """0-based positions of the last actions where they are equal, looking left out, and each of the latest was carried
     out on a page never seen before; empty where they are not."""
-    doing = [i for i, (intent, _) in enumerate(history.steps) if not isinstance(intent.action, LOOKING)]
+    doing = [i for i, (intent, _) in enumerate(history.steps) if not _looks(intent)]
     same = list(takewhile(lambda i: history.acts[i] == history.acts[doing[-1]], reversed(doing)))[::-1]
     if len(same) < rules.identical_actions:
         return ()
@@ -139,9 +138,11 @@ def advance(history: History, rules: LoopRules) -> Sequence[int]:
 
 def gains_of(steps: Sequence[Step], final: Sequence[bool] = ()) -> list[int]:
     """0-based positions at which more milestones were achieved than ever before; the first step is none. The position
-    after the last step stands for the end, where *final* are the milestones that count."""
+    after the last step stands for the end, where *final* are the milestones that count: they are not compared with what
+    a model rated on the way, which may have missed some."""
     counts = [sum(intent.rating.z) for intent, _ in steps]
-    if steps and len(final) == len(steps[-1][0].rating.z):
+    last = steps[-1][0].rating if steps else None
+    if last is not None and last.source in ("state", "none") and len(final) == len(last.z):
         counts.append(sum(final))
     return [i for i in range(1, len(counts)) if counts[i] > max(counts[:i])]
 
@@ -152,11 +153,15 @@ def _stretches(history: History, rules: LoopRules, gains: Sequence[int]) -> Iter
     for period in range(1, rules.max_period + 1):
         repeats = rules.identical_actions if period == 1 else rules.cycle_repeats
         for cycle in _joined(_after_gains(pairs, period, repeats, gains), acts):
-            yield _stretch(_entered(cycle, history))
+            yield _stretch(_entered(cycle, history, rules))
     yield from map(_stretch, _identical_tail(history, rules))
     for period in range(2, rules.max_period + 1):
         yield from map(_stretch, _after_gains(states, period, rules.blind_repeats, gains))
     yield from _frequent(history, rules, gains)
+
+
+def _looks(intent: Intent) -> bool:
+    return isinstance(intent.action, LOOKING)
 
 
 def _stretch(cycle: Cycle) -> Stretch:
@@ -186,19 +191,29 @@ def _primitive(block: Sequence[object]) -> bool:
     return not any(all(block[i] == block[i % size] for i in range(len(block))) for size in sizes)
 
 
-def _entered(cycle: Cycle, history: History) -> Cycle:
+def _entered(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
     """With the part of a round before it that did the same on pages still different, or led through the same pages by
     another action: there it was entered."""
     acts, states = history.acts, history.states
     start, period = cycle.start, cycle.period
     if period == 1:
         return _led_into(cycle, history)
+    if len(set(acts[start : start + period])) == 1:
+        return _switched(cycle, history, rules)
     while start > 0 and cycle.start - start < period - 1:
         alike = acts[start - 1] == acts[start - 1 + period] or states[start - 1] == states[start - 1 + period]
         if not alike:
             break
         start -= 1
     return Cycle(start, period, cycle.end - start)
+
+
+def _switched(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
+    """One action that goes round among pages, with the same action before it; more often, it may have been progress."""
+    act = history.acts[cycle.start]
+    before = sum(1 for _ in takewhile(lambda one: one == act, reversed(history.acts[: cycle.start])))
+    start = cycle.start - before if before < rules.identical_actions else cycle.start
+    return Cycle(start, cycle.period, cycle.end - start)
 
 
 def _led_into(cycle: Cycle, history: History) -> Cycle:
@@ -221,8 +236,8 @@ def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
     key, so that its equals are not known."""
     acts, states = history.acts, history.states
     start = len(acts) - sum(1 for _ in takewhile(lambda act: act == acts[-1], reversed(acts)))
-    looking = bool(acts) and isinstance(history.steps[-1][0].action, (*LOOKING, Drag))
-    if looking or len(acts) - start < rules.identical_actions:
+    unknown = bool(acts) and isinstance(history.steps[-1][0].action, (*LOOKING, Drag))
+    if unknown or len(acts) - start < rules.identical_actions:
         return
     run, late = range(start, len(acts)), range(len(acts) - rules.identical_actions, len(acts))
     if not any(carried_out(history.steps[i]) for i in run):
@@ -235,7 +250,8 @@ def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
 def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Iterator[Stretch]:
     """One action on one page among others, in at least half of the steps, with no page new and no milestone gained."""
     pairs = list(zip(history.acts, history.states, strict=True))
-    for pair, count in Counter(pairs).items():
+    doing = (pair for (intent, _), pair in zip(history.steps, pairs, strict=True) if not _looks(intent))
+    for pair, count in Counter(doing).items():
         if count < rules.frequent_actions:
             continue
         at = [i for i, one in enumerate(pairs) if one == pair]
@@ -244,7 +260,7 @@ def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Itera
             new = set(history.states[start + 1 : end]) - set(history.states[: start + 1])
             gained = any(start < gain < end for gain in gains)
             if rounds >= _LEAST_SHARE * (end - start) and not gained and len(new) < rules.progress_states:
-                entry = _entered(Cycle(start, 1, 1), history).start
+                entry = _led_into(Cycle(start, 1, 1), history).start
                 yield Stretch(entry, end, 1, rounds + start - entry, scattered=rounds < end - start)
                 break
 

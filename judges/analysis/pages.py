@@ -29,7 +29,12 @@ _T = TypeVar("_T")
 
 def place(url: str) -> str:
     """The address without tokens; without its origin where that is this machine."""
-    return _HERE.sub("", steady_url(url)) or "/"
+    return without_origin(steady_url(url)) or "/"
+
+
+def without_origin(text: str) -> str:
+    """*text* without the origins of this machine, whose ports differ from run to run."""
+    return _HERE.sub("", text)
 
 
 class Pages:
@@ -55,7 +60,7 @@ class Pages:
 
     def _read(self, name: str) -> str | None:
         try:
-            return _HERE.sub("", steady_text(self._blobs.text(name)))
+            return without_origin(steady_text(self._blobs.text(name)))
         except TraceError:
             return None
 

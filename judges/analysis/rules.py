@@ -72,6 +72,8 @@ class Case:
 
 SELF_ENDED: Final = ("stop", "world")
 LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
+_NAMED: Final = 3
+"""Equal actions that are named."""
 _RELATIVE: Final = (Click, ClickAt, Press)
 """Actions that may lead on when they are repeated."""
 _PROGRESS: Final = "while progress was being made"
@@ -180,8 +182,9 @@ def _repeated(history: History, loop: Loop) -> str:
     last = loop.last or loop.entry + loop.repetitions - 1
     stretch = [i for i in range(first, len(history.steps)) if history.steps[i][0].step <= last]
     busiest = max(stretch, key=lambda i: sum(history.acts[i] == history.acts[j] for j in stretch))
-    names = dict.fromkeys(in_words(history.steps[i][0]) for i in stretch if history.same_as(i, busiest))
-    return " or ".join(names)
+    names = [*dict.fromkeys(in_words(history.steps[i][0]) for i in stretch if history.same_as(i, busiest))]
+    others = ["another like them"] if len(names) > _NAMED else []
+    return " or ".join(names[:_NAMED] + others)
 
 
 def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | None:

@@ -158,6 +158,13 @@ def test_a_milestone_reached_by_the_last_action_is_no_loop():
     assert "the limit of seconds ended it after 3 steps" in failure.reason
 
 
+def test_a_milestone_that_a_model_missed_on_the_way_is_not_reached_at_the_end():
+    """The checker looked at the end, a model before: their counts are not compared."""
+    steps = [step(n, "5", "a", z="100") for n in (1, 2, 3)]
+    rated = [(i.model_copy(update={"rating": i.rating.model_copy(update={"source": "model"})}), c) for i, c in steps]
+    assert explain(Case(rated, "max_steps", "failure", final=(True, True, False))).category == B
+
+
 @pytest.mark.parametrize("ended_by", ["declined", "interrupted", "error"])
 def test_only_a_limit_cuts_short(ended_by: EndedBy):
     assert not analyze(trace("5@a 5@b 5@c 5@d"), ended_by=ended_by, outcome="failure").cut_short
