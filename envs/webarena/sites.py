@@ -96,7 +96,7 @@ class Sites:
         """
         for site in sorted(self.urls, key=lambda site: len(self.urls[site]), reverse=True):
             known = [re.escape(self.urls[site]), *(rf"https?://{re.escape(host)}" for host in PUBLISHED.get(site, ()))]
-            text = re.sub(rf"(?:{'|'.join(known)})(?![\w:-])", f"__{site.upper()}__", text)
+            text = re.sub(rf"(?:{'|'.join(known)})(?![\w:-])", f"__{site.upper()}__", text, flags=re.IGNORECASE)
         return text
 
     def origins(self, allow: Sequence[str] = ()) -> Origins:

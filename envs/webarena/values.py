@@ -1,9 +1,10 @@
 """Typed values: amounts, durations, dates … as an agent writes them, and when two of them are the same.
 
-The rules are WebArena-Verified's: amounts and dates are compared by value, durations within three
-minutes or 10 %, distances within ten metres or 2 %, coordinates within a metre, names of places when
-their words are mostly the same; an expected text that begins with `^` is a pattern, and a list in the
-place of a plain value holds alternatives. Whatever cannot be read as its type equals nothing.
+The rules are WebArena-Verified's: texts without their accents and the punctuation around them, amounts
+within 0.1, dates by value, durations within three minutes or 10 %, distances within ten metres or 2 %,
+coordinates within a metre, names of places when their words are mostly the same; an expected text that
+begins with `^` is a pattern, and a list in the place of a plain value holds alternatives. Whatever cannot
+be read as its type equals nothing. `envs.webarena.evaluators.original` has those rules to the letter.
 """
 
 from __future__ import annotations
@@ -13,21 +14,28 @@ import json
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime
-from difflib import SequenceMatcher
+from datetime import date
+from decimal import Decimal
 
+from envs.webarena.coordinates import read_coordinates
+from envs.webarena.dates import read_date
+from envs.webarena.folding import EDGES, bare, plain_letters
+from envs.webarena.likeness import likeness
+from envs.webarena.number_words import number_in_words
 from envs.webarena.sites import Sites
 from envs.webarena.task import Format, Json, Shape
 from envs.webarena.texts import plain
 
 MAX_CHARS = 200_000
 """Longer texts equal nothing: a pattern of the task file must not run over a page's worth of megabytes."""
+AMOUNT = Decimal("0.1")
 DURATION_S = 180.0
 DURATION_SHARE = 0.10
 DISTANCE_M = 10.0
 DISTANCE_SHARE = 0.02
 DEGREES = 1e-5
-PLACE_LIKENESS = 0.80
+PLACE_LIKENESS = 80
+"""Percent."""
 
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _UNIT_OF_TIME = re.compile(
@@ -52,27 +60,22 @@ _METRES = {
     "yard": 0.9144,
 }
 _LENGTH = re.compile(r"(\d+(?:,\d{3})*(?:\.\d+)?)\s*([a-z]+)\.?")
-_AMOUNT = re.compile(
-    r"(?:[a-z]{3}\s*)?-?\s*[$€£]?\s*(-?\d+(?:[, ]\d{3})*(?:\.\d+)?)\s*[$€£]?(?:\s*[a-z]{3}|\s*dollars?)?"
+_AROUND = EDGES + "() "
+_NUMERAL = re.compile(r"\d{1,3}(?:[ ,.']\d{3})+(?:[.,]\d+)?(?!\d)|\d+(?:[.,]\d+)?|\.\d+")
+_MINUS = re.compile(r"(?<![\w.,])-\s*[a-z]{0,3}[$€£]?\s*$")
+_PICTURES = re.compile("[\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\ufe0f\U0001f000-\U0001faff]")
+_SSH = re.compile(
+    r"(?:ssh://(?:(?P<user>[\w.-]+)@)?|(?P<short>[\w.-]+)@)(?P<host>[\w.-]+)(?::\d+(?=/))?[:/](?P<path>.+?)(?:\.git)?/?",
+    re.IGNORECASE,
 )
-_DATES = (
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%m/%d/%Y",
-    "%m/%d/%y",
-    "%m-%d-%Y",
-    "%B %d %Y",
-    "%b %d %Y",
-    "%d %B %Y",
-    "%d %b %Y",
-    "%b %d %y",
-)
-_SSH = re.compile(r"(?:ssh://)?(?P<user>[\w.-]+)@(?P<host>[\w.-]+)(?::\d+(?=/))?[:/](?P<path>.+?)(?:\.git)?/?")
+_OF_PARTS = ("coordinates", "json", "string_list")
+"""Formats whose values may be lists or objects."""
 _TRUE, _FALSE = ("true", "yes", "y", "1", "t", "on"), ("false", "no", "n", "0", "f", "off")
 
 
 def matches(expected: Json, actual: Json, shape: Shape, sites: Sites, *, ordered: bool = False) -> bool:
     """Is *actual* what is expected, both read as *shape*? *ordered*: the order of lists counts."""
+    actual = _entered(expected, actual, shape)
     if isinstance(expected, dict):
         if shape.format == "coordinates":
             return _same_place_on_earth(expected, actual)
@@ -85,6 +88,17 @@ def matches(expected: Json, actual: Json, shape: Shape, sites: Sites, *, ordered
             return _lists(expected, actual, shape.items or Shape(), sites, ordered=ordered)
         return any(matches(one, actual, shape, sites, ordered=ordered) for one in expected)
     return _scalar(expected, actual, shape, sites)
+
+
+def _entered(expected: Json, actual: Json, shape: Shape) -> Json:
+    """An object or a list that was written as text, where one is expected."""
+    opening = "{" if isinstance(expected, dict) else "[" if isinstance(expected, list) and shape.type == "array" else ""
+    if not opening or not isinstance(actual, str) or not actual.lstrip().startswith(opening):
+        return actual
+    try:
+        return json.loads(actual)
+    except (ValueError, RecursionError):
+        return actual
 
 
 def same_items(expected: tuple[Json, ...], actual: list[Json], shape: Shape, sites: Sites, *, ordered: bool) -> bool:
@@ -121,12 +135,12 @@ def _can_be_paired(fits: list[list[bool]]) -> bool:
 def _scalar(expected: Json, actual: Json, shape: Shape, sites: Sites) -> bool:
     if expected is None or actual is None:
         return expected in (None, "") and actual in (None, "")
-    if isinstance(actual, list | dict) and shape.format is None:
+    if isinstance(actual, list | dict) and shape.format not in _OF_PARTS:
         return False
     if len(str(actual)) > MAX_CHARS:
         return False
     if isinstance(expected, str) and expected.startswith("^"):
-        return matches_pattern(expected, str(actual), sites)
+        return any(matches_pattern(expected, text, sites) for text in (str(actual), _words(str(actual))))
     if shape.format is not None:
         return _FORMATS[shape.format](expected, actual, sites)
     match shape.type:
@@ -138,14 +152,16 @@ def _scalar(expected: Json, actual: Json, shape: Shape, sites: Sites) -> bool:
             return _same_text(expected, actual, sites)
 
 
-def matches_pattern(pattern: str, text: str, sites: Sites) -> bool:
-    """Patterns are the task file's; placeholders in them stand for addresses. Case does not count."""
-    return re.fullmatch(sites.fill(pattern, escape=True), text.strip(), re.IGNORECASE | re.DOTALL) is not None
+def matches_pattern(pattern: str, text: str, sites: Sites, *, heed_case: bool = False) -> bool:
+    """Patterns are the task file's; placeholders in them stand for addresses."""
+    flags = re.DOTALL if heed_case else re.DOTALL | re.IGNORECASE
+    return re.fullmatch(sites.fill(pattern, escape=True), text.strip(), flags) is not None
 
 
 def _same_text(expected: Json, actual: Json, sites: Sites) -> bool:
+    """The punctuation around a text does not count, unless the text is nothing else: `???` is not an empty text."""
     want, got = (_words(sites.neutral(_plain_number(value))) for value in (expected, actual))
-    return want == got
+    return want == got or (bare(want) == bare(got) != "")
 
 
 def _plain_number(value: Json) -> str:
@@ -158,8 +174,19 @@ def _plain_number(value: Json) -> str:
 
 
 def _words(text: str) -> str:
-    """A hyphen beside a letter is a space ("Hawkeye-Yoga"), between digits it stays ("555-1234")."""
-    return " ".join(re.sub(r"(?<=[^\W\d_])-|-(?=[^\W\d_])", " ", plain(text)).split())
+    """A hyphen beside a letter is a space ("Hawkeye-Yoga"), between digits it stays ("555-1234").
+
+    Accents do not count, nor do pictures beside words.
+    """
+    text = plain_letters(plain(text))
+    words = " ".join(re.sub(r"(?<=[^\W\d_])-|-(?=[^\W\d_])", " ", text).split())
+    return " ".join(_PICTURES.sub(" ", words).split()) or words
+
+
+def _tidy(value: Json) -> str:
+    """What a typed value is read from: its words without the punctuation around them; `.75` keeps its point."""
+    text = _words(str(value)).lstrip(_AROUND.replace(".", ""))
+    return ("." if re.match(r"\.\d", text) else "") + text.strip(_AROUND)
 
 
 def _equal(read: Callable[[Json], object | None], expected: Json, actual: Json) -> bool:
@@ -172,26 +199,47 @@ def _number(value: Json) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value) if math.isfinite(value) else None
-    text = str(value).replace(",", "").replace(" ", "")
-    return float(text) if re.fullmatch(r"-?\d+(?:\.\d+)?", text) else None
+    text = _tidy(value)
+    digits = text.replace(",", "").replace(" ", "")
+    number = re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", digits)
+    return float(digits) if number else number_in_words(text)
 
 
 def _boolean(value: Json) -> bool | None:
     if isinstance(value, bool):
         return value
-    text = str(value).strip().lower()
+    text = _tidy(value)
     return True if text in _TRUE else False if text in _FALSE else None
 
 
-def _amount(value: Json) -> float | None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return round(float(value), 2)
-    match = _AMOUNT.fullmatch(str(value).strip().lower())
-    return round(float(re.sub(r"[, ]", "", match[1])), 2) if match else None
+def _amount(value: Json) -> Decimal | None:
+    """Of a text with one number in it: `US$555.2`, `68.51 items`, `1.603,69`. A percentage is no amount."""
+    if isinstance(value, int | float):
+        return None if isinstance(value, bool) or not math.isfinite(value) else Decimal(str(value))
+    text = _tidy(value)
+    found = list(_NUMERAL.finditer(text))
+    if len(found) != 1 or text[found[0].end() :].lstrip().startswith("%"):
+        return Decimal(0) if text == "free" else None
+    amount = Decimal(_with_point(found[0][0]))
+    return -amount if _MINUS.search(text[: found[0].start()]) else amount
+
+
+def _with_point(numeral: str) -> str:
+    """A comma before three digits groups thousands; with both signs the later one is the decimal one."""
+    numeral = re.sub(r"[ ']", "", numeral)
+    comma, point = numeral.rfind(","), numeral.rfind(".")
+    if point > comma >= 0 or numeral.count(",") > 1 or (point < 0 and len(numeral) - comma == 4):
+        return numeral.replace(",", "")
+    return numeral.replace(".", "").replace(",", ".") if comma > 0 or numeral.count(".") > 1 else numeral
+
+
+def _same_amount(expected: Json, actual: Json) -> bool:
+    want, got = _amount(expected), _amount(actual)
+    return want is not None and got is not None and abs(want - got) <= AMOUNT
 
 
 def _month(value: Json) -> int | None:
-    text = str(value).strip().lower().rstrip(".")
+    text = _tidy(value)
     if text.isdigit():
         return int(text) if 1 <= int(text) <= 12 else None
     names = [name.lower() for name in calendar.month_name]
@@ -200,20 +248,13 @@ def _month(value: Json) -> int | None:
 
 
 def _date(value: Json) -> date | None:
-    text = re.sub(r"(?<=\d)(st|nd|rd|th)\b", "", str(value).strip().lower())
-    text = " ".join(re.sub(r"[,.]|\bof\b", " ", text).split())
-    text = re.sub(r"[ t]\d{1,2}:\d{2}.*$", "", text)
-    for form in _DATES:
-        try:
-            return datetime.strptime(text.replace("sept ", "sep "), form).date()
-        except ValueError:
-            continue
-    return None
+    parts = read_date(_tidy(value).removeprefix("the "))
+    return parts.whole() if parts else None
 
 
 def _duration(value: Json) -> float | None:
     """Seconds; a bare number is no duration."""
-    text = str(value).strip().lower()
+    text = _tidy(value)
     clock = _CLOCK.fullmatch(text)
     if clock:
         first, second, third = int(clock[1]), int(clock[2]), clock[3]
@@ -229,7 +270,7 @@ def _duration(value: Json) -> float | None:
 
 def _distance(value: Json) -> float | None:
     """Metres; a bare number is no distance."""
-    match = _LENGTH.fullmatch(str(value).strip().lower())
+    match = _LENGTH.fullmatch(_tidy(value))
     unit = match[2] if match else ""
     metres = _METRES.get(unit) or _METRES.get(unit.removesuffix("s"))
     return float(match[1].replace(",", "")) * metres if match and metres else None
@@ -241,29 +282,13 @@ def _near(read: Callable[[Json], float | None], absolute: float, share: float, e
 
 
 def _place_name(expected: Json, actual: Json) -> bool:
-    want, got = (" ".join(sorted(_words(str(value)).split())) for value in (expected, actual))
-    return want == got or (
-        len(got) < 500 and SequenceMatcher(None, want, got, autojunk=False).ratio() >= PLACE_LIKENESS
-    )
+    want, got = (bare(_words(str(value))) for value in (expected, actual))
+    return want == got or likeness(want, got) >= PLACE_LIKENESS
 
 
 def _same_place_on_earth(expected: Json, actual: Json) -> bool:
-    want, got = _coordinates(expected), _coordinates(actual)
+    want, got = read_coordinates(expected), read_coordinates(actual)
     return want is not None and got is not None and all(abs(a - b) <= DEGREES for a, b in zip(want, got, strict=True))
-
-
-def _coordinates(value: Json) -> tuple[float, float] | None:
-    """(latitude, longitude) from an object, a pair, or a text with two numbers."""
-    if isinstance(value, dict):
-        parts = [value.get("latitude", value.get("lat")), value.get("longitude", value.get("lon", value.get("lng")))]
-    elif isinstance(value, list):
-        parts = value
-    else:
-        parts = re.split(r"[,;\s]+", str(value).strip().strip("()[]"))
-    numbers = [_number(part) for part in parts if part is not None]
-    if len(numbers) != 2 or numbers[0] is None or numbers[1] is None:
-        return None
-    return numbers[0], numbers[1]
 
 
 def _same_address(expected: Json, actual: Json, sites: Sites) -> bool:
@@ -271,9 +296,14 @@ def _same_address(expected: Json, actual: Json, sites: Sites) -> bool:
     want, got = _SSH.fullmatch(str(expected)), _SSH.fullmatch(str(actual).strip())
     if want and got:
         hosts = want["host"] == "__SSH_HOST__" or want["host"].lower() == got["host"].lower()
-        return hosts and want["user"] == got["user"] and want["path"].strip("/") == got["path"].strip("/")
+        return hosts and _user_and_path(want) == _user_and_path(got)
     left, right = (sites.neutral(sites.fill(str(v))).strip().rstrip("/").lower() for v in (expected, actual))
     return left == right
+
+
+def _user_and_path(address: re.Match[str]) -> tuple[str, str]:
+    user = address["user"] or address["short"] or "git"
+    return user.casefold(), address["path"].strip("/").casefold()
 
 
 def _same_json(expected: Json, actual: Json, sites: Sites) -> bool:
@@ -297,7 +327,7 @@ def _set_of_texts(value: Json) -> frozenset[str]:
 
 
 _FORMATS: dict[Format, Callable[[Json, Json, Sites], bool]] = {
-    "currency": lambda want, got, _: _equal(_amount, want, got),
+    "currency": lambda want, got, _: _same_amount(want, got),
     "duration": lambda want, got, _: _near(_duration, DURATION_S, DURATION_SHARE, want, got),
     "distance": lambda want, got, _: _near(_distance, DISTANCE_M, DISTANCE_SHARE, want, got),
     "date": lambda want, got, _: _equal(_date, want, got),

@@ -7,6 +7,7 @@ import re
 
 from envs.webarena.evaluators.evidence import Evidence
 from envs.webarena.evaluators.finding import Finding, short
+from envs.webarena.folding import bare
 from envs.webarena.task import AgentResponse, Json
 from envs.webarena.values import same_items
 
@@ -26,10 +27,10 @@ def agent_response(check: AgentResponse, evidence: Evidence) -> Finding:
     answer = _parse(evidence.answer)
     if answer is None:
         return Finding(False, f"the answer is no JSON object: {short(evidence.answer or '')}")
-    said = str(answer.get("task_type", answer.get("performed_operation", ""))).strip().lower()
+    said = bare(str(answer.get("task_type", answer.get("performed_operation", ""))).strip().lower())
     if said != check.task_type:
         return Finding(False, f"task_type is {short(said)}, expected {check.task_type!r}")
-    status = str(answer.get("status", "")).strip().upper()
+    status = bare(str(answer.get("status", "")).strip().upper())
     if status != check.status:
         return Finding(False, f"status is {short(status)}, expected {check.status!r}")
     if check.task_type != "retrieve":

@@ -115,10 +115,10 @@ def _same_page(expected: str, actual: str, sites: Sites, *, unpack: bool = False
     page = ParsedUrl.parse(actual)
     forms = (page, page.unpacked()) if unpack else (page,)
     if expected.startswith("^"):
-        return any(matches_pattern(_with_numbers(expected), str(form), sites) for form in forms)
+        return any(matches_pattern(_with_numbers(expected), str(form), sites, heed_case=True) for form in forms)
     if _VARIABLE.search(expected):
         pattern = _with_numbers(re.escape(expected.partition("?")[0].rstrip("/")))
-        return any(matches_pattern(f"^{pattern}$", str(form), sites) for form in forms)
+        return any(matches_pattern(f"^{pattern}$", str(form), sites, heed_case=True) for form in forms)
     return any(ParsedUrl.parse(sites.fill(expected)).is_same_page(form) for form in forms)
 
 
@@ -141,7 +141,8 @@ def _same_values(wanted: Sequence[str], got: Sequence[str], shape: Shape | None,
     def agree(want: str, have: str) -> bool:
         if want.startswith("^"):
             return matches_pattern(want, have, sites)
-        return want == have if shape is None else matches(want, have, shape, sites)
+        same = want.strip().casefold() == have.strip().casefold()
+        return same if shape is None else matches(want, have, shape, sites)
 
     met = all(any(agree(want, have) for have in got) for want in wanted)
     return met and all(any(agree(want, have) for want in wanted) for have in got)

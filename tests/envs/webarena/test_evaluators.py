@@ -138,6 +138,8 @@ def _said(**fields: Any) -> str:
         (response([36.39], **RETRIEVE), "[36.39]", False),
         (response([36.39], **RETRIEVE), None, False),
         (response([0], **RETRIEVE), _said(retrieved_data=["$0.00"]), True),
+        (response([36.39], **RETRIEVE), _said(status="SUCCESS.", retrieved_data=[36.39]), True),
+        (response([36.39], **RETRIEVE), _said(retrieved_data=[[36.39, 40]]), False),
         (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(status="not_found_error"), True),
         (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(), False),
         (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(status="NOT_FOUND_ERROR", retrieved_data=[1]), False),  # noqa: E501
@@ -197,6 +199,26 @@ FORMS: dict[str, tuple[dict[str, Any], tuple[Sent, ...], bool]] = {
     "pattern": (
         request("^__GITLAB__/api/v4/projects/\\d+/members$", http_method="POST", response_status=201),
         (sent(f"{CODE}/api/v4/projects/188/members", status=201),),
+        True,
+    ),
+    "pattern_in_another_case": (
+        request("^__GITLAB__/api/v4/projects/\\d+/members$", http_method="POST", response_status=201),
+        (sent(f"{CODE}/API/V4/Projects/188/members", status=201),),
+        False,
+    ),
+    "address_in_another_case": (
+        request("__GITLAB__/api/v4/members", http_method="POST", response_status=201),
+        (sent(f"{CODE}/API/V4/Members", status=201),),
+        True,
+    ),
+    "query_in_another_case": (
+        request("__SHOPPING__/search/", query_params={"q": ["usb wifi"]}),
+        (sent(f"{SHOP}/search?q=USB+WiFi", "GET", 200),),
+        True,
+    ),
+    "value_with_a_full_stop": (
+        BIO,
+        (sent(f"{FORUM}/user/Ann/edit", post_data={"bio[text]": "“I am a robot.”"}),),
         True,
     ),
     "pattern_of_another_host": (
