@@ -26,7 +26,8 @@ class Compute(Record):
     """Longest row, prompt and action together. A longer prompt loses its middle and is counted."""
     pack_tokens: int = Field(default=2_048, ge=16)
     """Tokens of one forward and backward pass; rows are packed into it without padding, a longer one goes alone. In a
-    larger pack more rows share what they begin with; it takes memory, and a GPU wants it."""
+    larger pack more rows share what they begin with; it takes memory, and a GPU wants it. Fine-tuning pads rows to the
+    longest of a pass, and padding counts."""
     bf16: bool = False
     """bfloat16 autocast. The library's default is on, and some 14 times slower on a CPU without instructions for it.
     With them (AVX-512 BF16) LoRA on SmolLM2-135M was 1.1 to 1.7 times faster."""

@@ -3,6 +3,9 @@
 Nothing is left to TRL's guesses: no chat template is rendered again, labels hold the action's tokens alone, and its
 `max_length` (1,024 by default, cut without a word) is what the rows were bounded by. The contract is
 `tests/training/stages/test_sft.py`: the loss that TRL reports is the mean over action tokens, no row is lost or cut.
+
+What is in memory at once is bounded by tokens, padding among them, and not by rows: eight rows of 16,384 tokens take 32
+times the memory of eight of 512.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
+
+import torch
 
 from envs.errors import BadInput
 from envs.record import Record
@@ -33,8 +38,6 @@ from training.stages.watching import TellSteps, Watcher, unwatched
 
 IGNORED = -100
 """A label that counts for nothing."""
-MICRO_BATCH = 8
-"""Most rows of one forward pass, padded to the longest."""
 JOB = "sft.json"
 ROWS = "rows.parquet"
 
@@ -87,9 +90,10 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     compute, lora = job.compute, job.compute.lora
     use_machine(compute)
     model, tokenizer = load_policy(job.start, padded=True)
-    trainer = at_actions()(
+    trainer = bounded()(
+        most_tokens=compute.pack_tokens,
         model=model,
-        args=_config(out / "checkpoints", len(rows), job),
+        args=_config(out / "checkpoints", rows, job),
         train_dataset=_dataset(rows),
         processing_class=tokenizer,
         peft_config=lora_config(lora, model) if lora is not None else None,
@@ -109,7 +113,6 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
 
 def at_actions() -> Any:
     """TRL's trainer, which makes no logits that the loss does not ask for."""
-    import torch
     from trl.trainer.sft_trainer import SFTTrainer
 
     class AtActions(SFTTrainer):
@@ -133,6 +136,56 @@ def at_actions() -> Any:
     return AtActions
 
 
+def bounded() -> Any:
+    """:func:`at_actions`, whose forward passes have a bound."""
+
+    class Bounded(at_actions()):
+        """A pass has at most *most_tokens* tokens, padding among them; a longer row goes alone."""
+
+        def __init__(self, *, most_tokens: int, **given: Any) -> None:
+            self._most_tokens = most_tokens
+            super().__init__(**given)
+
+        def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+            """A part's loss counts by its action tokens among *num_items_in_batch*; without those there is one part."""
+            if num_items_in_batch is None:
+                return super().training_step(model, inputs, num_items_in_batch)
+            lengths = inputs["attention_mask"].sum(1).tolist()
+            parts = bounded_parts(lengths, self._most_tokens)
+            count = torch.tensor([len(parts)], device=self.accelerator.device)
+            parts = bounded_parts(lengths, self._most_tokens, int(self.accelerator.gather(count).max()))
+            return sum(
+                super(Bounded, self).training_step(model, _part(inputs, rows, lengths), num_items_in_batch)
+                for rows in parts
+            )
+
+    return Bounded
+
+
+def bounded_parts(lengths: Sequence[int], most_tokens: int, at_least: int = 1) -> list[list[int]]:
+    """Places of *lengths* in parts, those of like length together: a part's longest times its number of rows is at most
+    *most_tokens*, and a longer row is a part of its own.
+
+    At least *at_least* parts where there are as many rows: processes that share weights must make as many passes.
+    """
+    parts: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda one: -lengths[one]):
+        if parts and lengths[parts[-1][0]] * (len(parts[-1]) + 1) <= most_tokens:
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+    while len(parts) < min(at_least, len(lengths)):
+        largest = max(parts, key=len)
+        parts.append([largest.pop()])
+    return parts
+
+
+def _part(inputs: dict[str, Any], rows: list[int], lengths: Sequence[int]) -> dict[str, Any]:
+    """*rows* of a batch that is padded on the right, without the padding that none of them needs."""
+    longest = max(lengths[row] for row in rows)
+    return {name: values[rows, :longest] for name, values in inputs.items()}
+
+
 def _dataset(rows: Sequence[Row]) -> Any:
     from datasets import Dataset, disable_progress_bars
 
@@ -142,7 +195,7 @@ def _dataset(rows: Sequence[Row]) -> Any:
     return Dataset.from_dict({"input_ids": ids, "labels": labels})
 
 
-def _config(out: Path, rows: int, job: SupervisedJob) -> Any:
+def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
     """Raises BadInput where a step's rows cannot be dealt evenly to the processes."""
     from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
@@ -152,8 +205,9 @@ def _config(out: Path, rows: int, job: SupervisedJob) -> Any:
     own, left = divmod(how.batch_rows, processes)
     if left:
         raise BadInput(f"optimization.batch_rows {how.batch_rows} is no multiple of the {processes} processes")
-    micro = max(size for size in range(1, MICRO_BATCH + 1) if own % size == 0)
-    steps = max(1, how.epochs * math.ceil(rows / how.batch_rows))
+    fitting = compute.pack_tokens * len(rows) // max(1, sum(map(len, rows)))  # rows of the mean length
+    micro = max(size for size in range(1, own + 1) if own % size == 0 and size <= max(1, fitting))
+    steps = max(1, how.epochs * math.ceil(len(rows) / how.batch_rows))
     arguments = SFTConfig(
         output_dir=str(out),
         per_device_train_batch_size=micro,

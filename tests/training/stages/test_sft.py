@@ -52,13 +52,65 @@ def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
         return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
 
     ours, loss = learned("ours")
-    monkeypatch.setattr(sft, "at_actions", lambda: SFTTrainer)
+    monkeypatch.setattr(sft, "bounded", lambda: lambda most_tokens, **given: SFTTrainer(**given))
     theirs, expected = learned("theirs")
     assert loss == pytest.approx(expected, rel=1e-4)
     start = load_policy(embedded_dir())[0].state_dict()
     apart = sum(float((ours[name] - weight).square().sum()) for name, weight in theirs.items())
     moved = sum(float((start[name] - weight).square().sum()) for name, weight in theirs.items())
     assert moved > 0 and apart < 1e-3 * moved
+
+
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Shapes, (rows, tokens), of the forward passes from now on."""
+    seen: list[tuple[int, int]] = []
+    loaded = sft.load_policy
+
+    def load(*given: Any, **options: Any) -> Any:
+        model, tokenizer = loaded(*given, **options)
+        embeddings = model.get_input_embeddings()
+        embeddings.register_forward_pre_hook(lambda _module, inputs: seen.append(tuple(inputs[0].shape)))
+        return model, tokenizer
+
+    monkeypatch.setattr(sft, "load_policy", load)
+    return seen
+
+
+@pytest.mark.parametrize("pack_tokens", [16, 40, 90, 4_000])
+def test_a_pass_is_bounded_by_tokens_and_teaches_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tokens: int
+) -> None:
+    """It was eight rows, however long they are: at 12 billion parameters and 16,384 tokens more than a GPU holds."""
+    how, rows = Optimization(learning_rate=1e-3, batch_rows=6, epochs=2), rows_of(13, longest=28)
+    seen = passes(monkeypatch)
+
+    def learned(name: str, **compute: Any) -> dict[str, torch.Tensor]:
+        return load_policy(supervised(job(how, **compute), rows, tmp_path / name))[0].state_dict()
+
+    found = learned("bounded", pack_tokens=pack_tokens)
+    shapes = list(seen)
+    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once an epoch"
+    assert all(count == 1 or count * length <= pack_tokens for count, length in shapes), shapes
+    if pack_tokens == 4_000:
+        assert max(count for count, _ in shapes) == 6, "what fits goes together"
+    expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
+    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
+    moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
+    assert moved > 1e-3 and apart < 2e-4, (moved, apart)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "at_least", "parts"),
+    [
+        pytest.param([5, 5, 5, 5], 10, 1, [[0, 1], [2, 3]], id="two by two"),
+        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="like lengths together"),
+        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="one beyond the bound goes alone"),
+        pytest.param([5, 5, 5, 5], 99, 3, [[0, 1], [3], [2]], id="as many as another process needs"),
+        pytest.param([5], 99, 3, [[0]], id="never more than rows"),
+    ],
+)
+def test_parts_of_a_batch(lengths: list[int], most: int, at_least: int, parts: list[list[int]]) -> None:
+    assert sft.bounded_parts(lengths, most, at_least) == parts
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=8)])
@@ -86,7 +138,9 @@ def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
 def test_two_processes_learn_what_one_does(
     tmp_path: Path, launcher: tuple[str, ...], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, rows = job(Optimization(learning_rate=1e-3, batch_rows=4, epochs=2), lora=Lora(rank=4)), rows_of(8)
+    """Also where one of them must cut its rows into more passes than the other."""
+    how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
+    asked = job(how, lora=Lora(rank=4), pack_tokens=60)
     alone = supervised(asked, rows, tmp_path / "alone")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     for name, value in environ.items():
