@@ -46,7 +46,7 @@ def tasks(
     split: options.Split = None,
     as_json: options.Json = False,
 ) -> int:
-    """Lists the tasks of a suite."""
+    """Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need."""
     infos = options.suite_tasks(suite, split)
     if as_json:
         print_json([info.model_dump(mode="json") for info in infos])
@@ -59,8 +59,13 @@ def tasks(
         "split": [info.split for info in infos],
         "checker": ["yes" if info.has_checker else "no" for info in infos],
         "milestones": [str(info.milestones or "-") for info in infos],
+        "oracle": ["yes" if info.oracle else "no" for info in infos],
+        "needs": [info.needs for info in infos],
     }
     told = {name: cells for name, cells in columns.items() if any(cells)}
+    if same := {name: cells[0] for name, cells in told.items() if len(cells) > 1 and len(set(cells)) == 1}:
+        stdout.print(f"all {len(infos)}: " + ", ".join(f"{name} {cell}" for name, cell in same.items()), soft_wrap=True)
+        told = {name: cells for name, cells in told.items() if name not in same}
     table = Table(header_style="bold")
     for name in told:
         table.add_column(name, no_wrap=name == "task")
