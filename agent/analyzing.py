@@ -19,6 +19,7 @@ from envs.record import Record
 from envs.trace import Outcome
 from envs.trace_store import BlobStore, read_summary, read_trace
 from judges.analysis import Analysis, Analyzer, Pages, Recorded, Reference
+from judges.analysis.rules import needs_reason
 
 _REFERENCES_KEPT = 512
 
@@ -44,6 +45,9 @@ class Survey:
     """What lies in the places that were named."""
 
     failed: list[EpisodeFile] = field(default_factory=list[EpisodeFile])
+    """Those that failed, broke, or were cut off and not judged."""
+    undecided: int = 0
+    """Episodes that ended themselves and that nobody judged: whether they failed is not known."""
     successes: dict[str, list[EpisodeFile]] = field(default_factory=dict[str, list[EpisodeFile]])
     """By the id of their task."""
     outcomes: Counter[Outcome | None] = field(default_factory=Counter[Outcome | None])
@@ -79,8 +83,10 @@ def survey(runs: Sequence[Path], references: Sequence[Path] = ()) -> Survey:
             found.successes.setdefault(header.task.id, []).append(file)
         if file.path.resolve() in mine:
             found.outcomes[outcome] += 1
-            if outcome in ("failure", "broken"):
+            if footer is not None and needs_reason(footer.outcome, footer.ended_by):
                 found.failed.append(file)
+            elif outcome == "unjudged":
+                found.undecided += 1
     return found
 
 
@@ -123,8 +129,10 @@ class Axis(NamedTuple):
 
 
 def totals(analyses: Sequence[Analysis]) -> tuple[Total, ...]:
-    """Counts by category, kind of site and policy; the most frequent first."""
-    counts = Counter(Axis(one.failure.category, one.category, one.policy) for one in analyses)
+    """Counts by category, kind of site and policy; the most frequent first. Of what failed or broke: an episode that
+    nobody judged is in no total."""
+    failed = [one for one in analyses if one.outcome != "unjudged"]
+    counts = Counter(Axis(one.failure.category, one.category, one.policy) for one in failed)
     return tuple(
         Total(failure=axis.failure, category=axis.category, policy=axis.policy, count=count)
         for axis, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -14,12 +14,11 @@ from envs.actions import Action, ActionResult, Status, Stop
 from envs.errors import BadInput
 from envs.languages import Language
 from envs.observation import Observation
+from envs.open_world import SUITE as OPEN
 from envs.sites.detours import Detouring
 from envs.sites.hand import Hand, Unsolvable
 from envs.sites.suite import Drawer
 from envs.sites.templates import Instance, Params
-
-SPECS = ("oracle", "oracle:detours")
 
 
 def oracle_policy(spec: str, suite: str, language: Language) -> Policy:
@@ -28,7 +27,8 @@ def oracle_policy(spec: str, suite: str, language: Language) -> Policy:
         return ScriptedPolicy(solved_by_script, language)
     if suite == "sites":
         return SitesOracle(language, detours=spec == "oracle:detours")
-    raise BadInput(f"policy {spec!r}: the suite {suite} ships no such solver")
+    what = "an open task has no solver" if suite == OPEN else f"the suite {suite} ships no such solver"
+    raise BadInput(f"policy {spec!r}: {what}; name a model, see mira models")
 
 
 def solved_by_script(turn: Turn) -> Action:

@@ -23,6 +23,7 @@ from agent.replay.retracing import retraced
 from agent.results import EpisodeResult, RunResult
 from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions
 from agent.sitting import Sitting
+from agent.solvable import check_solvable
 from agent.stopping import play_until_stopped
 from agent.team import open_team
 from agent.worlds import SuiteMaker, open_world, suite_maker
@@ -210,6 +211,8 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
         make_suite = given.suite or suite_maker(manifest, vault, team.compares)
         suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
         _check_names(manifest, suite)
+        if fresh and given.policy is None and given.suite is None:
+            check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
         check_url(manifest.config.checkpoint_url)
         if fresh:
             folder.create(manifest)

@@ -10,9 +10,10 @@ from agent.answers import AnswerSchema
 from agent.config import RunConfig
 from agent.demonstrations import Demonstrating
 from agent.episode import Team
-from agent.oracle import SPECS, oracle_policy
+from agent.oracle import oracle_policy
 from agent.policy import ModelPolicy, Policy
 from agent.prompts import Style
+from agent.solvable import SPECS, plays_oracle
 from envs.errors import BadInput
 from envs.languages import LANGUAGES
 from envs.webarena.evaluators import FuzzyJudge
@@ -87,8 +88,7 @@ async def _close(model: ChatModel) -> None:
 
 
 def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
-    if config.policy in SPECS or (config.policy == "scripted" and suite == "miniwob"):
-        # `scripted` is the older name of MiniWoB++'s oracle, in manifests of runs.
+    if plays_oracle(config, suite):
         spec = config.policy if config.policy in SPECS else "oracle"
         return Demonstrating(
             oracle_policy(spec, suite, LANGUAGES[config.language]),

@@ -44,6 +44,10 @@ class TaskInfo(Record):
     has_checker: bool
     milestones: int = 0
     """Reference milestones that the task ships; 0 = none."""
+    oracle: bool = False
+    """The suite ships a solver, which the policy `oracle` plays."""
+    needs: str = ""
+    """What must be there to play it beside this package: an extra, environment variables; empty where nothing is."""
     kind: str = ""
     """What it asks for, e.g. `information`; empty where the suite does not say."""
     difficulty: str = ""

@@ -43,7 +43,8 @@ def analyze(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.
+    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began. One that
+    nobody judged is explained where it was cut off by a limit, an error or a person, and is in no total.
 
     Exit code 2 if no trace could be read, else 0; a trace that cannot be read is named and passed over.
     """
@@ -84,6 +85,7 @@ def _print_json(found: Survey, analyses: Sequence[Analysis], problems: Sequence[
     print_json(
         {
             "episodes": dict(_counts(found)),
+            "undecided": found.undecided,
             "analyses": [one.model_dump(mode="json") for one in analyses],
             "totals": [total.model_dump(mode="json") for total in totals(analyses)],
             "problems": [problem.model_dump(mode="json") for problem in problems],
@@ -100,13 +102,20 @@ def _counts(found: Survey) -> list[tuple[str, int]]:
 def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
     told = ", ".join(f"{count} {outcome}" for outcome, count in _counts(found))
     stdout.print(f"{found.readable + found.damaged} episodes: {told or 'none'}", highlight=False)
+    if found.undecided:
+        stdout.print(_undecided(found.undecided), soft_wrap=True)
     if not analyses:
         return
     print_table(_episodes(analyses))
     if len(analyses) == 1:
         stdout.print(Text(analyses[0].summary))
-        return
-    print_table(_totals(analyses))
+    elif totals(analyses):
+        print_table(_totals(analyses))
+
+
+def _undecided(count: int) -> str:
+    what = "1 episode ended itself and was" if count == 1 else f"{count} episodes ended themselves and were"
+    return f"{what} not judged, so nothing is known to explain: play with --judge MODEL, or a task with a checker"
 
 
 def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
@@ -121,7 +130,8 @@ def _episodes(analyses: Sequence[Analysis]) -> FittedTable:
         failure, gone = one.failure, one.divergence
         key = f"{failure.key_step or '-'} of {one.steps}"
         left = f"at {gone.step}" if gone else "not" if one.references else "none"
-        table.row(one.episode_id, NAMES[failure.category], key, left, failure.reason)
+        why = f"not judged; {failure.reason}" if one.outcome == "unjudged" else failure.reason
+        table.row(one.episode_id, NAMES[failure.category], key, left, why)
     return table
 
 

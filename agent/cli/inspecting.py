@@ -48,7 +48,7 @@ def tasks(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Lists the tasks of a suite."""
+    """Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need."""
     infos = options.suite_tasks(suite, split)
     if as_json:
         print_json([info.model_dump(mode="json") for info in infos])
@@ -57,14 +57,20 @@ def tasks(
         Column("task"): [info.name for info in infos],
         Column("category", drop=1): [info.category for info in infos],
         Column("kind", drop=6): [info.kind for info in infos],
-        Column("difficulty", drop=4): [info.difficulty for info in infos],
-        Column("split", drop=5): [info.split for info in infos],
+        Column("difficulty", drop=5): [info.difficulty for info in infos],
+        Column("split", drop=7): [info.split for info in infos],
         Column("checker", drop=3): ["yes" if info.has_checker else "no" for info in infos],
         Column("milestones", right=True, drop=2): [str(info.milestones or "-") for info in infos],
+        Column("oracle", drop=4): ["yes" if info.oracle else "no" for info in infos],
+        Column("needs", drop=8): [info.needs for info in infos],
     }
-    told = {column: values for column, values in cells.items() if any(values)}
-    table = FittedTable(*told)
-    for row in zip(*told.values(), strict=True):
+    shown = {column: values for column, values in cells.items() if any(values)}
+    if same := {column: values[0] for column, values in shown.items() if len(values) > 1 and len(set(values)) == 1}:
+        common = ", ".join(f"{column.name} {value}" for column, value in same.items())
+        stdout.print(f"all {len(infos)}: {common}", soft_wrap=True)
+        shown = {column: values for column, values in shown.items() if column not in same}
+    table = FittedTable(*shown)
+    for row in zip(*shown.values(), strict=True):
         table.row(*row)
     print_table(table)
     return 0

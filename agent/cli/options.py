@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agent.cli.output import stdout
+from agent.cli.output import print_problem, stdout
 from agent.config import RunConfig, check_retry_window, load_config, parse_config
+from agent.solvable import check_solvable, listed, plays_oracle, unsolvable
 from envs.errors import BadInput
 from envs.plain_values import merged
 from envs.tasks import TaskInfo, TaskSelection
@@ -125,6 +127,27 @@ def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str 
             hint = f"did you mean {', '.join(close)}?" if close else f"list them with: mira tasks --suite {suite}"
             raise BadInput(f"--tasks: the suite {suite} has no task {name!r}; {hint}")
     return TaskSelection(suite, tuple(names) or tuple(known), seeds)
+
+
+def solved_tasks(
+    selection: TaskSelection, config: RunConfig, *, named: bool, split: str | None = None
+) -> TaskSelection:
+    """*selection* as *config* can play it: an oracle plays only tasks that ship a solver.
+
+    Others are left out, and it says so; where they were *named*, or nothing is left, it raises BadInput.
+    """
+    if not plays_oracle(config, selection.suite) or not selection.names:
+        return selection
+    infos = suite_tasks(selection.suite, split)
+    missing = unsolvable(selection.names, infos)
+    if named or len(missing) == len(selection.names):
+        check_solvable(config, selection.suite, selection.names, infos)
+    if missing:
+        print_problem(
+            f"left out: {len(missing)} of {len(selection.names)} tasks ship no solver for the policy "
+            f"{config.policy!r}: {listed(missing)}"
+        )
+    return replace(selection, names=tuple(name for name in selection.names if name not in missing))
 
 
 def thinking_budget(text: str | None) -> int | str | None:

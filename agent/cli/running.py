@@ -132,6 +132,7 @@ def run(
         if instruction is not None or url is not None:
             raise BadInput("give either a task in words with --url, or --suite, not both")
         selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+        selection = options.solved_tasks(selection, settings, named=tasks is not None, split=split)
         return _play_suite(settings, selection, out, as_json)
     for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
         if given is not None:

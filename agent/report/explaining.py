@@ -11,8 +11,9 @@ from judges.analysis import Analysis, Analyzer
 
 
 def explained(runs: Sequence[Path], references: Sequence[Path] = ()) -> Mapping[tuple[str, str], Analysis]:
-    """Each failure of *runs* by its run and episode id, compared with successes from there and from *references*.
+    """Each failure of *runs*, and each episode that was cut off and not judged, by its run and episode id.
 
+    They are compared with successes from there and from *references*.
     What cannot be read has no analysis. Raises BadInput for places without traces; not to be called in an event loop.
     """
     return asyncio.run(_all(runs, references))

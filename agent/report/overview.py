@@ -104,7 +104,7 @@ class Overview:
         )
 
     def _failures(self) -> Chart | None:
-        counts = Counter(row.failure for row in self.rows if row.failure)
+        counts = Counter(row.failure for row in self.rows if row.failure and row.outcome != "unjudged")
         total = sum(counts.values())
         if not total:
             return None

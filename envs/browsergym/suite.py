@@ -43,4 +43,5 @@ class BrowserGymSuite:
 
 def task_infos(name: str) -> tuple[TaskInfo, ...]:
     """Every environment that the name stands for. Raises BadInput: BrowserGym is not installed, or does not know it."""
-    return tuple(TaskInfo(name=one, category=CATEGORY, has_checker=True) for one in registered(environment_of(name)))
+    names = registered(environment_of(name))
+    return tuple(TaskInfo(name=one, category=CATEGORY, has_checker=True, needs="BrowserGym") for one in names)

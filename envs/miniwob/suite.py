@@ -13,6 +13,7 @@ from envs.miniwob.environment import MiniwobEnvironment
 from envs.miniwob.harness import HIDDEN
 from envs.miniwob.milestones import MILESTONES
 from envs.miniwob.pages import PageServer, html_root, task_names
+from envs.miniwob.solvers import SOLVERS
 from envs.origins import Origins
 from envs.proxy import Boundary
 from envs.settings import SessionSettings, Viewport
@@ -68,7 +69,7 @@ def task_infos() -> tuple[TaskInfo, ...]:
 
 def _info(name: str) -> TaskInfo:
     milestones = max((len(form.specs) for form in MILESTONES.get(name, ())), default=0)
-    return TaskInfo(name=name, category=category(name), has_checker=True, milestones=milestones)
+    return TaskInfo(name=name, category=category(name), has_checker=True, milestones=milestones, oracle=name in SOLVERS)
 
 
 def episode_settings(settings: SessionSettings) -> SessionSettings:

@@ -90,6 +90,8 @@ def task_infos() -> tuple[TaskInfo, ...]:
             category=one.category,
             has_checker=True,
             milestones=4,
+            oracle=True,
+            needs="extra sites",
             kind=one.kind,
             difficulty=one.difficulty,
             split=split_of(one.name),

@@ -79,4 +79,9 @@ def task_infos(name: SuiteName) -> tuple[TaskInfo, ...]:
 
 
 def task_info(task: Task) -> TaskInfo:
-    return TaskInfo(name=task.name, category=category(task), has_checker=True)
+    return TaskInfo(name=task.name, category=category(task), has_checker=True, needs=_needs(task))
+
+
+def _needs(task: Task) -> str:
+    """The variables that say where its sites are."""
+    return ", ".join(dict.fromkeys(VARIABLES[site] for site in task.sites))

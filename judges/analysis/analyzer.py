@@ -48,8 +48,8 @@ class Analyzer:
         return reference_of(trace.header.episode_id, settled(trace.steps), success.pages)
 
     async def analyze(self, failed: Recorded, references: Sequence[Reference] = ()) -> Analysis:
-        """*references* are successes of the same task. Raises ValueError where *failed* has no end or did not fail, and
-        :class:`judges.analysis.meaning.MeaningFailed` where a model was asked and gave no verdict."""
+        """*references* are successes of the same task. Raises ValueError where *failed* has no end or needs no reason,
+        and :class:`judges.analysis.meaning.MeaningFailed` where a model was asked and gave no verdict."""
         trace, footer = failed.trace, failed.trace.footer
         if footer is None:
             raise ValueError("an episode without an end is not known to have failed")

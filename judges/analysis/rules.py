@@ -103,12 +103,12 @@ _COMMON: Final = frozenset(
 
 
 def explain(case: Case, rules: FailureRules | None = None) -> Failure:
-    """The category, the key step and the loop of a failed or broken episode.
+    """The category, the key step and the loop of an episode that failed, broke, or was not judged and cut off.
 
-    Raises ValueError for an episode that did not fail: success needs no reason, and an unjudged one is not known to
-    have failed.
+    Raises ValueError for any other: success needs no reason, and one that nobody judged and that ended itself is not
+    known to have failed.
     """
-    if case.outcome not in ("failure", "broken"):
+    if not needs_reason(case.outcome, case.ended_by):
         raise ValueError(f"an episode with outcome {case.outcome!r} has no failure to analyze")
     rules = rules or FailureRules()
     history = case.history or history_of(settled(case.steps), case.pages)
@@ -126,6 +126,12 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
         or _cut_short(case, rules)
         or _other(case, loop)
     )
+
+
+def needs_reason(outcome: Outcome, ended_by: EndedBy) -> bool:
+    """It failed or broke; or nobody judged it, and it did not end itself but was cut off: then it is at least known
+    not to have been finished."""
+    return outcome in ("failure", "broken") or (outcome == "unjudged" and ended_by not in SELF_ENDED)
 
 
 def settled(steps: Sequence[Step]) -> Sequence[Step]:

@@ -75,6 +75,8 @@ def _ending(footer: Footer) -> str:
 def _final(footer: Footer) -> str:
     who = "Final check" if footer.judged_by != "judge" else "Outcome judge, without a checker"
     said = footer.score.evidence if footer.score is not None else footer.verdict
+    if footer.outcome == "unjudged":
+        return "Final check: nobody judged it."
     if footer.outcome == "broken":
         return f"Final check: NOT DONE, the episode is broken{f' ({one_line(said)})' if said else ''}."
     word = "FAILED" if footer.outcome == "failure" else footer.outcome.upper()

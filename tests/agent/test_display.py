@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from agent.display import RunDisplay
-from agent.progress import EpisodeStarted, RunEnded, RunStarted
+from agent.progress import EpisodeStarted, ModelWaits, RunEnded, RunStarted, StepDone
 from agent.results import RunResult
+from envs.actions import Status
 from envs.tasks import TaskRef
 
 
@@ -47,3 +48,26 @@ def test_a_run_that_has_ended_leaves_neither_rows_nor_counts_to_the_next() -> No
     assert screen.text.strip() == ""
     screen.display(RunStarted("s", Path("s"), planned=5, finished=0))
     assert "0/5" in screen.text and "click-test" not in screen.text
+
+
+def test_a_model_that_is_away_is_shown_at_once_and_said_once_when_it_takes_long() -> None:
+    out = io.StringIO()
+    display = RunDisplay(Console(file=out, width=200))
+    task = TaskRef(suite="miniwob", name="click-test", seed=1)
+    display(RunStarted("r", Path("r"), planned=1, finished=0))
+    display(EpisodeStarted("e", task, 1, 0, "Click"))
+    for seconds in (0.0, 1.0, 4.0, 9.0):
+        display(ModelWaits("e", "policy", "cannot reach http://127.0.0.1:9", seconds, 100 - seconds))
+    (line,) = out.getvalue().splitlines()
+    assert "e: the policy's model does not answer, it is asked for 96 s more: cannot reach http://127.0.0.1:9" in line
+    display(StepDone("e", 1, "click", Status.OK, "", (), 0.1))
+    display(ModelWaits("e", "judge", "HTTP 503", 5.0, 95.0))
+    assert "the judge's model does not answer" in out.getvalue().splitlines()[-1]
+
+
+def test_the_row_says_whom_it_waits_for() -> None:
+    screen = Screen()
+    screen.display(RunStarted("r", Path("r"), planned=1, finished=0))
+    screen.display(EpisodeStarted("e", TaskRef(suite="open", name="task"), 1, 0, "x"))
+    screen.display(ModelWaits("e", "planner", "HTTP 503: busy", 0.5, 99.5))
+    assert "waiting for the planner's model" in screen.text

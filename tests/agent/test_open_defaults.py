@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -114,9 +115,8 @@ def roles_of(run: Path) -> tuple[str, str]:
 def test_the_command_says_first_that_an_open_task_has_no_plan_and_no_verdict(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
     policy = f"scripted:{tmp_path / 'answers.json'}"
-    done = mira(
-        *("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2", "--out", str(tmp_path / "runs"))
-    )
+    words = ("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2")
+    done = mira(*words, "--out", str(tmp_path / "runs"))
     first, *rest = done.stdout.splitlines()
     assert first.startswith(f"policy {policy}, planner reference, judge state: an open task has no plan and no verdict")
     assert any("ended by max_steps (2; --max-steps raises it)" in line for line in rest)
@@ -127,8 +127,6 @@ def test_the_command_says_first_that_an_open_task_has_no_plan_and_no_verdict(sho
 @pytest.mark.browser
 @pytest.mark.timeout(120)
 async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_path: Path) -> None:
-    import asyncio
-
     async with misbehaving_server(Roles()) as server:
         words = ("run", "Order for bob", "--url", shop.url, "--policy", "openai:m", "--base-url", server.openai_url)
         done = await asyncio.to_thread(mira, *words, "--milestones", "2", "--out", str(tmp_path / "command"))
@@ -149,10 +147,8 @@ async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_pa
 async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path) -> None:
     roles = Roles("policy", 1)
     async with misbehaving_server(roles) as server:
-        broken = await run_task(
-            *("Order for bob", shop.url), policy="openai:m", planner="none", judge="none",
-            base_url=server.openai_url, retry_window_s=0, out=tmp_path,
-        )  # fmt: skip
+        alone = {"planner": "none", "judge": "none", "base_url": server.openai_url, "retry_window_s": 0}
+        broken = await run_task("Order for bob", shop.url, policy="openai:m", out=tmp_path, **alone)
         await server.gone.wait()
         await server.come_back()
         (result,) = (await resume(tmp_path / broken.run_id)).episodes

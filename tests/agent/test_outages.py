@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,19 +16,29 @@ from agent.analyzing import survey
 from agent.comparing import compare
 from agent.gathering import gather
 from agent.listing import episode_row
+from agent.oracle import solved_by_script
+from agent.policy import Turn
 from agent.progress import Event, ModelWaits
 from agent.replay import branch_trace
 from agent.replay.recorded import Recording
+from agent.replay.retracing import BranchLost
 from agent.results import EpisodeResult
-from agent.runner import resume, run_task
+from agent.runner import resume, run_suite, run_task
+from envs.actions import Action
+from envs.errors import ResetFailed
+from envs.miniwob.environment import MiniwobEnvironment
+from envs.tasks import EpisodeStart, TaskSelection
 from envs.trace_store import Trace, read_trace
 from models import transport
+from models.base import ModelBusy
 from tests.agent.roles import Role, Roles
-from tests.agent.shop import Shop
+from tests.agent.shop import Shop, config, scripted
 from tests.models.outages import OutageClock
 from tests.models.servers import MisbehavingServer, misbehaving_server
 from training.data.trajectories import select
 from training.evaluation.reading import read_played
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
@@ -173,3 +186,118 @@ async def test_a_branch_begins_where_the_planner_went_away(
             broken.trace_path, "openai:m", out=tmp_path / "b", may_act=True, base_url=server.openai_url
         )
     assert (run.episodes[0].outcome, shop.orders) == ("success", ["who=bob"])
+
+
+def away_at(step: int, gone: list[Turn]) -> Callable[[Turn], Action]:
+    """The solver, whose model is away the first time that it comes to *step*."""
+
+    def act(turn: Turn) -> Action:
+        if turn.step == step and turn.task.seed == 0 and not gone:
+            gone.append(turn)
+            raise ModelBusy("HTTP 503: away")
+        return solved_by_script(turn)
+
+    return act
+
+
+async def test_in_a_suite_only_what_a_model_broke_is_played_on(tmp_path: Path) -> None:
+    """A page that is rebuilt: what was committed is done again in it, and the trace has it once."""
+    policy = scripted(away_at(3, []))
+    selection = TaskSelection("miniwob", ("login-user",), (0, 1))
+    run = await run_suite(config(), selection, tmp_path, run_id="r", policy=policy)
+    assert [(one.outcome, one.resumable) for one in run.episodes] == [("broken", True), ("success", False)]
+    assert (run.complete, run.resumable) == (True, 1)
+    before = run.episodes[1].trace_path.read_bytes()
+    again = await resume(run.folder, policy=policy)
+    assert [(one.outcome, one.totals.steps) for one in again.episodes] == [("success", 3), ("success", 3)]
+    assert again.resumable == 0 and run.episodes[1].trace_path.read_bytes() == before
+    assert [step.intent.step for step in trace_of(again.episodes[0]).steps] == [1, 2, 3]
+    rows = (run.folder / "results.jsonl").read_text().splitlines()
+    assert [json.loads(row)["outcome"] for row in rows] == ["success", "success"]
+    reported = await resume(run.folder, policy=policy)
+    assert reported.episodes == again.episodes, "now it is only reported"
+
+
+async def test_a_row_that_no_longer_counts_is_gone_while_the_episode_is_played_on(tmp_path: Path) -> None:
+    gone: list[Turn] = []
+    seen: list[list[str]] = []
+
+    def act(turn: Turn) -> Action:
+        if gone:
+            seen.append((tmp_path / "r" / "results.jsonl").read_text().splitlines())
+        return away_at(3, gone)(turn)
+
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    await run_suite(config(), selection, tmp_path, run_id="r", policy=scripted(act))
+    assert len((tmp_path / "r" / "results.jsonl").read_text().splitlines()) == 1
+    await resume(tmp_path / "r", policy=scripted(act))
+    assert seen == [[]]
+
+
+async def test_a_world_that_cannot_be_brought_back_now_leaves_the_episode_resumable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = scripted(away_at(3, []))
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    run = await run_suite(config(), selection, tmp_path, run_id="r", policy=policy)
+
+    async def gone(*_: object) -> EpisodeStart:
+        raise ResetFailed("the server is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MiniwobEnvironment, "restore_state", gone)
+        (lost,) = (await resume(run.folder, policy=policy)).episodes
+    assert (lost.outcome, lost.resumable, lost.totals.steps) == ("broken", True, 2)
+    assert lost.error == "ResetFailed: the server is gone"
+    (result,) = (await resume(run.folder, policy=policy)).episodes
+    assert (result.outcome, result.totals.steps) == ("success", 3)
+    assert [event.name for event in trace_of(result).events] == ["not_resumed", "resumed"]
+
+
+async def test_a_branch_that_cannot_be_walked_again_is_nothing_to_resume(tmp_path: Path) -> None:
+    def lost(turn: Turn) -> Action:
+        raise BranchLost("step 1 of r/e: no link is there")
+
+    selection = TaskSelection("miniwob", ("click-test",), (0,))
+    (episode,) = (await run_suite(config(), selection, tmp_path, policy=scripted(lost))).episodes
+    assert (episode.outcome, episode.resumable) == ("broken", False)
+
+
+def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "judge.json").write_text(json.dumps(["Hard to say."] * 3))
+    (tmp_path / "policy.json").write_text(json.dumps(['exit(message="done")']))
+    roles = ("--policy", f"scripted:{tmp_path}/policy.json", "--planner", "none")
+    words = ("run", "Order", "--url", shop.url, *roles, "--judge", f"scripted:{tmp_path}/judge.json")
+    done = mira(*words, "--out", str(tmp_path / "runs"))
+    told = " ".join(done.stdout.split())
+    assert done.returncode == 1 and "must begin with YES or NO" in told
+    assert "1 of 1 episodes lack a model's answer; go on with: mira resume" in told
+    (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    assert "resume the run to go on from here" in mira("show", str(trace)).stdout
+    (tmp_path / "judge.json").write_text(json.dumps(["YES: it is done"]))
+    again = mira("resume", str(trace.parent.parent), "--json")
+    (episode,) = json.loads(again.stdout)["episodes"]
+    assert (again.returncode, episode["outcome"], episode["resumable"]) == (0, "success", False)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--retry-window", "300"], 2, "a model call ends after model_deadline_s = 120 s"),
+        (["--retry-window", "300", "--model-deadline", "200"], 2, "model_deadline_s = 200 s"),
+        (["--retry-window", "-1"], 2, "--retry-window"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_retry_window_that_no_call_has_time_for_is_refused(
+    options: list[str], code: int, told: str, tmp_path: Path
+) -> None:
+    done = mira("run", "x", "--url", "http://127.0.0.1:9", "--out", str(tmp_path / "runs"), *options)
+    assert (done.returncode, done.stdout) == (code, "") and told in done.stderr
+
+
+def mira(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "agent.cli", *words]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT
+    )

@@ -8,7 +8,23 @@ from agent.recovery import Recovered, rebuilt_state, recover
 from envs.actions import Action, ActionResult, Click, Find, Status, Stop, Type
 from envs.languages import PROGRAM
 from envs.tasks import Milestone, TaskRef
-from envs.trace import Call, Commit, Event, Header, Intent, KeyRow, Line, PlanRecord, Rating, Seen, Timings
+from envs.trace import (
+    Call,
+    Commit,
+    EndedBy,
+    Event,
+    Footer,
+    Header,
+    Intent,
+    KeyRow,
+    Line,
+    Outcome,
+    PlanRecord,
+    Rating,
+    Seen,
+    Timings,
+    Totals,
+)
 
 A, B, C = (Milestone(id=name, text=f"do {name}") for name in "abc")
 HEADER = Header(
@@ -147,6 +163,63 @@ def test_only_the_event_says_that_a_person_declined() -> None:
     assert [sent.declined for sent in recover((HEADER, plan(1), event(1, "declined"), *refused)).sent] == [True]
     asked_again = (event(1, "declined"), event(1, "approved"), *refused)
     assert [sent.declined for sent in recover((HEADER, plan(1), *asked_again)).sent] == [False]
+
+
+def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Footer:
+    planned = Call(role="planner", model="m", tokens_in=7, seconds=100.0)
+    return Footer(
+        outcome=outcome,
+        ended_by=ended_by,
+        judged_by="none",
+        answer=answer,
+        totals=Totals(steps=1, seconds=150.0),
+        error="ModelBusy: HTTP 503",
+        resumable=True,
+        calls=(planned,),
+        at="",
+    )
+
+
+STOP = (intent(2, Stop(answer="42")), commit(2, Status.STOPPED))
+ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
+    # id, lines after header and plan, the footer that a model's failure left, last step, how the episode had ended
+    ("broken-in-the-middle", ONE, footer("broken", "error"), 1, ""),
+    ("not-judged-after-stop", (*ONE, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
+    ("not-judged-after-a-limit", ONE, footer("unjudged", "max_steps"), 1, "max_steps"),
+    ("not-judged-after-the-time", ONE, footer("unjudged", "max_seconds"), 1, "max_seconds"),
+    ("out-of-time-after-stop", (*ONE, *STOP), footer("unjudged", "max_seconds", "42"), 2, "stop"),
+    ("not-judged-after-the-worlds-end", ONE, footer("unjudged", "world"), 1, "world"),
+    ("not-compared", (*ONE, *STOP), footer("broken", "stop", "42"), 2, "stop"),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "step", "ended_by"), [pytest.param(*case[1:], id=case[0]) for case in ENDINGS]
+)
+@pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
+def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
+    lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
+) -> None:
+    found = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
+    state = rebuilt_state(found)
+    assert (found.step, state.step, state.ended_by) == (step, step, ended_by)
+    assert state.answer == ("42" if step == 2 else None)
+
+
+def test_what_was_played_after_a_broken_footer_counts_as_ever() -> None:
+    two = (intent(2, TYPE), commit(2))
+    found = recover((HEADER, plan(1), *ONE, footer("broken", "error"), event(1, "resumed"), *two))
+    assert (found.step, found.ended, rebuilt_state(found).ended_by) == (2, None, "")
+
+
+def test_what_a_failed_call_cost_is_counted_and_the_outage_is_not_time_played() -> None:
+    ledger = recover((HEADER, plan(1), *ONE, footer("broken", "error"))).ledger
+    assert (ledger.tokens_in, ledger.seconds_before) == (10 + 7, 3.0)
+
+
+def test_a_replan_that_could_not_be_read_counts_as_one() -> None:
+    unread = (event(2, "planner_error"), *ONE)
+    assert recover((HEADER, event(1, "planner_error"), plan(1), *unread)).replans == 1
 
 
 def test_what_find_answered_last_is_told_again() -> None:

@@ -44,6 +44,9 @@ HEADER = Header(
 )
 SEEN = Seen(url="http://a/", title="A", digest="0", text_blob="0" * 64, keys_blob="0" * 64, controls_total=1)
 FOOTER = Footer(outcome="success", ended_by="stop", judged_by="checker", totals=Totals(steps=1), at="t")
+BROKEN = FOOTER.model_copy(
+    update={"outcome": "broken", "ended_by": "error", "judged_by": "none", "resumable": True, "error": "ModelBusy: x"}
+)
 
 
 def intent(step: int, raw: str = "", text: str = "") -> Intent:
@@ -180,6 +183,9 @@ for step in range(1, 10**9):
         ([HEADER, intent(1), commit(1), intent(1)], "4: step: step 1 where 2 or more"),
         ([HEADER, intent(3), intent(2)], "3: step: step 2 where 3 or more"),
         ([HEADER, FOOTER, intent(1)], "3: kind: intent after the footer"),
+        ([HEADER, FOOTER, Event(step=0, name="resumed", at="t")], "3: kind: event after the footer"),
+        ([HEADER, BROKEN, intent(1)], "3: kind: intent after the footer"),
+        ([HEADER, BROKEN, FOOTER], "3: kind: footer after the footer"),
     ],
 )
 def test_impossible_orders_are_refused(path: Path, blobs: BlobStore, lines: list[Header], fault: str) -> None:
@@ -187,6 +193,45 @@ def test_impossible_orders_are_refused(path: Path, blobs: BlobStore, lines: list
     with pytest.raises(TraceError) as error:
         read_trace(path)
     assert f"{path}:{fault}" in str(error.value)
+
+
+RESUMED = Event(step=1, name="resumed", at="t")
+
+
+@pytest.mark.parametrize(
+    ("lines", "footer"),
+    [
+        pytest.param([BROKEN], BROKEN, id="broken"),
+        pytest.param([BROKEN, RESUMED], None, id="under way again"),
+        pytest.param([BROKEN, RESUMED, intent(2), commit(2)], None, id="killed again"),
+        pytest.param([BROKEN, RESUMED, intent(2), commit(2), FOOTER], FOOTER, id="ended"),
+        pytest.param([BROKEN, RESUMED, BROKEN, RESUMED, FOOTER], FOOTER, id="broken twice"),
+    ],
+)
+def test_a_footer_counts_only_as_the_last_line(
+    path: Path, blobs: BlobStore, lines: list[Line], footer: Footer | None
+) -> None:
+    """A model's failure wrote the first one, and the episode was played on."""
+    write(path, blobs, HEADER, intent(1), commit(1), *lines)
+    assert read_trace(path).footer == read_summary(path).footer == footer
+    assert [step.intent.step for step in read_trace(path).steps] == ([1, 2] if intent(2) in lines else [1])
+
+
+def test_a_resumable_footer_that_was_torn_is_dropped_and_the_episode_goes_on(path: Path, blobs: BlobStore) -> None:
+    write(path, blobs, HEADER, intent(1), commit(1), BROKEN)
+    with path.open("ab") as file:
+        file.write(b'{"kind":"event","step":1,"na')  # killed while it said that it goes on
+    write(path, blobs, RESUMED, intent(2), commit(2), FOOTER)
+    trace = read_trace(path)
+    assert ([event.name for event in trace.events], trace.footer) == (["torn_line", "resumed"], FOOTER)
+
+
+def test_a_trace_of_the_version_before_is_read(path: Path, blobs: BlobStore) -> None:
+    footer = FOOTER.model_dump(mode="json")
+    del footer["resumable"]
+    path.parent.mkdir(parents=True)
+    path.write_text(damaged(schema_version=2) + json.dumps(footer, separators=(",", ":")) + "\n")
+    assert (read_trace(path).footer, read_summary(path).footer) == (FOOTER, FOOTER)
 
 
 def test_a_step_left_open_by_a_kill_may_be_intended_again(path: Path, blobs: BlobStore) -> None:

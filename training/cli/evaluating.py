@@ -125,6 +125,7 @@ def evaluate(
     complete = True
     if play:
         settings, selection = options.build_config(config, played_by), _selection(suite, tasks, seeds, split)
+        selection = options.solved_tasks(selection, settings, named=tasks is not None, split=split)
         played, complete = _play(settings, selection, played_into, as_json)
         files = (*files, *played)
     found = asked.evaluation(files) if files else None

@@ -156,6 +156,32 @@ def test_a_lost_page_text_is_no_reason_to_stop(
     assert len(as_json(monkeypatch, capsys, some, "--references", REFERENCES)["analyses"]) == 5
 
 
+def unjudged(path: Path, ended_by: str) -> None:
+    """The episode as an open task's that nobody judged."""
+    *lines, last = path.read_text().splitlines()
+    footer = json.loads(last) | {"outcome": "unjudged", "judged_by": "none", "score": None, "ended_by": ended_by}
+    path.write_text("\n".join([*lines, json.dumps(footer, separators=(",", ":"))]) + "\n")
+
+
+def test_unjudged_episodes_are_explained_where_they_were_cut_off_and_counted_where_they_stopped(
+    some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    endings = dict(
+        zip(sorted((some / "episodes").iterdir()), ("max_steps", "max_seconds", "error", "stop", "stop"), strict=True)
+    )
+    for path, ended_by in endings.items():
+        unjudged(path, ended_by)
+    told = as_json(monkeypatch, capsys, some)
+    assert [one["ended_by"] for one in told["analyses"]] == ["max_steps", "max_seconds", "error"]
+    assert {one["outcome"] for one in told["analyses"]} == {"unjudged"}
+    assert all(one["failure"]["key_step"] for one in told["analyses"])
+    assert all("nobody judged it" in one["summary"] for one in told["analyses"])
+    assert (told["episodes"], told["undecided"], told["totals"]) == ({"unjudged": 5}, 2, [])
+    assert mira(monkeypatch, "analyze", some) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "2 episodes ended themselves and were not judged" in out and "failures by kind of site" not in out
+
+
 WRONG = [
     pytest.param(["nowhere"], "holds no traces", id="no such folder"),
     pytest.param([SET, "--references", "nowhere"], "holds no traces", id="no such references"),
