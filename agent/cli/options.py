@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agent.config import RunConfig, load_config, parse_config
+from agent.config import OPTIONS, RunConfig, load_config, parse_config
 from envs.errors import BadInput
 from envs.plain_values import merged
 from envs.tasks import TaskInfo, TaskSelection
@@ -61,7 +61,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, an
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """One configuration from the file and the options given; options that are None were not given."""
     given = without_none(values)
-    return load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
+    return load_config(path, given) if path is not None else parse_config(merged({}, given), OPTIONS)
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
