@@ -1,18 +1,17 @@
 """The agent: the LangGraph loop, policies, the runner, resume, reports and the `mira` command.
 
 Promised from here: :func:`run_task`, :func:`run_suite`, :func:`run_open`, :func:`resume`, their configuration and
-results, and the progress events. Everything else in this room may change. Importing the room is cheap: what plays
-(LangGraph, Playwright) is loaded when it is first used.
+results, and the progress events. Everything else in this room may change. Importing the room loads none of its
+modules: each name is looked up when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from agent.config import Limits, RunConfig
-from agent.results import EpisodeResult, RunResult
-
 if TYPE_CHECKING:
+    from agent.config import Limits, RunConfig
     from agent.report import write_report
+    from agent.results import EpisodeResult, RunResult
     from agent.runner import resume, run_open, run_suite, run_task
 
 __all__ = [
@@ -28,6 +27,10 @@ __all__ = [
 ]
 
 _LATER = {
+    "EpisodeResult": "agent.results",
+    "Limits": "agent.config",
+    "RunConfig": "agent.config",
+    "RunResult": "agent.results",
     "resume": "agent.runner",
     "run_open": "agent.runner",
     "run_suite": "agent.runner",

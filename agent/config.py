@@ -9,13 +9,15 @@ from typing import Any, Literal
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
 from envs.errors import BadInput
-from envs.plain_values import checked, merged, read_toml
+from envs.plain_values import Layer, checked, merged, read_toml
 from envs.record import Record
 from envs.settings import SessionSettings
 from models.base import Budget
 from models.thinking import validate_budget
 from models.transport import RETRY_WINDOW_S
 
+OPTIONS = "options"
+"""Of a command: the source of what they set."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
 """What a person can be asked to approve before it is done, see :mod:`agent.approval`."""
 
@@ -127,9 +129,10 @@ class RunConfig(Record):
         return self.model_dump(mode="json")
 
 
-def parse_config(values: Mapping[str, Any], source: str = "configuration") -> RunConfig:
-    """Validates plain values. Raises BadInput naming *source*, the first bad key and what is wrong with it."""
-    return checked(RunConfig, values, source)
+def parse_config(values: Mapping[str, Any], source: str = "configuration", over: Layer | None = None) -> RunConfig:
+    """Validates plain values. Raises BadInput naming *source* (or *over*, whichever holds it), the first bad key and
+    what is wrong with it."""
+    return checked(RunConfig, values, source, over)
 
 
 def check_retry_window(config: RunConfig) -> RunConfig:
@@ -144,4 +147,4 @@ def check_retry_window(config: RunConfig) -> RunConfig:
 
 def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> RunConfig:
     """Reads a TOML file; *overrides* (command-line options) win, nested tables are merged key by key."""
-    return parse_config(merged(read_toml(path), overrides or {}), str(path))
+    return parse_config(merged(read_toml(path), overrides or {}), str(path), Layer(OPTIONS, overrides or {}))

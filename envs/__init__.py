@@ -2,13 +2,18 @@
 
 Promised from here: the typed records that every other room speaks. The browser itself is :mod:`envs.chromium` and
 :mod:`envs.session`; suites are sub-packages such as :mod:`envs.miniwob`. This room knows no models and no prompts.
+Importing the room loads none of its modules: each name is looked up when it is first used.
 """
 
-from envs.actions import ACTION, Action, ActionResult, Status
-from envs.errors import BadInput, EnvError
-from envs.observation import Element, ElementKey, Observation
-from envs.settings import ObserveSettings, SessionSettings
-from envs.tasks import Environment, EpisodeStart, Milestone, MilestoneCheck, Score, Suite, TaskRef, TaskSelection
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envs.actions import ACTION, Action, ActionResult, Status
+    from envs.errors import BadInput, EnvError
+    from envs.observation import Element, ElementKey, Observation
+    from envs.settings import ObserveSettings, SessionSettings
+    from envs.tasks import Environment, EpisodeStart, Milestone, MilestoneCheck, Score, Suite, TaskRef, TaskSelection
 
 __all__ = [
     "ACTION",
@@ -31,3 +36,20 @@ __all__ = [
     "TaskRef",
     "TaskSelection",
 ]
+
+_MODULES = {
+    "envs.actions": ("ACTION", "Action", "ActionResult", "Status"),
+    "envs.errors": ("BadInput", "EnvError"),
+    "envs.observation": ("Element", "ElementKey", "Observation"),
+    "envs.settings": ("ObserveSettings", "SessionSettings"),
+    "envs.tasks": (
+        *("Environment", "EpisodeStart", "Milestone", "MilestoneCheck", "Score", "Suite", "TaskRef", "TaskSelection"),
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
     EnvError
     ├── BadInput            the user asked for something impossible: one line, exit code 2
     ├── BrowserMissing      no Chromium can be found or started
+    ├── BrowserNotStarted   it did not start in time: the machine is busy, the input is not wrong (exit code 1)
     ├── PageHung            the page did not answer within its bound and was closed
     ├── PageCrashed         the renderer died
     ├── ResetFailed         a task could not be brought to its first observation
@@ -25,6 +26,10 @@ class BadInput(EnvError):
 
 class BrowserMissing(BadInput):
     """No Chromium was found or it could not be started."""
+
+
+class BrowserNotStarted(EnvError):
+    """Chromium or its driver did not start in time, which says nothing of the input: the same command may do later."""
 
 
 class PageHung(EnvError):

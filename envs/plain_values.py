@@ -4,9 +4,9 @@ first that is wrong."""
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -35,12 +35,35 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def checked(kind: type[R], values: Mapping[str, Any], source: str) -> R:
-    """Raises BadInput naming *source*, the first bad key and what is wrong with it."""
+class Layer(NamedTuple):
+    """Values that were laid over others, such as options over a file."""
+
+    source: str
+    values: Mapping[str, Any]
+
+
+def checked(kind: type[R], values: Mapping[str, Any], source: str, over: Layer | None = None) -> R:
+    """Raises BadInput naming the first bad key, what is wrong with it, and where it comes from: *over*, if it stands
+    there, else *source*."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise BadInput(f"{source}: {first_problem(error)}") from None
+        where = error.errors(include_url=False, include_context=False)[0]["loc"]
+        raise BadInput(f"{source_of(where, source, over)}: {first_problem(error)}") from None
+
+
+def source_of(key: Sequence[int | str], source: str, over: Layer | None) -> str:
+    """Where the value of *key*, a path of names, comes from."""
+    if over is None or not over.values or over.source == source:
+        return source
+    found: Any = over.values
+    for place, part in enumerate(key):
+        if isinstance(found, Mapping) and part in found:
+            found = found[part]
+        elif isinstance(found, Mapping) and place in (0, len(key) - 1):  # in between stand the tags of unions
+            return source
+    whole = isinstance(found, Mapping) and found  # several keys together are wrong, and some of them stand there
+    return f"{source} with {over.source}" if whole else over.source
 
 
 def first_problem(error: ValidationError) -> str:
@@ -54,6 +77,8 @@ def first_problem(error: ValidationError) -> str:
             return f"key {key!r} is missing"
         case _:
             said = _one_line(problem["msg"]).removeprefix("Value error, ")
+            if not problem["loc"] and problem["type"] == "value_error":
+                return said  # of several keys together
             return f"key {key!r}: {said}, got {problem['input']!r:.80}"
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from agent.cli.output import print_problem, stdout
-from agent.config import RunConfig, check_retry_window, load_config, parse_config
+from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, parse_config
 from agent.solvable import check_solvable, listed, plays_oracle, unsolvable
 from envs.errors import BadInput
 from envs.plain_values import merged
@@ -83,7 +83,7 @@ Wide = Annotated[
 def build_config(path: Path | None, values: dict[str, Any]) -> RunConfig:
     """One configuration from the file and the options given; options that are None were not given."""
     given = without_none(values)
-    config = load_config(path, given) if path is not None else parse_config(merged({}, given), "options")
+    config = load_config(path, given) if path is not None else parse_config(merged({}, given), OPTIONS)
     return check_retry_window(config)
 
 

@@ -49,6 +49,15 @@ def test_bad_file_is_one_line(tmp_path: Path, content: bytes, says: str) -> None
     assert "\n" not in str(caught.value)
 
 
+def test_a_bad_option_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("workers = 2\n[limits]\nmax_steps = 0\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"^options: key 'approve\.0'"):
+        load_config(path, {"approve": ["everything"], "limits": {"max_steps": 3}})
+    with pytest.raises(BadInput, match=r"^.*run\.toml: key 'limits\.max_steps'"):
+        load_config(path, {"workers": 3})
+
+
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         load_config(tmp_path / "none.toml")

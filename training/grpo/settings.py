@@ -9,9 +9,9 @@ from typing import Any, Final, Literal
 from pydantic import Field, model_validator
 
 from envs.errors import BadInput
-from envs.plain_values import checked, merged
+from envs.plain_values import Layer, checked, merged, source_of
 from envs.record import Record
-from training.loop.settings import values_of
+from training.loop.settings import SET, values_of
 from training.rewards import RewardSettings
 from training.rewards.sweet_spot import SweetSpot
 from training.stages.settings import Compute, Optimization
@@ -121,18 +121,20 @@ class GrpoSettings(Record):
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> GrpoSettings:
     """A TOML file, if any, over the recipe that it names, *changes* over both, `key=value` each. Raises BadInput."""
-    return parse_settings(values_of(path, changes), str(path or "--set"))
+    return parse_settings(values_of(path, changes), str(path or SET), Layer(SET, values_of(None, changes)))
 
 
-def parse_settings(values: Mapping[str, Any], source: str) -> GrpoSettings:
-    """*values* over what their recipe says over the defaults. Raises BadInput naming the first bad key."""
+def parse_settings(values: Mapping[str, Any], source: str, over: Layer | None = None) -> GrpoSettings:
+    """*values* over what their recipe says over the defaults. Raises BadInput naming the first bad key, and *source*,
+    or *over* where it is from there."""
     recipe = values.get("recipe", "ssl")
-    if recipe not in RECIPES:
-        raise BadInput(f"{source}: unknown recipe {recipe!r}; there are {', '.join(RECIPES)}")
+    if not isinstance(recipe, str) or recipe not in RECIPES:
+        where = source_of(("recipe",), source, over)
+        raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(RECIPES)}")
     found = GrpoSettings().model_dump(mode="json")
-    for over in (RECIPES[recipe], values):
-        reward = over.get("reward", {})
-        if reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
+    for layer in (RECIPES[recipe], values):
+        reward = layer.get("reward", {})
+        if isinstance(reward, Mapping) and reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
             found["reward"] = {}  # keys of another reward mean nothing to this one
-        found = merged(found, over)
-    return checked(GrpoSettings, found, source)
+        found = merged(found, layer)
+    return checked(GrpoSettings, found, source, over)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from agent.config import Limits
 from envs.errors import BadInput
-from envs.plain_values import checked, merged, read_toml
+from envs.plain_values import Layer, checked, merged, read_toml, source_of
 from envs.record import Record
 from training.curriculum.settings import CurriculumSettings
 from training.loop.arms import ARMS, Arm
@@ -164,22 +164,29 @@ class LoopSettings(Record):
         return ARMS[self.arm].value and self.targets.alpha > 0
 
 
-def parse_settings(values: Mapping[str, Any], source: str, below: Mapping[str, Any] | None = None) -> LoopSettings:
-    """*values* over what their arm says over *below* over the defaults. Raises BadInput naming the first bad key."""
+SET = "--set"
+
+
+def parse_settings(
+    values: Mapping[str, Any], source: str, below: Mapping[str, Any] | None = None, over: Layer | None = None
+) -> LoopSettings:
+    """*values* over what their arm says over *below* over the defaults. Raises BadInput naming the first bad key, and
+    *source*, or *over* where it is from there."""
     arm = values.get("arm", "mira")
     if not isinstance(arm, str) or arm not in ARMS:
-        raise BadInput(f"{source}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
+        where = source_of(("arm",), source, over)
+        raise BadInput(f"{where}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
     found = LoopSettings().model_dump(mode="json")
-    for over in (below or {}, ARMS[arm].changes, values):
-        found = merged(found, over)
-    return checked(LoopSettings, found, source)
+    for layer in (below or {}, ARMS[arm].changes, values):
+        found = merged(found, layer)
+    return checked(LoopSettings, found, source, over)
 
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
     """Reads a TOML file, if any. What makes an arm that arm wins over the file, what the file says under `arms.NAME`
     over that, and *changes*, `key=value` each, over all. Raises BadInput, also for a mistake in an arm that is not
     chosen."""
-    source = str(path or "--set")
+    source = str(path or SET)
     file, given = values_of(path, ()), values_of(None, changes)
     if "arms" in given:
         raise BadInput("--set arms: unknown key; set the key itself, it wins over the arm's")
@@ -192,7 +199,7 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
         parse_settings({**table, "arm": arm}, f"{source}: arms.{arm}", file)
     arm = given.get("arm", file.get("arm", "mira"))
     its = own.get(arm, {}) if isinstance(arm, str) else {}
-    return parse_settings(merged(merged(its, given), {"arm": arm}), source, file)
+    return parse_settings(merged(merged(its, given), {"arm": arm}), source, file, Layer(SET, given))
 
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
@@ -207,7 +214,7 @@ def override(text: str) -> dict[str, Any]:
     """`targets.alpha=0.1` as nested values. Raises BadInput where it is no `key=value`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise BadInput(f"{text!r} is no key=value")
+        raise BadInput(f"{SET} {text!r} is no key=value: write for example targets.alpha=0.1")
     try:
         found: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agent.policy import MAX_ANSWER_TOKENS
 from envs.errors import BadInput, ResetFailed
-from envs.plain_values import checked, merged
+from envs.plain_values import Layer, checked, merged
 from envs.record import Record
 from models.embedded import embedded_dir
 from models.local_loading import declared_context
@@ -24,7 +24,7 @@ from training.data.table import DataSummary, summarize
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory
 from training.loop.data import read_runs
 from training.loop.parts import once, write_record
-from training.loop.settings import values_of
+from training.loop.settings import SET, values_of
 from training.stages.checkpoints import load_policy, weights_digest
 from training.stages.language_model import hidden_width
 from training.stages.rates import Reach, check_rate
@@ -50,7 +50,8 @@ class SupervisedSettings(Record):
     @classmethod
     def load(cls, path: Path | None, changes: Sequence[str]) -> SupervisedSettings:
         defaults = cls().model_dump(mode="json")
-        return checked(cls, merged(defaults, values_of(path, changes)), str(path or "--set"))
+        over = Layer(SET, values_of(None, changes))
+        return checked(cls, merged(defaults, values_of(path, changes)), str(path or SET), over)
 
 
 BEGUN = "begun.json"

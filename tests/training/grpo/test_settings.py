@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,8 @@ def test_a_recipe_is_whole(recipe: Recipe) -> None:
         (["reward.zones=1"], "reward.*zones"),
         (["reward.window=3"], "unknown key 'reward.ssl.window'"),
         (["reward.kind=ppo"], "reward"),
+        (["reward=3"], "--set: key 'reward'"),
+        (["recipe=[1]"], r"--set: unknown recipe \[1\]"),
         (["group=7"], "batch_rows 128 is no multiple of the group of 7"),
         (["answer_tokens=2000"], "leaves no room for a prompt"),
         (["compute.lean=true"], "take compute.lora"),
@@ -74,7 +77,11 @@ def test_a_recipe_is_whole(recipe: Recipe) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_is_wrong(changes: list[str], says: str) -> None:
+def test_what_is_wrong(changes: list[str], says: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=says) as caught:
         load_settings(None, changes)
     assert "\n" not in str(caught.value)
+    file = tmp_path / "good.toml"
+    file.write_text("seed = 1\n")
+    with pytest.raises(BadInput, match=rf"^({re.escape(str(file))} with )?--set: .*{says.removeprefix('--set: ')}"):
+        load_settings(file, changes)

@@ -46,6 +46,8 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     write_run(tmp_path / "held", [Play(seed=7)])
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("mine")
+    (tmp_path / "good.toml").write_text("phases = 2\n")
+    (tmp_path / "optimization.toml").write_text("[optimization]\nepochs = 2\n")
     (tmp_path / "bad.toml").write_text("[rollouts]\ntaks = 3\n")
 
 
@@ -57,7 +59,20 @@ WRONG = [
     pytest.param([*MIRA, "-c", "nowhere.toml"], "'nowhere.toml' does not exist", id="no such config"),
     pytest.param([*MIRA, "-c", "bad.toml"], "bad.toml: unknown key 'rollouts.taks'", id="unknown key in a file"),
     pytest.param([*MIRA, "--set", "targets.alfa=1"], "unknown key 'targets.alfa'", id="unknown key"),
-    pytest.param([*MIRA, "--set", "alpha"], "'alpha' is no key=value", id="no value"),
+    pytest.param(
+        [*MIRA, "-c", "good.toml", "--set", "targets.alfa=1"],
+        "mira: --set: unknown key 'targets.alfa'",
+        id="unknown key over a file",
+    ),
+    pytest.param(
+        [*MIRA, "-c", "good.toml", "--set", "arm=ppo"], "mira: --set: unknown arm 'ppo'", id="unknown arm over a file"
+    ),
+    pytest.param(
+        [*SFT, "measured", "-c", "optimization.toml", "--set", "optimization.epoch=2"],
+        "mira: --set: unknown key 'optimization.epoch'",
+        id="unknown key of sft over a file",
+    ),
+    pytest.param([*MIRA, "--set", "alpha"], "--set 'alpha' is no key=value", id="no value"),
     pytest.param([*MIRA, "--set", "arm=ppo"], "unknown arm 'ppo'", id="unknown arm"),
     pytest.param([*MIRA, "--set", "start=nowhere"], "'nowhere' is no checkpoint", id="no start"),
     pytest.param([*MIRA, "--set", 'pool.names=["click-tset"]'], "no task 'click-tset'", id="unknown task"),
