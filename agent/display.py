@@ -133,7 +133,11 @@ class RunDisplay:
     def _step(self, event: StepDone) -> None:
         row = self._row(event.episode_id)
         row.step, row.action, row.z, row.milestone = event.step, event.action, event.z, event.milestone
-        if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
+        if event.declined:
+            row.action = f"declined: {event.declined}"
+            of = f"{row.task} " if len(self._board.rows) > 1 else ""
+            self._print(Text(f"  {of}step {event.step} declined: {event.declined}", "yellow"))
+        elif not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
             self._print(Text(f"  step {event.step}: {event.action}  ({event.status.value})"))
 
     def _ended(self, event: EpisodeEnded) -> None:

@@ -133,6 +133,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         rating=episode.rating,
         milestone_checks=ending.checks,
         failure=ending.failure,
+        declined=state.declines,
         totals=episode.totals(len(episode.steps)),
         error=error,
         calls=episode.take_calls(),

@@ -29,6 +29,8 @@ class EpisodeResult(Record):
     z: tuple[bool, ...] = ()
     """Milestones reached at the end; empty without subgoals."""
     failure: Failure | None = None
+    declined: int = 0
+    """Actions that were not sent because a person declined them, or nobody was there to ask."""
     error: str | None = None
     totals: Totals = Totals()
     trace: str
@@ -58,6 +60,7 @@ class EpisodeResult(Record):
             reward=None if footer.score is None else footer.score.reward,
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
+            declined=footer.declined,
             error=footer.error,
             totals=footer.totals,
             trace=f"episodes/{header.episode_id}.jsonl",

@@ -265,6 +265,8 @@ class Footer(Record):
     rating: Rating | None = None
     milestone_checks: tuple[MilestoneCheck, ...] | None = None
     failure: Failure | None = None
+    declined: int = 0
+    """Actions that were not sent because a person declined them, or nobody was there to ask."""
     totals: Totals
     error: str | None = None
     calls: tuple[Call, ...] = ()

@@ -35,7 +35,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.trace.append(commit)
     episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
     episode.acted(PastAction(action, target, result), intent, commit)
-    _tell(state, episode, action_text(episode, action), commit)
+    _tell(state, episode, PastAction(action, target, result), commit)
     await episode.save_state()
     return await _after(state, episode, history_line(action, target, result), action, result)
 
@@ -95,19 +95,25 @@ def _declined(state: State) -> ActionResult | None:
             return None
 
 
-def _tell(state: State, episode: Episode, text: str, commit: Commit) -> None:
+def _tell(state: State, episode: Episode, done: PastAction, commit: Commit) -> None:
     index, spent = state.next_milestone, commit.timings
     episode.tell(
         StepDone(
             episode_id=episode.identity.episode_id,
             step=commit.step,
-            action=text,
+            action=action_text(episode, done.action),
             status=commit.result.status,
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
             seconds=spent.total,
+            declined=_declined_words(state, done),
         )
     )
+
+
+def _declined_words(state: State, done: PastAction) -> str:
+    by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
+    return "" if by is None else f"{history_line(done.action, done.target, None)} ({by})"
 
 
 def _target_row(action: Action, look: Observation) -> KeyRow | None:

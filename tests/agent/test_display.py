@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from agent.display import RunDisplay
-from agent.progress import EpisodeStarted, RunEnded, RunStarted
+from agent.progress import EpisodeStarted, RunEnded, RunStarted, StepDone
 from agent.results import RunResult
+from envs.actions import Status
 from envs.tasks import TaskRef
 
 
@@ -47,3 +48,15 @@ def test_a_run_that_has_ended_leaves_neither_rows_nor_counts_to_the_next() -> No
     assert screen.text.strip() == ""
     screen.display(RunStarted("s", Path("s"), planned=5, finished=0))
     assert "0/5" in screen.text and "click-test" not in screen.text
+
+
+def test_a_terminal_keeps_a_line_for_what_was_declined() -> None:
+    """The table shows the last action only; what was declined stays above it."""
+    screen = Screen()
+    task = TaskRef(suite="open", name="task", seed=0)
+    declined = 'click button "Buy" (by a person)'
+    with screen.console.capture() as said:
+        screen.display(EpisodeStarted("e", task, 1, 0, "Order"))
+        screen.display(StepDone("e", 1, 'do(action="Click", element="2")', Status.BLOCKED, "", (), 0.1, declined))
+    assert f"step 1 declined: {declined}" in said.get()
+    assert "declined: click button" in screen.text
