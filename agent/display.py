@@ -162,7 +162,11 @@ class RunDisplay:
         row = self._row(event.episode_id)
         row.step, row.words, row.z, row.milestone = event.step, event.words, event.z, event.milestone
         self._board.waiting.discard(event.episode_id)
-        if not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
+        if event.declined:
+            row.words = f"declined: {event.declined}"
+            of = f"{row.task} " if len(self._board.rows) > 1 else ""
+            self._print(Text(printable(f"  {of}step {event.step} declined: {event.declined}"), "yellow"))
+        elif not self._console.is_terminal and self._board.ended == 0 and len(self._board.rows) == 1:
             told = f"  step {event.step}: {event.words}  {event.action}  ({event.status.value})"
             self._print(Text(printable(told)))
 

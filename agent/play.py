@@ -135,6 +135,7 @@ def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None
         milestone_checks=ending.checks,
         failure=ending.failure,
         blocked_requests=episode.blocked,
+        declined=state.declines,
         totals=episode.totals(len(episode.steps)),
         error="; ".join(filter(None, (error, ending.unjudged))) or None,
         resumable=ending.resumable,

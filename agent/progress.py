@@ -61,6 +61,8 @@ class StepDone:
     """Text of the milestone being worked on; empty without subgoals or when all are reached."""
     z: tuple[bool, ...]
     seconds: float
+    declined: str = ""
+    """What was declined, in words, and by whom; empty where the action was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ class EpisodeResult(Record):
     z: tuple[bool, ...] = ()
     """Milestones reached at the end; empty without subgoals."""
     failure: Failure | None = None
+    declined: int = 0
+    """Actions that were not sent because a person declined them, or nobody was there to ask."""
     error: str | None = None
     resumable: bool = False
     """A model gave no answer: `mira resume` plays it on, or judges it again."""
@@ -63,6 +65,7 @@ class EpisodeResult(Record):
             reward=None if footer.score is None else footer.score.reward,
             z=() if footer.rating is None else footer.rating.z,
             failure=footer.failure,
+            declined=footer.declined,
             error=footer.error,
             resumable=footer.resumable,
             blocked_requests=footer.blocked_requests,

@@ -280,6 +280,8 @@ class Footer(Record):
     failure: Failure | None = None
     blocked_requests: tuple[BlockedOrigin, ...] = ()
     """All that was refused in the episode, by origin."""
+    declined: int = 0
+    """Actions that were not sent because a person declined them, or nobody was there to ask."""
     totals: Totals
     error: str | None = None
     resumable: bool = False

@@ -35,7 +35,7 @@ from agent.display import RunDisplay, result_table
 from agent.open_defaults import roles_line, with_open_defaults
 from agent.progress import Event, Listener, RunStarted
 from agent.refusals import print_refused
-from agent.results import RunResult
+from agent.results import EpisodeResult, RunResult
 from agent.run_store import RunFolder
 from envs.errors import BadInput
 from envs.tasks import TaskSelection
@@ -97,7 +97,8 @@ def run(
     """Does one open task at a URL, or plays tasks of a suite.
 
     Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it itself; the suite was played,
-    whatever came of its tasks. 1 the open task failed, broke, or ran into a limit. 2 wrong input. 130 interrupted.
+    whatever came of its tasks. 1 the open task failed, broke, ran into a limit, or an action of it was declined.
+    2 wrong input. 130 interrupted.
     """
     values = {
         "policy": policy,
@@ -204,16 +205,21 @@ def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json:
 
 
 def _finish_open(result: RunResult, as_json: bool) -> int:
-    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done."""
+    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done, and
+    not where an action was declined before it."""
     code = finish(result, as_json)
     if code != EXIT_OK or not result.episodes:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
         stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
-    ended_itself = episode.outcome == "unjudged" and episode.ended_by == "stop" and not episode.resumable
-    done = episode.outcome == "success" or ended_itself
-    return EXIT_OK if done else EXIT_FAILED
+    return EXIT_OK if _is_done(episode) else EXIT_FAILED
+
+
+def _is_done(episode: EpisodeResult) -> bool:
+    if episode.outcome == "unjudged":
+        return episode.ended_by == "stop" and not episode.declined and not episode.resumable
+    return episode.outcome == "success" and episode.ended_by != "declined"
 
 
 def finish(result: RunResult, as_json: bool) -> int:

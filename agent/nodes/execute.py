@@ -109,6 +109,7 @@ def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: 
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
             seconds=spent.total,
+            declined=_declined_words(state, words_of(intent.action, look)),
         )
     )
 
@@ -118,6 +119,11 @@ def words_of(action: Action, look: Observation) -> str:
     to_ref = getattr(action, "to_ref", None)
     onto = look.element(to_ref) if isinstance(to_ref, int) else None
     return in_words(action, target_of(action, look), onto.key if onto is not None else None)
+
+
+def _declined_words(state: State, words: str) -> str:
+    by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
+    return "" if by is None else f"{words} ({by})"
 
 
 def _target_row(action: Action, look: Observation) -> KeyRow | None:

@@ -62,6 +62,8 @@ def test_nothing_is_said_of_approval_where_none_is_wanted(shop: Shop, tmp_path: 
     [
         pytest.param([STOP], [], 0, id="stopped"),
         pytest.param([BUY] * 9, ["--approve", "submit"], 1, id="declined"),
+        pytest.param([BUY, STOP], ["--approve", "submit"], 1, id="declined, then stopped"),
+        pytest.param([STOP], ["--approve", "submit"], 0, id="nothing to approve"),
         pytest.param(["hm"] * 9, [], 1, id="never an action"),
         pytest.param(['do(action="Wait")'] * 9, ["--max-steps", "2"], 1, id="out of steps"),
     ],
@@ -87,3 +89,43 @@ def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
     again = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT)
     assert again.stderr.startswith('step 1: click button "Buy"  ')
     assert 'click button "Buy"' in again.stdout and BUY in again.stdout
+
+
+@pytest.mark.timeout(120)
+def test_the_progress_line_says_what_was_declined(shop: Shop, tmp_path: Path) -> None:
+    """Symptom: the line read `do(action="Click", element="2")  (blocked)`."""
+    done = mira_run(shop, tmp_path, [BUY, STOP], "--approve", "submit")
+    said = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("step")]
+    assert said == [
+        'step 1 declined: click button "Buy" (nobody is there to approve it)',
+        f'step 2: stop "done"  {STOP}  (stopped)',
+    ]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [
+        pytest.param([BUY, STOP], 0, id="a judge says that it was done without what was declined"),
+        pytest.param([BUY] * 4, 1, id="it was ended by what was declined"),
+    ],
+)
+def test_what_a_judge_says_counts_where_the_policy_ended_it_itself(
+    shop: Shop, tmp_path: Path, answers: list[str], code: int
+) -> None:
+    judge = tmp_path / "judge.json"
+    judge.write_text(json.dumps([{"reason": "It is done.", "unmet": [], "success": True}] * 3), encoding="utf-8")
+    options = [
+        "--approve",
+        "submit",
+        "--planner",
+        "none",
+        "--judge",
+        f"scripted:{judge}",
+        "--config",
+        str(tmp_path / "c"),
+    ]
+    (tmp_path / "c").write_text("vain_temperature = 0\nlimits = {max_replans = 0}\n", encoding="utf-8")
+    done = mira_run(shop, tmp_path, answers, "--json", *options)
+    (episode,) = json.loads(done.stdout)["episodes"]
+    assert (episode["outcome"], done.returncode) == ("success", code)

@@ -60,7 +60,7 @@ def test_a_model_that_is_away_is_shown_at_once_and_said_once_when_it_takes_long(
         display(ModelWaits("e", "policy", "cannot reach http://127.0.0.1:9", seconds, 100 - seconds))
     (line,) = out.getvalue().splitlines()
     assert "e: the policy's model does not answer, it is asked for 96 s more: cannot reach http://127.0.0.1:9" in line
-    display(StepDone("e", 1, "click", Status.OK, "", (), 0.1))
+    display(StepDone("e", 1, "click", "click", Status.OK, "", (), 0.1))
     display(ModelWaits("e", "judge", "HTTP 503", 5.0, 95.0))
     assert "the judge's model does not answer" in out.getvalue().splitlines()[-1]
 
@@ -71,3 +71,18 @@ def test_the_row_says_whom_it_waits_for() -> None:
     screen.display(EpisodeStarted("e", TaskRef(suite="open", name="task"), 1, 0, "x"))
     screen.display(ModelWaits("e", "planner", "HTTP 503: busy", 0.5, 99.5))
     assert "waiting for the planner's model" in screen.text
+
+
+def test_a_terminal_keeps_a_line_for_what_was_declined() -> None:
+    """The table shows the last action only; what was declined stays above it."""
+    screen = Screen()
+    task = TaskRef(suite="open", name="task", seed=0)
+    declined = 'click button "Buy" (by a person)'
+    with screen.console.capture() as said:
+        screen.display(EpisodeStarted("e", task, 1, 0, "Order"))
+        step = StepDone("e", 1, 'do(action="Click", element="2")', "click", Status.BLOCKED, "", (), 0.1, declined)
+        screen.display(step)
+            StepDone("e", 1, 'do(action="Click", element="2")', "click", Status.BLOCKED, "", (), 0.1, declined)
+        )
+    assert f"step 1 declined: {declined}" in said.get()
+    assert "declined: click button" in screen.text
