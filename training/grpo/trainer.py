@@ -18,6 +18,7 @@ import torch
 
 from envs.errors import BadInput
 from models.base import Message
+from models.local_loading import reading_old_names
 from models.prompt_tokens import PromptTokens
 from training.grpo.examples import Example, check_images
 from training.grpo.measuring import TOO_GOOD, tokenizer_of
@@ -112,7 +113,8 @@ def group_trainer() -> Any:
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-            found = super()._generate_and_score_completions(inputs)
+            with reading_old_names():
+                found = super()._generate_and_score_completions(inputs)
             if self._by_reward:
                 found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
@@ -166,15 +168,16 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
             weight.requires_grad_(not any(part in name for part in VISION))
     rewarding = Rewarding(examples, rewarder_of(settings, processor), settings.group, tokenizer_of(processor))
     start = model.state_dict()
-    trainer = group_trainer()(
-        rewarding,
-        settings,
-        model=model,
-        args=_config(out, settings, len(examples)),
-        train_dataset=dataset_of(examples),
-        processing_class=processor,
-        peft_config=adapters,
-    )
+    with reading_old_names():
+        trainer = group_trainer()(
+            rewarding,
+            settings,
+            model=model,
+            args=_config(out, settings, len(examples)),
+            train_dataset=dataset_of(examples),
+            processing_class=processor,
+            peft_config=adapters,
+        )
     if trainer.ref_model is not None:  # TRL reads it from where the model's configuration was, an adapter's base
         trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
     return trainer

@@ -15,7 +15,7 @@ from accelerate import PartialState
 
 from envs.errors import BadInput
 from models.base import ModelUnavailable
-from models.local_loading import ADAPTER_CONFIG, read_checkpoint
+from models.local_loading import ADAPTER_CONFIG, read_checkpoint, reading_old_names
 from training.stages.packed_model import take_packs
 from training.stages.settings import Compute, Lora
 
@@ -94,7 +94,8 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
         return model
     from peft import get_peft_model
 
-    return get_peft_model(model, lora_config(lora))
+    with reading_old_names():
+        return get_peft_model(model, lora_config(lora))
 
 
 def lora_config(lora: Lora) -> Any:

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from models.local_loading import reading_old_names
 from training.data.packing import Packed
 from training.data.rows import Row
 from training.stages.checkpoints import is_adapter, load_policy
@@ -75,7 +76,8 @@ class Critic(nn.Module):
             r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=list(lora.targets)
         )
         trunk: Any = self.trunk
-        self.trunk = get_peft_model(trunk, config)
+        with reading_old_names():
+            self.trunk = get_peft_model(trunk, config)
 
     def renew_head(self) -> None:
         """Forgets what the head has learned."""

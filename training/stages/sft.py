@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from envs.errors import BadInput
 from envs.record import Record
+from models.local_loading import reading_old_names
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
@@ -87,13 +88,14 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     compute, lora = job.compute, job.compute.lora
     use_machine(compute)
     model, tokenizer = load_policy(job.start, padded=True)
-    trainer = at_actions()(
-        model=model,
-        args=_config(out / "checkpoints", len(rows), job),
-        train_dataset=_dataset(rows),
-        processing_class=tokenizer,
-        peft_config=lora_config(lora) if lora is not None else None,
-    )
+    with reading_old_names():
+        trainer = at_actions()(
+            model=model,
+            args=_config(out / "checkpoints", len(rows), job),
+            train_dataset=_dataset(rows),
+            processing_class=tokenizer,
+            peft_config=lora_config(lora) if lora is not None else None,
+        )
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
