@@ -27,7 +27,8 @@ from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
 SCHEMA_VERSION = 3
-"""3: `Footer.resumable`, and lines after such a footer.
+"""3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
+`Footer.declined`, `Failure.cut_short`, `Loop.last`.
 
 2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
 

@@ -60,18 +60,18 @@ class Generator:
         rows = [Row(job) for job in jobs]
         draws = [_generator(job) for job in jobs]
         ids, mask = self._padded(jobs)
-        cache: Any = None
+        cache: dict[str, Any] = {}
         while any(row.finish is None for row in rows):
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             out = self.model(
                 input_ids=ids,
                 attention_mask=mask,
                 position_ids=positions,
-                past_key_values=cache,
                 use_cache=True,
                 logits_to_keep=1,
+                **cache,
             )
-            cache = out.past_key_values
+            cache = _cache_of(out)
             logits: Tensor = out.logits[:, -1].float()  # [B, V]
             chosen = [self._advance(row, logits[i], draws[i]) for i, row in enumerate(rows)]
             ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
@@ -116,6 +116,11 @@ class Generator:
 
     def _decode(self, tokens: Sequence[int]) -> str:
         return self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+
+def _cache_of(out: Any) -> dict[str, Any]:
+    """The keys and values so far, under the name that they came by: transformers 5.24 calls it `cache`."""
+    return {name: out[name] for name in out.keys() & {"cache", "past_key_values"}}
 
 
 def _generator(job: Job) -> torch.Generator | None:

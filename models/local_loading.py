@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Generator as Generates
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +93,8 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
     from peft import PeftModel, get_peft_model_state_dict
     from peft.utils import load_peft_weights
 
-    model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
+    with reading_old_names():
+        model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
     expected = set(get_peft_model_state_dict(model))
     found = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
     if expected != found:
@@ -100,6 +104,18 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
             f"the adapter does not fit the model: {len(expected ^ found)} tensors differ, {odd!r} is {where}"
         )
     return model
+
+
+@contextmanager
+def reading_old_names() -> Generates[None]:
+    """Around every call in which PEFT or TRL read a model's `is_gradient_checkpointing`.
+
+    PEFT 0.21 does when it attaches an adapter, TRL 1.16 when it generates. transformers 5.24 warns about that name, and
+    no argument of a caller changes what they read.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        yield
 
 
 def _set_threads(model: Any) -> None:

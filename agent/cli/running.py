@@ -132,15 +132,23 @@ def run(
     if suite is not None:
         if instruction is not None or url is not None:
             raise BadInput("give either a task in words with --url, or --suite, not both")
-        selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
-        selection = options.solved_tasks(selection, settings, named=tasks is not None, split=split)
-        return _play_suite(settings, selection, out, as_json)
-    for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
-        if given is not None:
-            raise BadInput(f"{name} chooses tasks of a suite: give --suite, or leave it out")
+        return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
+    _refuse_choice_of_tasks(tasks, seeds, split)
     if instruction is None or url is None:
         raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
     return _play_open(settings, instruction, url, out, as_json)
+
+
+def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
+    selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+    return options.solved_tasks(selection, config, named=tasks is not None, split=split)
+
+
+def _refuse_choice_of_tasks(tasks: str | None, seeds: str, split: str | None) -> None:
+    """Raises BadInput for an option that only a suite understands."""
+    for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
+        if given is not None:
+            raise BadInput(f"{name} chooses tasks of a suite: give --suite, or leave it out")
 
 
 def resume(

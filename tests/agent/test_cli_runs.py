@@ -98,7 +98,7 @@ def test_the_progress_line_says_what_was_declined(shop: Shop, tmp_path: Path) ->
     said = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("step")]
     assert said == [
         'step 1 declined: click button "Buy" (nobody is there to approve it)',
-        f'step 2: stop "done"  {STOP}  (stopped)',
+        f'step 2: stop with the answer "done"  {STOP}  (stopped)',
     ]
 
 

@@ -82,7 +82,5 @@ def test_a_terminal_keeps_a_line_for_what_was_declined() -> None:
         screen.display(EpisodeStarted("e", task, 1, 0, "Order"))
         step = StepDone("e", 1, 'do(action="Click", element="2")', "click", Status.BLOCKED, "", (), 0.1, declined)
         screen.display(step)
-            StepDone("e", 1, 'do(action="Click", element="2")', "click", Status.BLOCKED, "", (), 0.1, declined)
-        )
     assert f"step 1 declined: {declined}" in said.get()
     assert "declined: click button" in screen.text

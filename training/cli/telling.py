@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +36,6 @@ def needs_extra() -> None:
     """Raises BadInput in one line where the extra `training` is missing."""
     from importlib.util import find_spec
 
-    warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing.*")  # transformers' own use of its old name
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     missing = [name for name in ("accelerate", "pyarrow", "trl", "peft") if find_spec(name) is None]

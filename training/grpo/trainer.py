@@ -18,6 +18,7 @@ import torch
 
 from envs.errors import BadInput
 from models.base import Message
+from models.local_loading import reading_old_names
 from models.prompt_tokens import PromptTokens
 from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.examples import Example, check_images
@@ -126,7 +127,8 @@ def group_trainer() -> Any:
             return [list(self._prompts.encode(_messages(turns), self._room)) for turns in prompts], None, {}
 
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-            found = super()._generate_and_score_completions(inputs)
+            with reading_old_names():
+                found = super()._generate_and_score_completions(inputs)
             shape = found["prompt_ids"].shape, found["completion_ids"].shape[1]
             found.update(padded_marks(self._marks, *shape, found["prompt_ids"].device))
             self._marks = {}
@@ -208,15 +210,16 @@ def trainer_of(model: Any, processor: Any, examples: Sequence[Example], settings
     rewarder, opening = rewarder_of(settings, processor), opening_of(processor)
     rewarding = Rewarding(examples, rewarder, settings.group, tokenizer_of(processor), opening)
     start = model.state_dict()
-    trainer = group_trainer()(
-        rewarding,
-        settings,
-        model=model,
-        args=_config(out, settings, len(examples)),
-        train_dataset=dataset_of(examples, processor),
-        processing_class=processor,
-        peft_config=adapters,
-    )
+    with reading_old_names():
+        trainer = group_trainer()(
+            rewarding,
+            settings,
+            model=model,
+            args=_config(out, settings, len(examples)),
+            train_dataset=dataset_of(examples, processor),
+            processing_class=processor,
+            peft_config=adapters,
+        )
     if trainer.ref_model is not None:  # TRL reads it from where the model's configuration was, an adapter's base
         trainer.accelerator.unwrap_model(trainer.ref_model).load_state_dict(start)
     return trainer

@@ -16,7 +16,7 @@ from accelerate import PartialState
 
 from envs.errors import BadInput
 from models.base import ModelUnavailable
-from models.local_loading import ADAPTER_CONFIG, read_checkpoint
+from models.local_loading import ADAPTER_CONFIG, read_checkpoint, reading_old_names
 from training.stages.language_model import encoder_layers, freeze_encoders
 from training.stages.packed_model import take_packs
 from training.stages.settings import Compute, Lora
@@ -97,7 +97,8 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
         return model
     from peft import get_peft_model
 
-    return get_peft_model(model, lora_config(lora, model))
+    with reading_old_names():
+        return get_peft_model(model, lora_config(lora, model))
 
 
 def lora_config(lora: Lora, model: Any = None) -> Any:

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from models.local_loading import reading_old_names
 from training.data.packing import Packed
 from training.data.rows import Row
 from training.stages.checkpoints import is_adapter, load_policy, lora_config
@@ -76,7 +77,8 @@ class Critic(nn.Module):
         trunk: Any = self.trunk
         config = lora_config(lora, trunk)
         config.task_type = None  # a causal model's wrapper would ask the trunk for what only a head needs
-        self.trunk = get_peft_model(trunk, config)
+        with reading_old_names():
+            self.trunk = get_peft_model(trunk, config)
 
     def renew_head(self) -> None:
         """Forgets what the head has learned."""

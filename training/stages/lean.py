@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from envs.errors import BadInput
+from models.local_loading import reading_old_names
 from training.stages.checkpoints import (
     ADAPTER_WEIGHTS,
     adapter_weights,
@@ -69,7 +70,8 @@ class LeanModels:
         model, self.tokenizer = load_policy(self.base)
         self._asked = lora
         config = lora_config(lora, model)
-        self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
+        with reading_old_names():
+            self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
         causal: Any = self._peft.get_base_model()
         width = hidden_width(causal.config)
         self._actor = LeanActor(causal)

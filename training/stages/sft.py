@@ -21,6 +21,7 @@ import torch
 
 from envs.errors import BadInput
 from envs.record import Record
+from models.local_loading import reading_old_names
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
@@ -90,14 +91,15 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     compute, lora = job.compute, job.compute.lora
     use_machine(compute)
     model, tokenizer = load_policy(job.start, padded=True)
-    trainer = bounded()(
-        most_tokens=compute.pack_tokens,
-        model=model,
-        args=_config(out / "checkpoints", rows, job),
-        train_dataset=_dataset(rows),
-        processing_class=tokenizer,
-        peft_config=lora_config(lora, model) if lora is not None else None,
-    )
+    with reading_old_names():
+        trainer = bounded()(
+            most_tokens=compute.pack_tokens,
+            model=model,
+            args=_config(out / "checkpoints", rows, job),
+            train_dataset=_dataset(rows),
+            processing_class=tokenizer,
+            peft_config=lora_config(lora, model) if lora is not None else None,
+        )
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))

@@ -58,6 +58,14 @@ def test_puzzles_are_learned_and_shown(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "ssl, update 2" in Path("curves.svg").read_text()
 
 
+def test_learning_through_an_adapter_prints_no_warning_of_a_library(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK, "--set", "compute.lora.rank=4"]
+    assert mira(monkeypatch, *learn, "-o", "run") == 0
+    assert [str(one.message) for one in recwarn if issubclass(one.category, FutureWarning)] == []
+
+
 def test_runs_that_were_measured_otherwise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK]
     assert mira(monkeypatch, *learn, "-o", "one", "--held-out", "held.jsonl") == 0
