@@ -124,6 +124,6 @@ def _compare(together: torch.Tensor, alone: torch.Tensor, example: Example, *, b
     if not apart <= (LIMIT_BF16 if bf16 else LIMIT):
         raise BadInput(
             f"the model does not see the same in a batch as in a row alone: log-probabilities of the answer to "
-            f"{example.name!r} differ by {apart:.2g} a token. Training it would be silently wrong; its processor, "
-            "transformers and TRL do not fit together"
+            f"{example.name!r} differ by {apart:.2g} a token. Trained like this it would learn from other inputs: its "
+            "processor pads a field on the wrong side, or its positions count padding"
         )

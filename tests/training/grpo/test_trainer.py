@@ -260,3 +260,29 @@ def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() ->
         told: dict[str, float] = {}
         Rewarding(MAZES, Rewarder(SweetSpot(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
         assert told["part/correct"] == right
+
+
+def test_a_model_whose_positions_count_padding_is_refused(tmp_path: Path) -> None:
+    """TRL passes no positions: GPT-2 would take a prompt that is padded for one that begins later."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = puzzle_tokenizer()
+    torch.manual_seed(0)
+    model = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=len(tokenizer),
+            n_embd=32,
+            n_layer=2,
+            n_head=2,
+            n_positions=256,
+            initializer_range=0.2,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    mixed = (*make_puzzles("maze", 2, seed=0, size=3), *make_puzzles("maze", 2, seed=0, size=7))
+    made = settings(kl=0, optimization={"batch_rows": 16, "learning_rate": 1e-3})
+    trainer = trainer_of(model, tokenizer, mixed, made, tmp_path)
+    with pytest.raises(BadInput, match=r"differ by .* a token.*its positions count padding"):
+        trainer.train()
