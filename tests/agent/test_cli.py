@@ -84,6 +84,17 @@ WRONG = [
     ),
     pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
     pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "nowhere.json"],
+        "storage state 'nowhere.json' does not exist: give a file that Playwright's",
+        id="missing storage state",
+    ),
+    pytest.param([*OPEN, "--storage-state", "/"], "storage state '/' cannot be read: Is a directory", id="a folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "/etc/hostname"],
+        "'/etc/hostname' is no storage state of a browser: Invalid JSON",
+        id="storage state of no browser",
+    ),
     pytest.param(["run", "Find it", "--url", "file:///etc/passwd"], "file:///etc/passwd", id="a file"),
     pytest.param(["resume", "nowhere"], "nowhere", id="resume nothing"),
     pytest.param(["show", "nowhere"], "nowhere", id="show nothing"),
