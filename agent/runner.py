@@ -26,6 +26,7 @@ from agent.team import open_team
 from agent.worlds import SuiteMaker, open_world, suite_maker
 from envs.errors import BadInput
 from envs.open_world import SUITE, TASK
+from envs.origins import check_address
 from envs.secrets import SecretVault
 from envs.tasks import Suite, TaskSelection
 from envs.trace_store import RunLease, now
@@ -65,6 +66,7 @@ async def run_open(
 ) -> RunResult:
     """Plays one task given in words, starting at *url*, whose origin is always allowed. Raises as `run_suite` does,
     and BadInput where *url* cannot be opened."""
+    check_address(url)
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))
     manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})

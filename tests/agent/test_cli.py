@@ -95,6 +95,11 @@ WRONG = [
         "'/etc/hostname' is no storage state of a browser: Invalid JSON",
         id="storage state of no browser",
     ),
+    pytest.param(
+        ["run", "Find it", "--url", "shop.example"],
+        "'shop.example' is no http or https address: write https://shop.example",
+        id="an address without a scheme",
+    ),
     pytest.param(["run", "Find it", "--url", "file:///etc/passwd"], "file:///etc/passwd", id="a file"),
     pytest.param(["resume", "nowhere"], "nowhere", id="resume nothing"),
     pytest.param(["show", "nowhere"], "nowhere", id="show nothing"),
