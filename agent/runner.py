@@ -29,6 +29,7 @@ from agent.team import open_team
 from agent.worlds import SuiteMaker, open_world, suite_maker
 from envs.errors import BadInput
 from envs.open_world import SUITE, TASK
+from envs.origins import check_address
 from envs.secrets import SecretVault
 from envs.tasks import Suite, TaskSelection
 from envs.trace_store import RunLease, now
@@ -71,6 +72,7 @@ async def run_open(
     Planner and judge that *config* does not set are chosen by :mod:`agent.open_defaults`. Raises as `run_suite` does,
     and BadInput where *url* cannot be opened.
     """
+    check_address(url)
     config = with_open_defaults(config) if policy is None else config
     task = OpenTask(instruction=instruction, url=url)
     selection = TaskSelection(SUITE, (TASK,), (config.seed,))

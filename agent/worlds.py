@@ -14,6 +14,7 @@ from agent.config import RunConfig
 from agent.run_store import Manifest
 from envs.browsergym import names as browsergym
 from envs.chromium import Chromium
+from envs.context import stored_origins
 from envs.errors import BadInput
 from envs.open_world import OpenWorld
 from envs.origins import Origins
@@ -98,6 +99,7 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
     check_display(config)
     check_upload_folder(config.session)
+    stored_origins(config.session.storage_state)  # raises before anything is started
     own_tls = Origins.parse(config.session.allow).has_subresources
     async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:
         suite = make(chromium, folder, session_settings(config))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from playwright.async_api import Browser, BrowserContext
 from playwright.async_api import HttpCredentials as PlaywrightCredentials
+from pydantic import BaseModel, ValidationError
 
 from envs.errors import BadInput
 from envs.proxy import Boundary
@@ -51,11 +51,47 @@ def _credentials(named: HttpCredentials | None) -> PlaywrightCredentials | None:
 
 
 def stored_origins(path: Path | None) -> dict[str, list[dict[str, str]]]:
-    """The local storage of a storage state, by origin: kept for origins that this session never visits."""
+    """The local storage of a storage state, by origin: kept for origins that this session never visits. Raises
+    BadInput where *path* is no storage state as Playwright writes it."""
     if path is None:
         return {}
     try:
-        origins = json.loads(path.read_text(encoding="utf-8")).get("origins", [])
-        return {one["origin"]: one["localStorage"] for one in origins}
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise BadInput(f"{path} is no storage state of a browser ({type(error).__name__})") from error
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"storage state {str(path)!r} does not exist: {_STORAGE_HINT}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise BadInput(f"storage state {str(path)!r} cannot be read: {reason}") from None
+    try:
+        state = _StorageState.model_validate_json(text)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]  # the input may be somebody's login
+        key = ".".join(str(part) for part in wrong["loc"])
+        reason = f"{key}: {wrong['msg']}" if key else wrong["msg"]
+        raise BadInput(f"{str(path)!r} is no storage state of a browser: {reason}; {_STORAGE_HINT}") from None
+    return {one.origin: [entry.model_dump() for entry in one.localStorage] for one in state.origins}
+
+
+_STORAGE_HINT = "give a file that Playwright's context.storage_state(path=…) wrote"
+
+
+class _Stored(BaseModel):
+    """Parts of a storage state that Playwright requires; it may hold more."""
+
+    name: str
+    value: str
+
+
+class _Cookie(_Stored):
+    domain: str
+    path: str
+
+
+class _StoredOrigin(BaseModel):
+    origin: str
+    localStorage: list[_Stored]  # noqa: N815 - Playwright's name
+
+
+class _StorageState(BaseModel):
+    cookies: list[_Cookie] = []
+    origins: list[_StoredOrigin] = []

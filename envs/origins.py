@@ -11,6 +11,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -64,6 +65,39 @@ def origin_of(url: str) -> Origin | None:
     if scheme not in DEFAULT_PORTS or "@" in match.group(2):
         return None
     return _origin(scheme, match.group(2))
+
+
+def check_address(url: str) -> None:
+    """Raises BadInput where *url* is not the address of a page, saying what to write instead; a password in it is not
+    repeated."""
+    origin = origin_of(url)
+    if origin is None or origin.scheme not in ("http", "https"):
+        raise BadInput(_no_address(url))
+
+
+def _no_address(url: str) -> str:
+    plain = url.strip()
+    scheme, separator, rest = plain.partition("://")
+    if separator and "@" in re.split(r"[/\\?#]", rest)[0]:
+        named = f"{scheme}://…@{rest.rpartition('@')[2]}"
+        return (
+            f"{named!r} is no http or https address without credentials: set http_credentials under [session] instead"
+        )
+    wrong = f"{plain!r} is no http or https address"
+    offered = _offered(scheme.lower() if separator else "", rest if separator else plain.lstrip("/"))
+    return f"{wrong}: write {offered}" if offered else f"{wrong}: write one such as https://shop.example"
+
+
+def _offered(scheme: str, rest: str) -> str:
+    """The address that was probably meant; empty where none was."""
+    if scheme and not get_close_matches(scheme, ("http", "https"), n=1, cutoff=0.75):
+        return ""
+    host = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\\?#\s]+)(?::[0-9]{1,5})?(?:[/?#].*)?", rest)
+    if host is None or not (scheme or "." in host[1] or ":" in host[1] or is_localhost(host[1])):
+        return ""
+    inner = is_localhost(host[1]) or _is_address(host[1].strip("[]"))
+    address = f"{'http' if inner or scheme == 'http' else 'https'}://{rest}"
+    return address if origin_of(address) else ""
 
 
 def canonical_host(text: str) -> str | None:
@@ -229,7 +263,7 @@ class Origins:
         """These rules and exactly the origin of *url*. Raises BadInput where it has none."""
         origin = origin_of(url)
         if origin is None:
-            raise BadInput(f"{url!r} is no http or https address without credentials")
+            raise BadInput(_no_address(url))
         rule = Rule(origin.host, False, _SAME_AS.get(origin.scheme, origin.scheme), origin.port)
         return self if rule in self.rules else Origins((*self.rules, rule))
 

@@ -84,6 +84,22 @@ WRONG = [
     ),
     pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
     pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "nowhere.json"],
+        "storage state 'nowhere.json' does not exist: give a file that Playwright's",
+        id="missing storage state",
+    ),
+    pytest.param([*OPEN, "--storage-state", "/"], "storage state '/' cannot be read: Is a directory", id="a folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "/etc/hostname"],
+        "'/etc/hostname' is no storage state of a browser: Invalid JSON",
+        id="storage state of no browser",
+    ),
+    pytest.param(
+        ["run", "Find it", "--url", "shop.example"],
+        "'shop.example' is no http or https address: write https://shop.example",
+        id="an address without a scheme",
+    ),
     pytest.param(["run", "Find it", "--url", "file:///etc/passwd"], "file:///etc/passwd", id="a file"),
     pytest.param(["resume", "nowhere"], "nowhere", id="resume nothing"),
     pytest.param(["show", "nowhere"], "nowhere", id="show nothing"),

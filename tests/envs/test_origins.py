@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Page
 
 from envs.errors import BadInput
-from envs.origins import Origin, Origins, canonical_host, origin_of, parse_rule
+from envs.origins import Origin, Origins, canonical_host, check_address, origin_of, parse_rule
 
 LOOPBACK = [
     "127.0.0.1",
@@ -256,6 +256,44 @@ def test_a_url_allows_exactly_its_own_origin() -> None:
     assert origins.with_url("https://shop.example/") is origins
     with pytest.raises(BadInput, match="no http or https address"):
         origins.with_url("file:///etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("shop.example", "write https://shop.example"),
+        ("www.shop.example/a?b#c", "write https://www.shop.example/a?b#c"),
+        ("shop.example:8443/x", "write https://shop.example:8443/x"),
+        ("//shop.example/x", "write https://shop.example/x"),
+        ("localhost:8000", "write http://localhost:8000"),
+        ("localhost", "write http://localhost"),
+        ("127.0.0.1:8000/x", "write http://127.0.0.1:8000/x"),
+        ("[::1]:8000", "write http://[::1]:8000"),
+        ("bücher.example", "write https://bücher.example"),
+        ("htps://shop.example/x", "write https://shop.example/x"),
+        ("htp://shop.example", "write https://shop.example"),
+        ("ws://shop.example", "write one such as https://shop.example"),
+        ("ftp://shop.example", "write one such as https://shop.example"),
+        ("file:///etc/passwd", "write one such as https://shop.example"),
+        ("file:/etc/passwd", "write one such as https://shop.example"),
+        ("data:text/html,x", "write one such as https://shop.example"),
+        ("javascript:alert(1)", "write one such as https://shop.example"),
+        ("about:blank", "write one such as https://shop.example"),
+        ("mailto:a@b.example", "write one such as https://shop.example"),
+        ("the shop", "write one such as https://shop.example"),
+        ("shop", "write one such as https://shop.example"),
+        ("https://", "write one such as https://shop.example"),
+        ("", "write one such as https://shop.example"),
+        ("https://me:hunter2@shop.example/x", "set http_credentials under [session] instead"),
+    ],
+)
+def test_an_address_without_a_scheme_is_told_with_one(url: str, told: str) -> None:
+    with pytest.raises(BadInput) as error:
+        check_address(url)
+    assert "no http or https address" in str(error.value) and str(error.value).endswith(told)
+    assert "hunter2" not in str(error.value) and "\n" not in str(error.value)
+    if "write https" in told or "write http:" in told:
+        check_address(told.removeprefix("write "))
 
 
 @pytest.mark.parametrize(
