@@ -21,6 +21,7 @@ from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
+from agent.provided import Provided
 from agent.recovery import Recovered
 from envs.errors import EnvError
 from envs.languages import Language
@@ -133,6 +134,8 @@ class Episode:
     """Number of the last step before the current plan came into force."""
     timings: Timings = field(default_factory=Timings)
     ending: Ending = field(default_factory=Ending)
+    provided: Provided | None = None
+    """Told to the policy; looked up when it is first asked, and the same for the rest of the episode."""
 
     async def look(self) -> Observation:
         """The current page; asks the environment only if something may have changed since the last look."""
