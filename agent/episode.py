@@ -22,6 +22,7 @@ from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
 from agent.progress import Event as ProgressEvent
 from agent.progress import ModelWaits, RequestsRefused
+from agent.provided import Provided
 from agent.recovery import Recovered
 from agent.refusals import blocked_in, news
 from envs.blocked import BlockedOrigin, summed
@@ -143,6 +144,8 @@ class Episode:
     """Number of the last step before the current plan came into force."""
     timings: Timings = field(default_factory=Timings)
     ending: Ending = field(default_factory=Ending)
+    provided: Provided | None = None
+    """Told to the policy; looked up when it is first asked, and the same for the rest of the episode."""
 
     async def look(self) -> Observation:
         """The current page; asks the environment only if something may have changed since the last look."""

@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -53,6 +52,7 @@ from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.settle import first_change
 from envs.tabs import Tabs
+from envs.uploads import allowed_upload
 
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
@@ -213,18 +213,6 @@ async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
     except PlaywrightError:
         return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
     return OK
-
-
-def allowed_upload(folder: Path | None, path: str) -> Path | None:
-    """The file that *path* names below *folder*, links followed; None if it is elsewhere or no file."""
-    if folder is None or "\0" in path:
-        return None
-    try:
-        root = folder.resolve(strict=True)
-        file = (root / path).resolve(strict=True)
-    except (OSError, RuntimeError):
-        return None
-    return file if file.is_relative_to(root) and file.is_file() else None
 
 
 async def _scroll(surface: Surface, action: Scroll) -> ActionResult:

@@ -67,6 +67,11 @@ class SecretVault:
     def names(self) -> tuple[str, ...]:
         return tuple(self._secrets)
 
+    @property
+    def scopes(self) -> tuple[tuple[str, str], ...]:
+        """Each name, and the origins at which its value may be typed."""
+        return tuple((name, str(secret.origins)) for name, secret in self._secrets.items())
+
     def __bool__(self) -> bool:
         return bool(self._secrets)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 
@@ -13,10 +14,13 @@ from agent.episode import Episode
 from agent.nodes.plan import may_replan, milestones
 from agent.policy import Proposal, Turn
 from agent.prompts import PolicyView
+from agent.provided import NOTHING, Provided
 from agent.refusals import problem, untold
 from agent.state import State, Update
 from envs.actions import Action, Stop, Wait
 from envs.observation import Observation
+from envs.session import BrowserSession
+from envs.uploads import uploadable
 
 
 async def act(state: State, runtime: Runtime[Episode]) -> Update:
@@ -49,6 +53,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         history=tuple(state.history),
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
+        provided=await _provided(episode),
     )
     identity = episode.identity
     past, vain = tuple(episode.past), _vain(episode, view.observation)
@@ -60,6 +65,20 @@ def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
     problems, because the compact style shows the last one alone."""
     line = problem(untold(episode.steps, look.blocked))
     return (line,) if line else ()
+
+
+async def _provided(episode: Episode) -> Provided:
+    """What the session of the episode would really type and upload."""
+    if episode.provided is None:
+        session = getattr(episode.environment, "session", None)
+        episode.provided = await _provided_by(session) if isinstance(session, BrowserSession) else NOTHING
+    return episode.provided
+
+
+async def _provided_by(session: BrowserSession) -> Provided:
+    files = await asyncio.to_thread(uploadable, session.settings.upload_folder)
+    mask = session.secrets.mask
+    return Provided(session.secrets.scopes, tuple(path for path in files if mask(path) == path))
 
 
 def _vain(episode: Episode, look: Observation) -> Action | None:
