@@ -26,6 +26,7 @@ async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCh
             yield saver
         return
     await asyncio.to_thread(_set_damaged_aside, path)
+    await asyncio.to_thread(path.touch, 0o600)
     async with aiosqlite.connect(path) as connection:
         await connection.execute("PRAGMA journal_mode=WAL")
         # The trace is the truth and is synced by itself; a checkpoint lost to a power cut is rebuilt from it.

@@ -136,7 +136,7 @@ class RunFolder:
 
     def take(self, episode_id: str) -> None:
         """Marks an episode as begun, before its world is: if that ends the process, it is known which one did."""
-        self.trace(episode_id).touch()
+        self.trace(episode_id).touch(mode=0o600)
 
     def was_taken(self, episode_id: str) -> bool:
         return self.trace(episode_id).exists()
@@ -164,9 +164,11 @@ class RunFolder:
         if self.manifest.exists():
             raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
             for folder in (self.path / "episodes", self.blobs, self.downloads):
-                folder.mkdir(parents=True, exist_ok=True)
-            write_whole(self.manifest, manifest.model_dump_json(indent=2) + "\n")
+                folder.mkdir(mode=0o700, exist_ok=True)
+            write_whole(self.manifest, manifest.model_dump_json(indent=2) + "\n", private=True)
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
 
@@ -187,14 +189,14 @@ class RunFolder:
 
     def append_result(self, result: EpisodeResult) -> None:
         row = result.model_dump_json().encode() + b"\n"
-        fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             os.write(fd, row)
         finally:
             os.close(fd)
 
     def write_results(self, results: Iterable[EpisodeResult]) -> None:
-        write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results))
+        write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results), private=True)
 
 
 def new_run_id() -> str:

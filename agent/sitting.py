@@ -192,10 +192,7 @@ class Sitting:
 
     async def _continue(self, episode: Episode, found: Recovered) -> Footer:
         """Goes on after the last committed step; says in the trace what is thought of an intent left open."""
-        known = await self.graph.aget_state(
-            {"configurable": {"thread_id": thread_id(self.manifest.run_id, episode.identity.episode_id)}}
-        )
-        checkpoint = known.values.get("step", "none") if known.values else "none"
+        checkpoint = await self._drop_checkpoint(thread_id(self.manifest.run_id, episode.identity.episode_id))
         if found.open is not None:
             reopened = episode.environment.restore == "reopen"
             episode.note(found.open.step, "uncertain" if reopened else "void", "the run ended before its commit")
@@ -212,6 +209,18 @@ class Sitting:
         if not found.planned:
             return await play(self.graph, episode, self.approver)
         return await play(self.graph, episode, self.approver, Entry(state, "execute" if found.step else "plan"))
+
+    async def _drop_checkpoint(self, thread: str) -> str:
+        """The step that the checkpoint was at, for the trace. The checkpoint is deleted: the trace decides what is
+        played next, so a database whose rows are damaged keeps nobody from resuming."""
+        try:
+            known = await self.graph.aget_state({"configurable": {"thread_id": thread}})
+            step = str(known.values.get("step", "none")) if known.values else "none"
+        except Exception as error:  # noqa: BLE001
+            # A damaged row can raise anything at all when it is decoded.
+            step = f"unreadable ({type(error).__name__})"
+        await self.saver.adelete_thread(thread)
+        return step
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(

@@ -38,7 +38,7 @@ class RunLease:
         if self._handle is not None:
             return self
         try:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise BadInput(f"cannot open {self.path}: {error.strerror}") from None
         try:

@@ -18,7 +18,8 @@ from playwright.async_api import Error as PlaywrightError
 from envs.acting import A_FILE
 from envs.actions import Action, ActionResult, Goto, NewTab, Status
 from envs.chromium import Chromium
-from envs.errors import ResetFailed
+from envs.context import stored_origins
+from envs.errors import BadInput, ResetFailed
 from envs.observation import Observation
 from envs.origins import Origins
 from envs.own_tls import unverified
@@ -175,12 +176,21 @@ def _why(result: ActionResult) -> str:
 
 
 def _read_tabs(folder: Path) -> SavedTabs | None:
+    """None where nothing was saved, and where a power cut left the file torn: the task's start is opened then."""
     path = folder / TABS_FILE
-    return SavedTabs.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+    try:
+        return SavedTabs.model_validate_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _with_storage(settings: SessionSettings, path: Path) -> SessionSettings:
-    return settings.model_copy(update={"storage_state": path}) if path.exists() else settings
+    """*settings* with the saved storage; with their own where none was saved or a power cut left the file torn."""
+    try:
+        stored_origins(path)
+    except BadInput:
+        return settings
+    return settings.model_copy(update={"storage_state": path})
 
 
 def _without_secrets(storage: dict[str, Any], vault: SecretVault) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class TraceWriter:
         self._secrets = secrets
         self._fsync = fsync
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if fsync:
             sync_folder(path.parent)
         dropped = _repair(self._handle)
