@@ -5,7 +5,9 @@ Only the module of the command that is asked for is imported: most of what a sho
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import logging
 import os
 import sys
@@ -83,6 +85,7 @@ def main() -> None:
     """Runs the command line. Exit codes: 0 done, 1 the open task failed, 2 wrong input, 130 interrupted."""
     # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
     logging.basicConfig(handlers=[logging.NullHandler()])
+    atexit.register(gc.freeze)  # the interpreter's last collection would walk through all of torch, for a second
     try:
         code = application(sys.argv[1:])(standalone_mode=False)
     except TyperException as error:

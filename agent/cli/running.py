@@ -23,6 +23,7 @@ from agent.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    counting,
     print_json,
     print_problem,
     print_table,
@@ -137,10 +138,10 @@ def resume(
     as_json: options.Json = False,
 ) -> int:
     """Goes on with a run that was killed or interrupted; nothing that was committed is done again."""
-    from agent import runner
-    from envs.open_world import SUITE
+    with display_of(as_json) as display:
+        from agent import runner
+        from envs.open_world import SUITE
 
-    with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(runner.resume(folder, listeners(display, as_json), approver=approver(display, as_json)))
     is_open = any(episode.task.suite == SUITE for episode in result.episodes)
     return _finish_open(result, as_json) if is_open else finish(result, as_json)
@@ -160,10 +161,15 @@ def demo(
     return _play_suite(settings, selection, out, as_json)
 
 
-def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
-    from agent import runner
+def display_of(as_json: bool) -> RunDisplay:
+    """Shows a run on stdout, or beside `--json` on stderr; then nothing is said of what is waited for."""
+    return RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr)
 
-    with RunDisplay(stderr if as_json else stdout) as display:
+
+def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+    with display_of(as_json) as display:
+        from agent import runner
+
         result = asyncio.run(
             runner.run_open(
                 config, instruction, url, out, listeners(display, as_json), approver=approver(display, as_json)
@@ -173,9 +179,9 @@ def _play_open(config: RunConfig, instruction: str, url: str, out: Path, as_json
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
-    from agent import runner
+    with display_of(as_json) as display:
+        from agent import runner
 
-    with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(
             runner.run_suite(config, selection, out, listeners(display, as_json), approver=approver(display, as_json))
         )
@@ -198,8 +204,11 @@ def finish(result: RunResult, as_json: bool) -> int:
     """Says what came of a run and writes its report; the exit code."""
     from agent.report import explained, write_report
 
-    runs = (result.folder,)
-    page = write_report(runs, analyses=explained(runs)).path if result.episodes else None
+    page = None
+    if result.episodes:
+        runs = (result.folder,)
+        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell:
+            page = write_report(runs, analyses=explained(runs), tell=tell).path
     if as_json:
         print_json(
             {
