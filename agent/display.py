@@ -11,11 +11,13 @@ from typing import Self
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from agent.config import Limits
 from agent.limits import LIMITS, ending_named
+from agent.notices import Notices
 from agent.progress import (
     EpisodeEnded,
     EpisodeStarted,
@@ -71,8 +73,11 @@ class RunDisplay:
     Text from pages and models is shown as text: console markup in it has no effect.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, notices: Console | None = None) -> None:
+        """*notices*: where it is told what is waited for (libraries, models, browser, sites); None: nowhere."""
         self._console = console
+        self._notices = Notices(notices, drawn_elsewhere=console.is_terminal)
+        self._spinner = Spinner("dots")
         self._board = _Board()
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
@@ -92,19 +97,21 @@ class RunDisplay:
         """Lines that came while the display was paused; None while it is not."""
 
     def __enter__(self) -> Self:
+        self._notices.__enter__()
         self._draw()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        del kind, error, trace
         self._erase()
+        self._notices.__exit__(kind, error, trace)
 
     @contextmanager
     def paused(self) -> Generator[Console]:
         """The console, to ask a person on: nothing else is drawn or printed on it until the end."""
         self._held, was_drawn = [], self._live is not None
+        self._notices.clear()
         self._erase()
         try:
             yield self._console
@@ -134,6 +141,7 @@ class RunDisplay:
             self._held.append(line)
 
     def __call__(self, event: Event) -> None:
+        self._notices.clear()
         match event:
             case RunStarted():
                 self._board = _Board(limits=event.limits)
@@ -210,6 +218,7 @@ class RunDisplay:
 
     def learning(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
         """A stage of training is at *step* of *steps*: a bar of its own until it has ended."""
+        self._notices.clear()
         if stage != self._stage_name:
             self._stage_name = stage
             self._progress.reset(self._stage, description=stage, total=steps, note="")
@@ -219,9 +228,10 @@ class RunDisplay:
             self._stage_name = ""
 
     def board(self) -> Group | Progress:
-        """What a terminal shows now: one row a worker, and the bars."""
+        """What a terminal shows now: one row a worker, the bars, and what is waited for."""
+        waited = self._waited()
         if not self._board.rows:
-            return self._progress
+            return Group(self._progress, *waited) if waited else self._progress
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
         table.add_column("episode", no_wrap=True, ratio=3)
         table.add_column("step", justify="right", width=4)
@@ -232,7 +242,13 @@ class RunDisplay:
             dots = "".join("●" if done else "○" for done in row.z)
             cells = (row.task, str(row.step), f"{dots} {row.milestone}".strip(), row.words)
             table.add_row(*(Text(printable(cell)) for cell in cells))
-        return Group(table, self._progress)
+        return Group(table, self._progress, *waited)
+
+    def _waited(self) -> tuple[Spinner, ...]:
+        if not self._notices.what:
+            return ()
+        self._spinner.update(text=Text(self._notices.what))
+        return (self._spinner,)
 
 
 def result_table(result: RunResult) -> FittedTable:

@@ -26,7 +26,8 @@ from agent.sitting import Sitting
 from agent.solvable import check_solvable
 from agent.stopping import play_until_stopped
 from agent.team import open_team
-from agent.worlds import SuiteMaker, open_world, suite_maker
+from agent.worlds import SuiteMaker, check_display, check_upload_folder, open_world, session_settings, suite_maker
+from envs.chromium import Chromium
 from envs.errors import BadInput
 from envs.open_world import SUITE, TASK
 from envs.origins import check_address
@@ -205,6 +206,7 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
     if task is not None and vault.mask(told := f"{task.instruction}\n{task.url}") != told:
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
+    _check_input(manifest, folder, vault)
     async with AsyncExitStack() as stack:
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
@@ -215,7 +217,6 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
         _check_names(manifest, suite)
         if fresh and given.policy is None and given.suite is None:
             check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
-        check_url(manifest.config.checkpoint_url)
         if fresh:
             folder.create(manifest)
             stack.enter_context(_discarded_if_refused(folder))
@@ -252,6 +253,16 @@ def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
     except BadInput:
         folder.discard_if_unplayed()
         raise
+
+
+def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> None:
+    """Raises BadInput for what can be seen to be wrong before a model is loaded and a browser started."""
+    config = manifest.config
+    check_display(config)
+    check_upload_folder(config.session)
+    check_url(config.checkpoint_url)
+    if manifest.open_task is not None:  # its world checks address and origins when it is made, which starts nothing
+        suite_maker(manifest, vault, None)(Chromium.launch(), folder.path, session_settings(config))
 
 
 def _check_names(manifest: Manifest, suite: Suite) -> None:

@@ -30,6 +30,7 @@ from envs.proxy import Boundary
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.session import BrowserSession
 from envs.settings import SessionSettings
+from envs.waiting import waiting_for
 
 LAUNCH_S = 30.0
 CLOSE_S = 5.0
@@ -159,6 +160,7 @@ class Chromium:
             shutil.rmtree(home, ignore_errors=True)  # Chromium ends with its home: the watchdog does the same
 
     async def _start(self) -> None:
+        waiting_for("starting Chromium")
         self._playwright = await _start_playwright()
         chromium = find_chromium(self._playwright.chromium.executable_path)
         self._home = Path(tempfile.mkdtemp(prefix="mira-chromium-"))

@@ -13,8 +13,13 @@ torch is imported when the first model is loaded, not with this module. Text onl
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
+import sys
 import time
+from collections.abc import Generator as Generates
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +43,8 @@ from models.transport import Call, RetryPolicy, open_call
 if TYPE_CHECKING:
     from models.local_generation import Generator, Job, Row
 
+_WAITING = logging.getLogger("mira.waiting")
+"""Hears of what takes its time as it begins; the command shows it (`envs.waiting` in the rooms that may know it)."""
 GATHER_S = 0.003
 """How long a request waits for companions of other workers."""
 MAX_BATCH = 16
@@ -68,10 +75,14 @@ class LocalModel:
     @classmethod
     def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
         """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible."""
-        from models.local_loading import load_generator
-
         name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
-        generator, context = load_generator(folder, adapter, name)
+        if "torch" not in sys.modules:
+            _WAITING.info("importing torch")
+        with _no_collections():
+            from models.local_loading import load_generator
+
+            _WAITING.info("loading the model %s", name)
+            generator, context = load_generator(folder, adapter, name)
         return cls(generator, context, name)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -153,6 +164,18 @@ class LocalModel:
             for waiting, row in zip(batch, rows, strict=True):
                 if not waiting.answer.done():
                     waiting.answer.set_result(row)
+
+
+@contextmanager
+def _no_collections() -> Generates[None]:
+    """Importing torch and transformers makes a million objects and no garbage: to look for some took a fifth of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def embedded() -> LocalModel:

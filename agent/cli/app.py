@@ -5,7 +5,9 @@ Only the module of the command that is asked for is imported: most of what a sho
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import logging
 import os
 import sys
@@ -184,6 +186,7 @@ def main() -> None:
     # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
     logging.basicConfig(handlers=[logging.NullHandler()])
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]
+    atexit.register(gc.freeze)  # the interpreter's last collection would walk through all of torch, for a second
     try:
         if _COMPLETION_OPTIONS & set(words):
             _check_shell()

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agent.cli import options, running
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
-from agent.display import RunDisplay
+from agent.notices import Notices
 from agent.replay.records import Replay, ReplayedStep, Verdict
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
@@ -105,7 +105,13 @@ def _options(from_step: int, until: int | None, on_difference: str, patience: fl
 def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: bool) -> int:
     from agent.replay.playback import replay_trace
 
-    done = asyncio.run(replay_trace(trace, chosen, tell=None if as_json else _tell, **given))
+    with Notices(None if as_json else stderr) as notices:
+
+        def tell(step: ReplayedStep) -> None:
+            notices.clear()
+            _tell(step)
+
+        done = asyncio.run(replay_trace(trace, chosen, tell=None if as_json else tell, **given))
     if as_json:
         print_json(done.model_dump(mode="json") | {"same_outcome": done.same_outcome, "ok": done.ok})
     else:
@@ -114,9 +120,9 @@ def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: 
 
 
 def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_json: bool) -> int:
-    from agent.replay.branching import branch_trace
+    with running.display_of(as_json) as display:
+        from agent.replay.branching import branch_trace
 
-    with RunDisplay(stderr if as_json else stdout) as display:
         run = asyncio.run(
             branch_trace(
                 trace,

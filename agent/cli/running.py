@@ -23,6 +23,7 @@ from agent.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    counting,
     print_json,
     print_problem,
     print_table,
@@ -158,10 +159,10 @@ def resume(
 ) -> int:
     """Goes on with a run that was killed or interrupted, or whose model did not answer; nothing that was committed is
     done again."""
-    from agent import runner
-    from envs.open_world import SUITE
+    with display_of(as_json) as display:
+        from agent import runner
+        from envs.open_world import SUITE
 
-    with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(runner.resume(folder, listeners(display, as_json), approver=approver(display, as_json)))
     is_open = any(episode.task.suite == SUITE for episode in result.episodes)
     return _finish_open(result, as_json) if is_open else finish(result, as_json)
@@ -181,11 +182,16 @@ def demo(
     return _play_suite(settings, selection, out, as_json)
 
 
-def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
-    from agent import runner
+def display_of(as_json: bool) -> RunDisplay:
+    """Shows a run on stdout, or beside `--json` on stderr; then nothing is said of what is waited for."""
+    return RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr)
 
+
+def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
     config = with_open_defaults(asked)
-    with RunDisplay(stderr if as_json else stdout) as display:
+    with display_of(as_json) as display:
+        from agent import runner
+
         hear = (_roles_told(display, asked, config, as_json), *listeners(display, as_json))
         result = asyncio.run(runner.run_open(config, instruction, url, out, hear, approver=approver(display, as_json)))
     return _finish_open(result, as_json)
@@ -203,9 +209,9 @@ def _roles_told(display: RunDisplay, asked: RunConfig, config: RunConfig, as_jso
 
 
 def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
-    from agent import runner
+    with display_of(as_json) as display:
+        from agent import runner
 
-    with RunDisplay(stderr if as_json else stdout) as display:
         result = asyncio.run(
             runner.run_suite(config, selection, out, listeners(display, as_json), approver=approver(display, as_json))
         )
@@ -234,8 +240,11 @@ def finish(result: RunResult, as_json: bool) -> int:
     """Says what came of a run and writes its report; the exit code."""
     from agent.report import explained, write_report
 
-    runs, suites = (result.folder,), (episode.task.suite for episode in result.episodes)
-    page = write_report(runs, analyses=explained(runs)).path if result.episodes else None
+    page, suites = None, {episode.task.suite for episode in result.episodes}
+    if result.episodes:
+        runs = (result.folder,)
+        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell:
+            page = write_report(runs, analyses=explained(runs), tell=tell).path
     if as_json:
         print_json(
             {
@@ -252,7 +261,7 @@ def finish(result: RunResult, as_json: bool) -> int:
         )
     else:
         print_table(result_table(result))
-        print_refused(stdout, result.blocked_requests, admits=not set(suites) <= CLOSED_SUITES)
+        print_refused(stdout, result.blocked_requests, admits=not suites <= CLOSED_SUITES)
         stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
         if page is not None:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)

@@ -30,6 +30,7 @@ from envs.sites.golden import build_golden, child_environment
 from envs.sites.kinds import SiteName
 from envs.sites.recorder import ALIVE
 from envs.sites.requests import Request, read_log
+from envs.waiting import waiting_for
 
 START_S = 60.0
 PING_S = 3.0
@@ -120,6 +121,7 @@ class SiteCopy:
 async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) -> SiteCopy:
     """Lays out *folder*, starts its server and waits until it answers. Raises BadInput and ResetFailed."""
     golden = await build_golden(name)
+    waiting_for(f"starting the site {name}")
     await asyncio.to_thread(_lay_out, golden, folder)
     held = lease(folder) if detached else None  # before it answers: a run that looks for a copy would take it
     log = os.open(folder / SERVER_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

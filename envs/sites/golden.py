@@ -15,6 +15,7 @@ from pathlib import Path
 
 from envs.errors import BadInput, ResetFailed
 from envs.sites.kinds import SiteName
+from envs.waiting import waiting_for
 
 BUILD_S = 900.0
 HERE = Path(__file__).parent
@@ -69,6 +70,7 @@ async def build_golden(name: SiteName, told: Told = lambda line: None) -> Path:
 
 
 async def _build(name: SiteName, folder: Path, told: Told) -> None:
+    waiting_for(f"building the site {name}, which is done once")
     with _part(folder) as part:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -89,6 +91,7 @@ async def _build(name: SiteName, folder: Path, told: Told) -> None:
                 async for raw in process.stdout:
                     lines.append(raw.decode("utf-8", "replace").rstrip())
                     told(lines[-1])
+                    waiting_for(f"building the site {name}, which is done once: {lines[-1]}")
                 code = await process.wait()
         except BaseException:
             if process.returncode is None:

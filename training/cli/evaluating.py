@@ -153,10 +153,11 @@ def _play(
     config: RunConfig, selection: TaskSelection, into: Path, as_json: bool
 ) -> tuple[tuple[EpisodeFile, ...], bool]:
     """The run's episodes, and whether all of them were played."""
-    from agent import runner  # with LangGraph and Playwright, which reading needs neither of
     from agent.display import RunDisplay
 
-    with RunDisplay(stderr if as_json else stdout) as display:
+    with RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr) as display:
+        from agent import runner  # with LangGraph and Playwright, which reading needs neither of
+
         result = asyncio.run(runner.run_suite(config, selection, into, (display,)))
     if not result.complete:
         print_problem(f"{len(result.episodes)} of {result.planned} episodes; go on with: mira resume {result.folder}")

@@ -12,7 +12,7 @@ from agent.cli.options import Wide
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
-from training.cli.telling import AsJson, Changes, Config, needs_extra, tell, watcher_of
+from training.cli.telling import AsJson, Changes, Config, importing, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
     from training.grpo.running import HeldOut
@@ -37,14 +37,16 @@ def grpo(
     needs_extra()
     from agent.display import RunDisplay
     from training.grpo.examples import gather_examples, read_examples
-    from training.grpo.running import improve
     from training.grpo.settings import load_settings
-    from training.stages.trainer import TrainingDiverged
 
     settings = load_settings(config, change or ())
     learned = gather_examples(examples)
     measured = () if held_out is None else read_examples(held_out)
-    with RunDisplay(stderr) as display:
+    with RunDisplay(stderr, None if as_json else stderr) as display:
+        importing("torch", "TRL")
+        from training.grpo.running import improve
+        from training.stages.trainer import TrainingDiverged
+
         try:
             found = improve(learned, start, out, settings, held_out=measured, tell=tell, watch=watcher_of(display))
         except TrainingDiverged as stopped:

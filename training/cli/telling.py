@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from agent.cli.output import stderr
 from envs.errors import BadInput
+from envs.waiting import waiting_for
 
 if TYPE_CHECKING:
     from agent.display import RunDisplay
@@ -30,6 +32,12 @@ def watcher_of(display: RunDisplay) -> Watcher:
     from training.stages.watching import Lines
 
     return display.learning if stderr.is_terminal else Lines(tell)
+
+
+def importing(*names: str) -> None:
+    """Says that these libraries are imported next, where that takes its time: where torch is not there yet."""
+    if "torch" not in sys.modules:
+        waiting_for(f"importing {' and '.join(names)}")
 
 
 def needs_extra() -> None:

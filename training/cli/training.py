@@ -24,7 +24,7 @@ from agent.cli.output import (
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from training.cli import group_policy
-from training.cli.telling import AsJson, Changes, Config, Out, needs_extra, tell, watcher_of
+from training.cli.telling import AsJson, Changes, Config, Out, importing, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
     from training.loop.by_task import Told
@@ -46,13 +46,15 @@ def mira(out: Out, config: Config = None, change: Changes = None, wide: Wide = F
     """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
     needs_extra()
     from agent.display import RunDisplay
-    from training.loop.loop import Loop
-    from training.loop.playing import Interrupted
     from training.loop.settings import load_settings
-    from training.stages.trainer import TrainingDiverged
 
     settings = load_settings(config, change or ())
-    with RunDisplay(stderr) as display:
+    with RunDisplay(stderr, None if as_json else stderr) as display:
+        importing("torch", "accelerate")
+        from training.loop.loop import Loop
+        from training.loop.playing import Interrupted
+        from training.stages.trainer import TrainingDiverged
+
         loop = Loop.open(out, settings, (display,), tell, watcher_of(display))
         try:
             progress = asyncio.run(loop.run())
@@ -80,10 +82,12 @@ def sft(
     """Supervised fine-tuning on the successes of runs (TRL). The result lies in OUT/model."""
     needs_extra()
     from agent.display import RunDisplay
-    from training.loop.supervised import SupervisedSettings, fine_tune
 
-    settings = SupervisedSettings.load(config, change or ())
-    with RunDisplay(stderr) as display:
+    with RunDisplay(stderr, None if as_json else stderr) as display:
+        importing("torch", "TRL")
+        from training.loop.supervised import SupervisedSettings, fine_tune
+
+        settings = SupervisedSettings.load(config, change or ())
         found = fine_tune(
             runs, start, out, settings, tell, allow_evaluation=allow_evaluation, watch=watcher_of(display)
         )

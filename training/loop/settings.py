@@ -17,9 +17,8 @@ from training.curriculum.settings import CurriculumSettings
 from training.loop.arms import ARMS, Arm
 from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
-from training.serving.rollout_server import ServerSettings
-from training.stages.actor import Objective
-from training.stages.settings import Compute, Optimization
+from training.serving.settings import ServerSettings
+from training.stages.settings import Compute, Objective, Optimization
 
 
 class TaskSettings(Record):

@@ -18,10 +18,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
-
 from envs.errors import BadInput
-from envs.record import Record
 from models.base import ModelError
 from models.local_loading import ADAPTER_CONFIG
 from models.specs import VLLM_KEY, VllmSpec
@@ -29,6 +26,7 @@ from models.transport import RetryPolicy
 from training.serving.adapters import server_rank
 from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
+from training.serving.settings import ServerSettings
 from training.stages.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
 from training.stages.launching import bound_to_us, release_gpu
 
@@ -39,29 +37,6 @@ ASK_S: Final = 5.0
 _ERROR: Final = re.compile(r"\b\w+(Error|Exception): \S.*")
 END_S: Final = 30.0
 """A server that was told to end is killed after it."""
-
-
-class ServerSettings(Record):
-    """Where policies play."""
-
-    url: str
-    """`http://HOST:PORT` of a vLLM server. VLLM_API_KEY, if it wants a key."""
-    command: tuple[str, ...] = ()
-    """Starts it there for as long as a policy plays, and the GPU is free when it learns: `["vllm", "serve"]`, to which
-    the model, its name and the address are added. Empty: a server runs there already, on the policy's base, and takes
-    adapters."""
-    options: tuple[str, ...] = ()
-    """What a started server is told besides, e.g. `["--dtype", "bfloat16", "--max-model-len", "16384"]`."""
-    ready_s: float = Field(default=900.0, gt=0)
-    """A started server that does not answer after it is given up."""
-
-    @field_validator("url")
-    @classmethod
-    def _has_a_port(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
-            raise ValueError(f"{url!r} is not of the form http://HOST:PORT")
-        return url.rstrip("/").removesuffix("/v1")
 
 
 def served_name(policy: Path) -> str:

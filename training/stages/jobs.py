@@ -30,14 +30,14 @@ from envs.errors import BadInput
 from envs.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.stages.actor import ActorTrainer, Objective
+from training.stages.actor import ActorTrainer
 from training.stages.checkpoints import load_policy, load_tokenizer, made_whole, save_policy, use_machine, with_adapter
 from training.stages.critic_model import Critic, states_of
 from training.stages.critics import CriticTrainer
 from training.stages.launching import run_launched
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
-from training.stages.settings import Compute, Optimization
+from training.stages.settings import Compute, Objective, Optimization
 from training.stages.trainer import RowsTrainer, settle_sharding, train, training_arguments, whole_model
 from training.stages.watching import Watcher, unwatched
 

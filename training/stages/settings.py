@@ -64,3 +64,22 @@ class Optimization(Record):
     clip: float = Field(default=1.0, gt=0)
     """Norm to which a step's gradient is cut."""
     weight_decay: float = Field(default=0.0, ge=0)
+
+
+ObjectiveKind = Literal["regression", "weighted", "cloning", "webrl_code"]
+
+
+class Objective(Record):
+    """What the actor minimises, see :mod:`training.mira.losses`."""
+
+    kind: ObjectiveKind = "regression"
+    """`regression`: MiRA's Eq. 12, WebRL as its paper has it. `weighted`: exp(A/β), the KL objective of Eq. 15 and AWR.
+    `cloning`: the rows that were kept, all alike. `webrl_code`: WebRL as it was published."""
+    beta: float = Field(default=0.1, gt=0)
+    """β of Eq. 12 and of `exp(A/β)`; the paper gives none. A regression moves the log-probability of an action by
+    about A/β where it can."""
+    negative_weight: float = Field(default=1.0, ge=0)
+    """What the square of an action with a negative advantage counts in a regression. The paper: 1; the published code
+    of WebRL: 0."""
+    anchor: float = Field(default=0.0, ge=0)
+    """Weight of `−log π` of the actions of successes beside a regression; the paper: 0."""

@@ -54,6 +54,13 @@ def write(copy: SiteCopy) -> None:
         (files / "stray").write_text("x")
 
 
+async def test_a_site_that_is_started_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="mira.waiting"):
+        copy = await start_copy(SITE, tmp_path / "copy")
+    await copy.close()
+    assert f"starting the site {SITE}" in caplog.messages
+
+
 async def test_a_reset_leaves_nothing_behind(copy: SiteCopy) -> None:
     golden = database_digest(copy.golden_database)
     for _ in range(20):

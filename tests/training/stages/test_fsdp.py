@@ -18,12 +18,11 @@ from tests.training.stages.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
 from tests.training.stages.test_trainer import weights_of
 from tests.training.stages.token_rows import rows_of
 from training.data.cache import write_rows
-from training.stages.actor import Objective
 from training.stages.checkpoints import load_policy
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
 from training.stages.scoring import score
-from training.stages.settings import Compute, Lora, Optimization
+from training.stages.settings import Compute, Lora, Objective, Optimization
 from training.stages.trainer import TrainingDiverged
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -12,13 +12,13 @@ from models.embedded import embedded_dir
 from tests.training.stages.critics import save_critic
 from tests.training.stages.fsdp_on_cpu import TWO
 from tests.training.stages.token_rows import rows_of
-from training.stages.actor import ActorTrainer, Objective
+from training.stages.actor import ActorTrainer
 from training.stages.annotate import score_actions, score_states
 from training.stages.checkpoints import load_policy
 from training.stages.lean import LeanModels
 from training.stages.plan import Plan
 from training.stages.scoring import JOB, Asked, run_scoring, score, score_launched
-from training.stages.settings import Compute, Lora, Optimization
+from training.stages.settings import Compute, Lora, Objective, Optimization
 from training.stages.trainer import train, training_arguments
 
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=100)

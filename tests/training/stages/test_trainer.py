@@ -23,14 +23,14 @@ from tests.training.stages.token_rows import rows_of
 from training.data.packing import by_row, pack
 from training.data.rows import Row
 from training.mira.losses import regression_loss, webrl_code_loss
-from training.stages.actor import ActorTrainer, Objective, ObjectiveKind
+from training.stages.actor import ActorTrainer
 from training.stages.annotate import action_token_logprobs, score_actions
 from training.stages.checkpoints import load_policy, save_policy
 from training.stages.critic_model import Critic
 from training.stages.critics import CriticTrainer
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.plan import Plan
-from training.stages.settings import Compute, Optimization
+from training.stages.settings import Compute, Objective, ObjectiveKind, Optimization
 from training.stages.trainer import (
     TrainingDiverged,
     one_device,
