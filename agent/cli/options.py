@@ -43,6 +43,10 @@ UploadFolder = Annotated[Path | None, typer.Option(help="Only files below it may
 Schema = Annotated[Path | None, typer.Option(help="JSON Schema that the answer must fit.")]
 Screenshots = Annotated[str | None, typer.Option(help="off, steps, or marks (numbers drawn on, shown to the policy).")]
 TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Keep Playwright's trace of each episode as well.")]
+StrictOriginal = Annotated[
+    bool | None,
+    typer.Option("--strict-original/--own-rules", help="WebArena: score by the benchmark's own rules, to the letter."),
+]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
 Thinking = Annotated[str | None, typer.Option(help="Thinking tokens of planner and judge: 0, 256 … 16384, or auto.")]
 Milestones = Annotated[int | None, typer.Option("--milestones", help="Milestones that a model planner makes.")]
