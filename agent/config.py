@@ -98,6 +98,8 @@ class RunConfig(Record):
     that was typed, so it is refused where secrets are declared."""
     answer_schema: Path | None = None
     """JSON Schema file for the final answer of an open task."""
+    strict_original: bool = False
+    """WebArena's suites only: score by the rules of the benchmarks' own evaluators (docs/webarena.md)."""
     durability: Literal["sync", "async", "exit"] = "sync"
     """LangGraph's: only `sync` repeats no more than the interrupted node after a kill."""
     checkpoint_url: str | None = None

@@ -29,10 +29,20 @@ SuiteMaker = Callable[[Chromium, Path, SessionSettings], Suite]
 
 
 @dataclass(frozen=True, slots=True)
+class Scoring:
+    """What a run says of how its episodes are scored."""
+
+    judge: FuzzyJudge | None = None
+    """Asked by checkers that compare by meaning."""
+    strict_original: bool = False
+    """By the rules of the benchmark's own evaluators."""
+
+
+@dataclass(frozen=True, slots=True)
 class KnownSuite:
     """A suite that a run can name."""
 
-    make: Callable[[Chromium, Path, SessionSettings, FuzzyJudge | None], Suite]
+    make: Callable[[Chromium, Path, SessionSettings, Scoring], Suite]
     infos: Callable[[], Sequence[TaskInfo]]
     """Its tasks, without starting anything."""
 
@@ -58,10 +68,12 @@ def _webarena(name: SuiteName) -> Callable[[], KnownSuite]:
         from envs.webarena import suite
         from envs.webarena.evaluators import no_judge
 
-        def make(chromium: Chromium, folder: Path, settings: SessionSettings, judge: FuzzyJudge | None) -> Suite:
+        def make(chromium: Chromium, folder: Path, settings: SessionSettings, scoring: Scoring) -> Suite:
             # Its accounts log in with passwords, which Playwright's trace would hold.
             untraced = settings.model_copy(update={"playwright_trace": False})
-            return suite.WebArenaSuite(chromium, folder, untraced, name=name, judge=judge or no_judge)
+            judge = scoring.judge or no_judge
+            original = scoring.strict_original
+            return suite.WebArenaSuite(chromium, folder, untraced, name=name, judge=judge, strict_original=original)
 
         return KnownSuite(make, lambda: suite.task_infos(name))
 
@@ -79,7 +91,7 @@ SUITES: Mapping[str, Callable[[], KnownSuite]] = {
 def _browsergym(name: str) -> KnownSuite:
     from envs.browsergym import suite
 
-    def make(chromium: Chromium, folder: Path, settings: SessionSettings, _: FuzzyJudge | None) -> Suite:
+    def make(chromium: Chromium, folder: Path, settings: SessionSettings, _: Scoring) -> Suite:
         return suite.BrowserGymSuite(chromium, folder, settings, name=name)
 
     return KnownSuite(make, lambda: suite.task_infos(name))
@@ -136,6 +148,10 @@ def session_settings(config: RunConfig) -> SessionSettings:
 
 def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None) -> SuiteMaker:
     """The maker that *manifest* names; *judge* is asked by checkers that compare by meaning. Raises BadInput."""
+    scoring = Scoring(judge, manifest.config.strict_original)
+    if scoring.strict_original and manifest.suite not in SUITE_NAMES:
+        other = "an open task" if manifest.open_task else f"the suite {manifest.suite}"
+        raise BadInput(f"--strict-original is for {', '.join(SUITE_NAMES)}, not for {other}")
     task = manifest.open_task
     if task is not None:
 
@@ -144,4 +160,4 @@ def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None
 
         return make_open
     known = known_suite(manifest.suite)
-    return lambda chromium, folder, settings: known.make(chromium, folder, settings, judge)
+    return lambda chromium, folder, settings: known.make(chromium, folder, settings, scoring)

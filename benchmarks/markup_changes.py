@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.worlds import SuiteMaker, known_suite
+from agent.worlds import Scoring, SuiteMaker, known_suite
 from envs.chromium import Chromium
 from envs.proxy import Boundary
 from envs.secrets import NO_SECRETS, SecretVault
@@ -37,6 +37,6 @@ def rebuilt(name: str) -> SuiteMaker:
     """The suite called *name*, on changed pages."""
 
     def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> Suite:
-        return known_suite(name).make(RebuildingChromium(chromium), folder, settings, None)
+        return known_suite(name).make(RebuildingChromium(chromium), folder, settings, Scoring())
 
     return make

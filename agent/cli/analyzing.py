@@ -43,8 +43,9 @@ def analyze(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began. One that
-    nobody judged is explained where it was cut off by a limit, an error or a person, and is in no total.
+    """Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.
+
+    One that nobody judged is explained where it was cut off by a limit, an error or a person, and is in no total.
 
     Exit code 2 if no trace could be read, else 0; a trace that cannot be read is named and passed over.
     """
@@ -103,7 +104,7 @@ def _print_tables(found: Survey, analyses: Sequence[Analysis]) -> None:
     told = ", ".join(f"{count} {outcome}" for outcome, count in _counts(found))
     stdout.print(f"{found.readable + found.damaged} episodes: {told or 'none'}", highlight=False)
     if found.undecided:
-        stdout.print(_undecided(found.undecided), soft_wrap=True)
+        stdout.print(Text(_undecided(found.undecided)))
     if not analyses:
         return
     print_table(_episodes(analyses))

@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "resume": Place(
         "agent.cli.running",
         "resume",
-        "Goes on with a run that was killed or interrupted; nothing that was committed is done again.",
+        "Goes on with a run that was killed, interrupted or left by its model; nothing that was committed is done again.",
     ),
     "demo": Place(
         "agent.cli.running",
@@ -88,7 +88,11 @@ COMMANDS: Final[Mapping[str, Place]] = {
         "import_traces",
         "Turns logs of other harnesses into traces that `show`, `analyze` and `report` read.",
     ),
-    "tasks": Place("agent.cli.inspecting", "tasks", "Lists the tasks of a suite."),
+    "tasks": Place(
+        "agent.cli.inspecting",
+        "tasks",
+        "Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need.",
+    ),
     "models": Place(
         "agent.cli.inspecting", "models", "Says which model specs work here and what is missing for the others."
     ),

@@ -60,6 +60,10 @@ TraceZip = Annotated[bool, typer.Option("--trace-zip", help="Keep Playwright's t
 LangSmith = Annotated[
     bool, typer.Option("--langsmith", help="Trace to LangSmith: page text, prompts and answers are sent to its server.")
 ]
+StrictOriginal = Annotated[
+    bool | None,
+    typer.Option("--strict-original/--own-rules", help="WebArena: score by the benchmark's own rules, to the letter."),
+]
 Language = Annotated[str | None, typer.Option(help="Action language: program or id.")]
 Thinking = Annotated[str | None, typer.Option(help="Thinking tokens of planner and judge: 0, 256 … 16384, or auto.")]
 Milestones = Annotated[int | None, typer.Option("--milestones", help="Milestones that a model planner makes.")]

@@ -58,6 +58,7 @@ def replay(
     headed: options.Headed = False,
     secret: options.Secret = None,
     trace_zip: options.TraceZip = False,
+    strict_original: options.StrictOriginal = None,
     yes: Yes = False,
     out: Annotated[Path | None, typer.Option(help="Folder of a branch's run, or of a replay's files.")] = None,
     wide: options.Wide = False,
@@ -81,16 +82,18 @@ def replay(
         "headed": headed or None,
         "secrets": secret,
         "trace_zip": trace_zip or None,
+        "strict_original": strict_original,
     }
     given = options.without_none(values)
     if branch is not None:
         if (from_step, until, on_difference, patience) != _AS_IT_WAS:
             raise BadInput("--from, --until, --on-difference and --patience are for a replay, not for --branch")
         return _branch(trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs")}, as_json)
-    unused = [name for name in given if name not in ("headed", "secrets", "trace_zip")]
+    unused = [name for name in given if name not in ("headed", "secrets", "trace_zip", "strict_original")]
     if at is not None or unused:
         raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
     kept = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act, "out": out}
+    kept["strict_original"] = strict_original
     return _replay(trace, _options(from_step, until, on_difference, patience), kept, as_json)
 
 

@@ -86,6 +86,7 @@ def run(
     screenshots: options.Screenshots = None,
     trace_zip: options.TraceZip = False,
     langsmith: options.LangSmith = False,
+    strict_original: options.StrictOriginal = None,
     language: options.Language = None,
     thinking: options.Thinking = None,
     milestones: options.Milestones = None,
@@ -97,10 +98,8 @@ def run(
 ) -> int:
     """Does one open task at a URL, or plays tasks of a suite.
 
-    Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it itself; the suite was played,
-    whatever came of its tasks. 1 the open task failed, broke, ran into a limit, or an action of it was declined.
-    2 wrong input. 130 interrupted.
-    """
+    Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it; the suite was played.
+    1 the open task failed, broke, met a limit, or an action of it was declined. 2 wrong input. 130 interrupted."""
     values = {
         "policy": policy,
         "planner": planner,
@@ -115,6 +114,7 @@ def run(
         "screenshots": screenshots,
         "trace_zip": trace_zip or None,
         "langsmith": langsmith or None,
+        "strict_original": strict_original,
         "language": language,
         "thinking": options.thinking_budget(thinking),
         "k": milestones,
@@ -157,8 +157,7 @@ def resume(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed or interrupted, or whose model did not answer; nothing that was committed is
-    done again."""
+    """Goes on with a run that was killed, interrupted or left by its model; nothing that was committed is done again."""
     with display_of(as_json) as display:
         from agent import runner
         from envs.open_world import SUITE

@@ -41,6 +41,7 @@ async def replay_trace(
     may_act: bool = False,
     secrets: Sequence[str] = (),
     trace_zip: bool = False,
+    strict_original: bool | None = None,
     out: Path | None = None,
     suite: SuiteMaker | None = None,
     tell: Callable[[ReplayedStep], None] | None = None,
@@ -50,7 +51,8 @@ async def replay_trace(
     *path* is a trace, or a run of one episode. Elements are found by their durable keys; where one is missing nothing
     is done in its place. *may_act* must be set for worlds that live on a server of their own (open tasks, WebArena):
     there, what was submitted is submitted again. *secrets* replace the run's declarations; *out* takes files (else
-    they are thrown away), among them Playwright's trace where *trace_zip* asks for it; *suite* is needed where the
+    they are thrown away), among them Playwright's trace where *trace_zip* asks for it; *strict_original* scores
+    WebArena's tasks by the benchmark's own rules or by Mira's, else as the run did; *suite* is needed where the
     run's came from Python; *tell* hears of each step as it is done.
 
     Raises BadInput, TraceError and ResetFailed, each in one line. What a page does is a verdict, never an exception.
@@ -61,7 +63,7 @@ async def replay_trace(
     where = live_address(recording)
     if where is not None and not may_act:
         raise live_site(where)
-    config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip)
+    config = _config(recording, headed=headed, secrets=secrets, trace_zip=trace_zip, strict_original=strict_original)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mira-replay-") as temporary:
         async with replay_world(recording, config, out or Path(temporary), suite) as world:
@@ -73,7 +75,9 @@ async def replay_trace(
     return _told(recording, options, walk, score, time.monotonic() - began)
 
 
-def _config(recording: Recording, *, headed: bool, secrets: Sequence[str], trace_zip: bool) -> RunConfig:
+def _config(
+    recording: Recording, *, headed: bool, secrets: Sequence[str], trace_zip: bool, strict_original: bool | None
+) -> RunConfig:
     """The header's, with what was asked for now. Raises BadInput."""
     known = config_of(recording)
     look_s = max(known.session.observe.timeout_s, LOOK_S)
@@ -81,6 +85,7 @@ def _config(recording: Recording, *, headed: bool, secrets: Sequence[str], trace
         "headed": headed,
         "secrets": tuple(secrets) or known.secrets,
         "trace_zip": trace_zip,
+        "strict_original": known.strict_original if strict_original is None else strict_original,
         "session": {"observe": {"timeout_s": look_s}},
     }
     return parse_config(merged(known.resolved(), now), str(recording.file.path))

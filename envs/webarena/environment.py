@@ -40,6 +40,8 @@ class World:
     """What an episode may reach."""
     accounts: Accounts
     judge: FuzzyJudge
+    strict_original: bool
+    """Score by the benchmark's own rules, see :mod:`envs.webarena.evaluators.original`."""
     settings: SessionSettings
     wait_s: float
     """How long a check waits for an element that a page draws late."""
@@ -98,7 +100,8 @@ class WebArenaEnvironment:
             return Score(status="broken", reward=0.0, evidence=f"not checked: {error}")
         met = all(finding.met for finding in findings)
         told = findings if met else [finding for finding in findings if not finding.met]
-        evidence = "; ".join(finding.why for finding in told)
+        rules = "by the original's rules: " if self._world.strict_original else ""
+        evidence = rules + "; ".join(finding.why for finding in told)
         return Score(status="success" if met else "failure", reward=float(met), evidence=evidence)
 
     async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
@@ -167,10 +170,11 @@ class WebArenaEnvironment:
             origins=self._world.origins,
             admin=self._world.accounts.accounts["shopping_admin"],
             judge=self._world.judge,
+            task_sites=task.sites,
         )
         findings: list[Finding] = []
         for check in in_cheap_order(task.checks):
-            findings.append(await evaluate(check, evidence))
+            findings.append(await evaluate(check, evidence, original=self._world.strict_original))
             if not findings[-1].met:
                 break
         return findings

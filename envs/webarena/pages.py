@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +34,22 @@ _EXPRESSION = """() => {
   let found;
   try { found = (%s); } catch { return ''; }
   return found === null || found === undefined ? '' : String(found).slice(0, 1000000);
+}"""
+
+
+# The whole document, code included.
+_SOURCE = """() => {
+  const kind = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : '';
+  return (kind + document.documentElement.outerHTML).slice(0, 4000000);
+}"""
+
+# The value as JSON; '' where there is none, or the expression fails.
+_VALUE = """() => {
+  let found;
+  try { found = (%s); } catch { return ''; }
+  if (found instanceof Node) return '"ref: <Node>"';
+  const text = JSON.stringify(found) ?? 'null';
+  return text.length > 1000000 ? JSON.stringify(text.slice(0, 1000000)) : text;
 }"""
 
 
@@ -82,6 +99,15 @@ class Pages:
         for step in what.prepare:
             await self._call(tab, _EXPRESSION % step)
         return await self._until_there(tab, _EXPRESSION % what.expression)
+
+    async def raw_text(self, tab: OpenTab, what: WholePage | Script) -> str:
+        """The same as the benchmark's own harness reads it: with the page's code, and as Python writes a value."""
+        if isinstance(what, WholePage):
+            return await self._call(tab, _SOURCE)
+        for step in what.prepare:
+            await self._call(tab, _EXPRESSION % step)
+        text = await self._until_there(tab, _VALUE % what.expression)
+        return str(json.loads(text)) if text else ""
 
     async def call(self, tab: OpenTab, function: str, argument: str) -> str:
         """The text that a function of ours returns for *argument*; awaited like :meth:`text`. Raises CheckBroken."""

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from envs.record import Record
 from envs.webarena.task import (
+    OR,
     Address,
     Call,
     Check,
@@ -29,7 +30,6 @@ from envs.webarena.task import (
     WholePage,
 )
 
-OR = " |OR| "
 AND = " |AND| "
 NOT_ACHIEVABLE = "N/A"
 SCRIPT_STARTS = ("document.", "[...document.")
@@ -53,7 +53,12 @@ class ReferenceAnswers(Record):
     fuzzy_match: tuple[str, ...] | str = ()
 
     def texts(self) -> Texts:
-        return Texts(exact=self.exact_match, includes=_includes(self.must_include), fuzzy=_all(self.fuzzy_match))
+        return Texts(
+            exact=self.exact_match,
+            includes=_includes(self.must_include),
+            unlisted=isinstance(self.must_include, str),
+            fuzzy=_all(self.fuzzy_match),
+        )
 
 
 class RequiredContents(ReferenceAnswers):

@@ -35,12 +35,13 @@ class WebArenaSuite:
         *,
         name: SuiteName = "webarena-lite",
         judge: FuzzyJudge = no_judge,
+        strict_original: bool = False,
         tasks: Sequence[Task] | None = None,
         sites: Sites | None = None,
         accounts: Accounts | None = None,
         wait_s: float = WAIT_S,
     ) -> None:
-        """*tasks* in the place of those in the cache.
+        """*tasks* in the place of those in the cache. *strict_original*: scored by the benchmark's own rules.
 
         Raises BadInput: no tasks, no sites, variables or rules of `settings.allow` that are wrong.
         """
@@ -59,6 +60,7 @@ class WebArenaSuite:
             origins=sites.origins(settings.allow),
             accounts=accounts or Accounts.from_environment(),
             judge=judge,
+            strict_original=strict_original,
             settings=settings,
             wait_s=wait_s,
         )

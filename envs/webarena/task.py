@@ -13,6 +13,9 @@ Site = Literal["shopping", "shopping_admin", "reddit", "gitlab", "map", "wikiped
 Json = Any
 """A value as JSON has it. Task files hold such values, and answers are compared with them."""
 
+OR = " |OR| "
+"""What stands between alternatives in the files of WebArena."""
+
 Alternatives = tuple[str, ...]
 """Any one of these will do."""
 
@@ -22,6 +25,8 @@ class Texts(Record):
 
     exact: str | None = None
     includes: tuple[Alternatives, ...] = ()
+    unlisted: bool = False
+    """`must_include` is a plain text where a list is meant: the benchmark's own evaluator fails there."""
     fuzzy: tuple[str, ...] = ()
     """Statements that a judge must find in the text, however worded."""
 
@@ -135,6 +140,8 @@ class AgentResponse(Record):
     """Items expected; a list in the place of a plain value holds alternatives."""
     shape: Shape
     ordered: bool = False
+    unset_data: bool = False
+    """The reference does not name the data at all: no answer is right for the benchmark's own evaluator."""
 
 
 class RequestSent(Record):
@@ -161,6 +168,8 @@ class RequestSent(Record):
     base64_query: bool = False
     last_only: bool = True
     """Only the last request to this address counts; False: any."""
+    navigates: bool = False
+    """The task is to open a page."""
     last_page: bool = False
     """It must be the last page that was opened at all."""
     forbidden: bool = False

@@ -62,7 +62,7 @@ def includes(reference: str, text: str) -> bool:
         return True
     number = _number(wanted)
     if number is not None:
-        return any(_holds_number(number, wanted, _CURRENCY.sub("", reading)) for reading in (found, _as_lists(found)))
+        return any(_holds_number(number, wanted, _CURRENCY.sub(" ", reading)) for reading in (found, _as_lists(found)))
     return re.search(_edge(wanted, 0) + re.escape(wanted) + _edge(wanted, -1), found) is not None
 
 

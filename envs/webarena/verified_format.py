@@ -38,6 +38,7 @@ class ResponseEvaluator(Record):
             data=expected.retrieved_data,
             shape=self.results_schema,
             ordered=self.ordered,
+            unset_data="retrieved_data" not in expected.model_fields_set,
         )
 
 
@@ -108,6 +109,7 @@ class NetworkEvaluator(Record):
             ignored_query=(*map(_exactly, self.ignored_query_params), *self.ignored_query_params_patterns),
             base64_query=self.decode_base64_query,
             last_only=self.last_event_only,
+            navigates=task_type == "navigate",
             last_page=task_type == "navigate" and expected.method == "GET" and expected.is_page,
             forbidden=self.should_not_exist,
         )

@@ -16,7 +16,7 @@ AGENTLAB = Path(__file__).parents[1] / "data" / "importing" / "agentlab"
 
 def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
     done = CliRunner().invoke(
-        application(), ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"]
+        application(["import"]), ["import", "agentlab", str(AGENTLAB), "--out", str(tmp_path / "out"), "--json"]
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["outcomes"] == {"failure": 1}
@@ -30,6 +30,6 @@ def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
     [(["selenium", "."], "format 'selenium' is not known"), (["webarena", "no/such"], "'no/such' is no folder")],
 )
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], told: str) -> None:
-    done = CliRunner().invoke(application(), ["import", *arguments, "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(application(["import"]), ["import", *arguments, "--out", str(tmp_path / "out")])
     assert done.exit_code != 0 and told in str(done.exception)
     assert not (tmp_path / "out").exists()

@@ -109,7 +109,7 @@ def test_what_all_tasks_have_in_common_is_said_once(
     assert first.endswith("checker yes, milestones 4, oracle yes, needs extra sites")
     assert mira(monkeypatch, "tasks") == 0
     out = capsys.readouterr().out
-    assert "oracle" in out.splitlines()[2] and "milestones" in out.splitlines()[2]
+    assert "oracle" in out.splitlines()[1] and "milestones" in out.splitlines()[1]
 
 
 def test_a_webarena_task_names_the_variables_of_its_sites() -> None:

@@ -1,6 +1,7 @@
 """One module for each kind of check. Each takes the check and the evidence, and says what it found.
 
-`evaluate` picks the module. A check that could not be made raises (CheckBroken, JudgeFailed, BadInput):
+`evaluate` picks the module; with *original* the benchmark's own rules decide, see
+:mod:`envs.webarena.evaluators.original`. A check that could not be made raises (CheckBroken, JudgeFailed, BadInput):
 the episode is *broken* then, and nothing is known about the agent.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from envs.webarena.evaluators.agent_response import agent_response
 from envs.webarena.evaluators.evidence import Evidence
 from envs.webarena.evaluators.finding import Finding, FuzzyJudge, JudgeFailed, no_judge
+from envs.webarena.evaluators.original import original_verdict
 from envs.webarena.evaluators.program_html import program_html
 from envs.webarena.evaluators.request_sent import request_sent
 from envs.webarena.evaluators.string_match import string_match
@@ -22,8 +24,10 @@ __all__ = ["Evidence", "Finding", "FuzzyJudge", "JudgeFailed", "evaluate", "in_c
 _COST = {"url_match": 0, "agent_response": 0, "request_sent": 1, "string_match": 2, "program_html": 3}
 
 
-async def evaluate(check: Check, evidence: Evidence) -> Finding:
-    """Is *check* met?"""
+async def evaluate(check: Check, evidence: Evidence, *, original: bool = False) -> Finding:
+    """Is *check* met? *original*: by the rules of the benchmark's own evaluator."""
+    if original:
+        return await original_verdict(check, evidence)
     match check:
         case StringMatch():
             return await string_match(check, evidence)

@@ -10,6 +10,7 @@ from envs.webarena.evaluators.finding import FuzzyJudge
 from envs.webarena.pages import Pages
 from envs.webarena.sent import Sent
 from envs.webarena.sites import Sites
+from envs.webarena.task import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +30,5 @@ class Evidence:
     admin: Account
     """Who may ask the shop's interface for orders and reviews."""
     judge: FuzzyJudge
+    task_sites: tuple[Site, ...] = ()
+    """Those that the task plays on."""

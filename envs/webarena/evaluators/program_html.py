@@ -20,7 +20,7 @@ async def program_html(check: ProgramHtml, evidence: Evidence) -> Finding:
 
 
 async def _look(check: PageCheck, evidence: Evidence) -> Finding:
-    async with evidence.pages.at(await _where(check, evidence)) as tab:
+    async with evidence.pages.at(await address_for(check, evidence)) as tab:
         if isinstance(check.what, Call):
             text = await content_of(check.what, tab, evidence)
         else:
@@ -30,7 +30,8 @@ async def _look(check: PageCheck, evidence: Evidence) -> Finding:
     return Finding(found.met, f"{shown}: {found.why}")
 
 
-async def _where(check: PageCheck, evidence: Evidence) -> str | LastPage:
+async def address_for(check: PageCheck, evidence: Evidence) -> str | LastPage:
+    """Where the page is. Raises CheckBroken, BadInput."""
     match check.where:
         case LastPage():
             return check.where

@@ -60,6 +60,7 @@ async def start(guarded: Chromium, places: Places, tmp_path: Path) -> AsyncItera
             judge: FuzzyJudge = no_judge,
             environ: dict[str, str] | None = None,
             allow: tuple[str, ...] = (),
+            strict_original: bool = False,
             reset: bool = True,
         ) -> WebArenaEnvironment:
             suite = WebArenaSuite(
@@ -68,6 +69,7 @@ async def start(guarded: Chromium, places: Places, tmp_path: Path) -> AsyncItera
                 QUICK.model_copy(update={"allow": allow}),
                 name="webarena",
                 judge=judge,
+                strict_original=strict_original,
                 tasks=[(VerifiedTask if "start_urls" in entry else RawTask).model_validate(entry).task()],
                 sites=places.sites,
                 accounts=Accounts.from_environment({"WA_AUTH": str(states)} if environ is None else environ),

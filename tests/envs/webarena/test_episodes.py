@@ -173,6 +173,48 @@ async def test_the_form_of_the_answer_is_part_of_a_typed_task(start: Start) -> N
     assert '"retrieved_data": a list of what was asked for' in (await environment.reset(TASK)).instruction
 
 
+STRICT: dict[str, tuple[dict[str, Any], str | None, str, str]] = {
+    "full_stop": (raw(answers={"exact_match": "Yes"}), "Yes.", "failure", "success"),
+    "part_of_a_number": (raw(answers={"must_include": ["22"]}), "There are 122.", "success", "failure"),
+    "code": (
+        raw(program_html=[page("__SHOPPING__/late", "", must_include=["setTimeout"])]), None, "success", "failure"
+    ),
+    "null": (
+        raw(program_html=[page("__SHOPPING__/late", "document.body.getAttribute('x')", exact_match="None")]),
+        None,
+        "success",
+        "failure",
+    ),
+    "boolean": (
+        raw(program_html=[page("__SHOPPING__/late", "document.body.hidden", exact_match="False")]),
+        None,
+        "success",
+        "success",
+    ),
+    "list": (
+        raw(program_html=[page("__SHOPPING__/late", "[...document.scripts].map(s => s.type)", exact_match="['']")]),
+        None,
+        "success",
+        "failure",
+    ),
+    "meaning_of_a_page": (raw(program_html=[page("last", "", fuzzy_match=["tins"])]), None, "failure", "broken"),
+    "unlisted": (raw(answers={"must_include": "yjlou"}), "yjlou", "failure", "success"),
+    "typed": (TWO, json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": [["2", "3"]]}),
+              "success", "failure"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "answer", "theirs", "ours"), STRICT.values(), ids=STRICT.keys())
+async def test_strict_original_scores_by_the_benchmarks_rules(
+    start: Start, entry: Any, answer: str | None, theirs: str, ours: str
+) -> None:
+    for strict, status in ((True, theirs), (False, ours)):
+        score = await _score(await start(entry, strict_original=strict), answer)
+        assert (score.status, score.evidence.startswith("by the original's rules: ")) == (status, strict), (
+            score.evidence
+        )
+
+
 @pytest.mark.parametrize("site", ["shopping", "shopping_admin", "reddit", "gitlab"])
 async def test_each_site_is_logged_in_to(start: Start, places: Places, site: str) -> None:
     environment = await start(raw(sites=[site], start_url=f"__{site.upper()}__/"), environ={})

@@ -14,34 +14,15 @@ from envs.webarena.files import load_tasks, only, read_subset, read_tasks
 from envs.webarena.raw_format import parse_call
 from envs.webarena.sites import Sites
 from envs.webarena.task import Address, Call, LastPage, ProgramHtml, RequestSent, Script, StringMatch, Task
-from envs.wheel_data import DATA, cached
+from tests.envs.webarena.published import published
 from tests.envs.webarena.tasks import raw, request, verified
 
-SHARED = Path(__file__).parents[4] / "shared" / "data" / "webarena_lite"
-FILES = {
-    "webarena-lite": "test_webarena_lite.raw.json",
-    "webarena": "webarena_812.raw.json",
-    "webarena-verified": "webarena-verified.json",
-    "subset": "webarena-verified-hard.subset.json",
-}
 ALL = Sites.from_environment(
     {
         f"WA_{name}": f"http://{name.lower().replace('_', '-')}.test"
         for name in ("SHOPPING", "SHOPPING_ADMIN", "REDDIT", "GITLAB", "MAP", "WIKIPEDIA")
     }
 )
-
-
-def _published(name: str) -> Path:
-    """The file from beside the repository, else from the cache."""
-    shared = SHARED / FILES[name]
-    if shared.exists():
-        return shared
-    data = DATA["webarena-verified" if name == "subset" else name]
-    folder = cached(data)
-    if folder is None:
-        pytest.skip(f"needs `mira data get {data.name}`")
-    return folder / data.files[1 if name == "subset" else 0].name
 
 
 @pytest.mark.parametrize(
@@ -53,7 +34,7 @@ def _published(name: str) -> Path:
     ],
 )
 def test_every_published_task_is_read(name: str, count: int, checks: dict[str, int]) -> None:
-    tasks = read_tasks(_published(name))
+    tasks = read_tasks(published(name))
     assert len(tasks) == count
     assert Counter(check.kind for task in tasks for check in task.checks) == checks
     for task in tasks:
@@ -62,13 +43,13 @@ def test_every_published_task_is_read(name: str, count: int, checks: dict[str, i
 
 
 def test_the_hard_subset_is_a_part_of_the_verified_tasks() -> None:
-    hard = only(read_tasks(_published("webarena-verified")), read_subset(_published("subset")))
+    hard = only(read_tasks(published("webarena-verified")), read_subset(published("subset")))
     assert len(hard) == 258
 
 
 def test_nothing_that_a_published_task_would_run_is_left_unread() -> None:
     """Every helper is known, every locator is an expression on the document."""
-    tasks = [*read_tasks(_published("webarena-lite")), *read_tasks(_published("webarena"))]
+    tasks = [*read_tasks(published("webarena-lite")), *read_tasks(published("webarena"))]
     pages = [page for task in tasks for check in task.checks if isinstance(check, ProgramHtml) for page in check.pages]
     assert {page.where.kind for page in pages} == {"last", "address", "call"}
     assert {page.what.kind for page in pages} == {"whole", "script", "call"}
@@ -81,7 +62,7 @@ def test_nothing_that_a_published_task_would_run_is_left_unread() -> None:
 def test_tasks_that_cannot_be_done_say_why() -> None:
     impossible = [
         check
-        for task in read_tasks(_published("webarena"))
+        for task in read_tasks(published("webarena"))
         for check in task.checks
         if isinstance(check, StringMatch) and check.impossible is not None
     ]
@@ -90,7 +71,7 @@ def test_tasks_that_cannot_be_done_say_why() -> None:
 
 
 def test_requests_of_the_verified_tasks_have_the_defaults_of_their_format() -> None:
-    checks = {task.id: task.checks for task in read_tasks(_published("webarena-verified"))}
+    checks = {task.id: task.checks for task in read_tasks(published("webarena-verified"))}
     navigated, posted = checks[45][1], checks[400][1]
     assert isinstance(navigated, RequestSent) and isinstance(posted, RequestSent)
     assert (navigated.method, navigated.status, navigated.last_page) == ("GET", 200, True)
@@ -101,7 +82,7 @@ def test_the_tasks_whose_requests_go_to_no_site_are_known() -> None:
     """The map's routes, and a form that the benchmark's own runner would send: see docs/webarena.md."""
     elsewhere = {
         task.id
-        for task in read_tasks(_published("webarena-verified"))
+        for task in read_tasks(published("webarena-verified"))
         for check in task.checks
         if isinstance(check, RequestSent) and not all(url.lstrip("^").startswith("__") for url in check.urls)
     }
@@ -112,7 +93,7 @@ def test_the_tasks_whose_requests_go_to_no_site_are_known() -> None:
 
 def test_a_route_need_not_be_the_page_opened_last() -> None:
     """A page of the map asks for it; nobody opens it in a tab."""
-    checks = {task.id: task.checks for task in read_tasks(_published("webarena-verified"))}
+    checks = {task.id: task.checks for task in read_tasks(published("webarena-verified"))}
     route, page = checks[740][1], checks[356][1]
     assert isinstance(route, RequestSent) and isinstance(page, RequestSent)
     assert (route.last_page, page.last_page) == (False, True)

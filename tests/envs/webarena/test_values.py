@@ -85,12 +85,7 @@ RIGHT += [  # what WebArena-Verified's own evaluator accepts as well
     ("string", "date", "January 29, 2023", "20230129"),
     ("string", "date", "January 29, 2023", "2023-01-29 10:15:00"),
     ("string", "month", "May", "May;"),
-    (
-        None,
-        "coordinates",
-        {"latitude": "40.44", "longitude": "-79.93"},
-        {"latitude": " 40.44 ", "longitude": " -79.93 "},
-    ),
+    (None, "coordinates", {"latitude": "40.44", "longitude": "-79.93"}, {"lat": " 40.44 ", "longitude": "-79.93 "}),
     (None, "coordinates", {"latitude": "40.44", "longitude": "-79.93"}, {"LATITUDE": 40.44, "Long": "-79.93"}),
     (None, "coordinates", {"latitude": "40.44", "longitude": "-79.93"}, "40.44 N, 79.93 W"),
     (None, "coordinates", {"latitude": "40.44", "longitude": "-79.93"}, "Latitude: 40.44, longitude: -79.93"),
