@@ -157,7 +157,7 @@ def resume(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed, interrupted or left by its model; nothing that was committed is done again."""
+    """Goes on with a run that was killed, interrupted or left by its model; nothing committed is done again."""
     with display_of(as_json) as display:
         from agent import runner
         from envs.open_world import SUITE
