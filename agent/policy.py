@@ -10,6 +10,7 @@ from zlib import crc32
 from agent.prompts import PolicyView, Style, render_policy_prompt
 from envs.actions import Action, ActionResult, Stop
 from envs.languages import Language, ParseError
+from envs.nearest import nearest_controls
 from envs.observation import ElementKey, Observation
 from envs.record import storable
 from envs.tasks import TaskRef
@@ -24,6 +25,7 @@ from models.base import (
     ModelInvalidAnswer,
     ModelTruncated,
 )
+from models.fence import fence
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
@@ -152,7 +154,11 @@ class ModelPolicy:
         first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, ())
         if proposal.action is None:
-            repair = (*messages, Message("assistant", proposal.raw), Message("user", _repair(proposal.error)))
+            repair = (
+                *messages,
+                Message("assistant", proposal.raw),
+                Message("user", self._repair(proposal.error, turn)),
+            )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.asked)
             proposal = self._read(repair, second, proposal.asked)
         if proposal.action is None or proposal.action != turn.vain or self._vain_temperature <= self._temperature:
@@ -177,6 +183,12 @@ class ModelPolicy:
         if not self._shows_pictures or picture is None:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
+
+    def _repair(self, error: str, turn: Turn) -> str:
+        """What was wrong, and what there is: an answer without an action often names no control of the page."""
+        controls = nearest_controls(turn.view.observation.elements) if self._style == "full" else ""
+        there = f"\nControls of the page:\n{fence('controls', controls)}" if controls else ""
+        return f"That answer holds no action: {error}{there}\nAnswer again with exactly one action."
 
     async def _ask(
         self,
@@ -212,10 +224,6 @@ class ModelPolicy:
             asked = Asked(messages, reply, str(error))
             return Proposal(None, raw, asked=(*before, asked), error=str(error))
         return Proposal(parsed.action, raw, parsed.notes, asked=(*before, Asked(messages, reply)))
-
-
-def _repair(error: str) -> str:
-    return f"That answer holds no action: {error}\nAnswer again with exactly one action."
 
 
 Script = Callable[[Turn], Action] | Sequence[Action]

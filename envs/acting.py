@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import urljoin
 
@@ -52,11 +53,12 @@ from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.settle import first_change
 from envs.tabs import Tabs
-from envs.uploads import allowed_upload
+from envs.uploads import allowed_upload, uploadable
 
 DRAG_STEPS = 8
 SCROLL_SHARE = 0.8
 CHOOSER_S = 3.0
+FILES_LISTED = 10
 HISTORY_S = 3.0
 """To go back or forward takes the page itself this long at most, unless a server is slow."""
 PROXY_STATUSES = frozenset({403, 502, 503, 504})
@@ -199,7 +201,7 @@ async def _drag(surface: Surface, x: float, y: float, to_x: float, to_y: float) 
 async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
     file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
-        return ActionResult(status=Status.BLOCKED, message="only files of the upload folder may be uploaded")
+        return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
     if await target.call("function () { return this.tagName === 'INPUT' && this.type === 'file'; }"):
         await target.set_files([file])
         return OK
@@ -213,6 +215,14 @@ async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
     except PlaywrightError:
         return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
     return OK
+
+
+def _no_such_file(folder: Path | None) -> str:
+    message = "only files of the upload folder may be uploaded"
+    files = uploadable(folder)
+    shown = ", ".join(repr(path[:80]) for path in files[:FILES_LISTED])
+    more = len(files) - FILES_LISTED
+    return message + (f": {shown}" if shown else "") + (f" and {more} more" if more > 0 else "")
 
 
 async def _scroll(surface: Surface, action: Scroll) -> ActionResult:

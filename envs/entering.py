@@ -20,6 +20,7 @@ LONG_TEXT = 200
 """Longer text goes in at once instead of key by key."""
 SECRET_MARK = "<secret>"
 MAX_LISTED = 40
+TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
 
 # What kind of field the element is, and the focus on it (a click on a label or wrapper may not have given it).
 PREPARE = """function () {
@@ -118,7 +119,9 @@ async def choose(target: Target, option: str) -> ActionResult:
         case "barred":
             return ActionResult(status=Status.DISABLED, message="this option is disabled: choose another")
         case "wrong":
-            return ActionResult(status=Status.NOT_ACTIONABLE, message="not a native drop-down: click it instead")
+            instead = "type into it" if target.role in TYPED_ROLES else "click it"
+            message = f"this {target.role} is no native drop-down: {instead} instead"
+            return ActionResult(status=Status.NOT_ACTIONABLE, message=message)
         case _:
             names = ", ".join(repr(str(name)[:80]) for name in answer["options"])
             message = f"no such option among its {answer['total']}: {names}"

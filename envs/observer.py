@@ -19,6 +19,7 @@ from playwright.async_api import Page
 
 from envs.actions import ActionResult, Status
 from envs.errors import PageCrashed, PageHung
+from envs.nearest import NO_SUCH_NUMBER
 from envs.observation import Element, ElementKey, Observation, Tab
 from envs.observing.frames import FrameWorlds
 from envs.observing.looking import look
@@ -212,7 +213,7 @@ class Observer:
     async def resolve(self, ref: int) -> Target | ActionResult:
         """The element shown as `[ref]`, as it is now; STALE, AMBIGUOUS or NO_SUCH_REF where it is not certain."""
         if not 0 < ref <= len(self._numbering.places):
-            return ActionResult(status=Status.NO_SUCH_REF, message=f"[{ref}] was not shown; look at the page again")
+            return ActionResult(status=Status.NO_SUCH_REF, message=NO_SUCH_NUMBER)
         place, element = self._numbering.places[ref - 1], self._numbering.elements[ref - 1]
         return await self._target(place.world, place.id, element.key)
 
@@ -274,7 +275,8 @@ class Observer:
         """Rows of group `g1`, `g2` … of the last observation from row *start* on, within FIND_CHARS."""
         number = group.removeprefix("g")
         if not number.isdecimal() or not 0 < int(number) <= len(self._numbering.groups):
-            return f"there is no group {group!r} in the last observation"
+            there = ", ".join(f"g{n}" for n in range(1, min(len(self._numbering.groups), 9) + 1))
+            return f"there is no group of this name in the last observation; it has {there or 'none'}"
         place = self._numbering.groups[int(number) - 1]
         answer = await self._ask(place.world, "expand", place.id, max(1, start), FIND_CHARS)
         if answer is None:

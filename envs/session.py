@@ -43,7 +43,8 @@ from envs.download_limit import DownloadLimit, Limits, Places
 from envs.downloads import FOLDER, Downloads
 from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed
 from envs.masking import masked_observation, masked_result
-from envs.observation import Observation
+from envs.nearest import told_with_nearest
+from envs.observation import Element, Observation
 from envs.observing.world import WorldGone
 from envs.proxy import Boundary
 from envs.racing import Interrupted, Interruption, Races, let_go
@@ -95,6 +96,8 @@ class BrowserSession:
         self._between: tuple[DialogReport, ...] = ()
         """Dialogs that were answered after the step before had ended."""
         self._notes: list[str] = []
+        self._elements: tuple[Element, ...] = ()
+        """Of the last observation, as it was handed up."""
         self._storage: dict[str, list[dict[str, str]]] = {}
         context.on("page", self.tabs.arrived)
         context.on("dialog", self.dialogs.arrived)
@@ -154,8 +157,10 @@ class BrowserSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
-        seen = await self._observe(screenshot)
-        return masked_observation(dataclasses.replace(seen, blocked=self.requests.take()), self.secrets)
+        seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
+        seen = masked_observation(seen, self.secrets)
+        self._elements = seen.elements
+        return seen
 
     async def _observe(self, screenshot: bool) -> Observation:
         try:
@@ -196,6 +201,7 @@ class BrowserSession:
             result = await self._after(interrupted)
         except PlaywrightError as error:
             result = await self._playwright_failed(action, acted, error)
+        result = told_with_nearest(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
             result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})

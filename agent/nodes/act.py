@@ -17,7 +17,7 @@ from agent.prompts import PolicyView
 from agent.provided import NOTHING, Provided
 from agent.refusals import problem, untold
 from agent.state import State, Update
-from envs.actions import Action, Stop, Wait
+from envs.actions import Action, Status, Stop, Wait
 from envs.observation import Observation
 from envs.session import BrowserSession
 from envs.uploads import uploadable
@@ -53,6 +53,7 @@ async def _turn(state: State, episode: Episode) -> Turn:
         history=tuple(state.history),
         problems=(*_refused(episode, look), *state.problems),
         last=episode.past[-1].result if episode.past else None,
+        missed=_missed(episode),
         provided=await _provided(episode),
     )
     identity = episode.identity
@@ -65,6 +66,16 @@ def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
     problems, because the compact style shows the last one alone."""
     line = problem(untold(episode.steps, look.blocked))
     return (line,) if line else ()
+
+
+def _missed(episode: Episode) -> int | None:
+    """See :attr:`agent.prompts.PolicyView.missed`."""
+    last = episode.past[-1] if episode.past else None
+    if last is None or last.result is None or last.result.status is not Status.NO_SUCH_REF:
+        return None
+    numbers = {name: value for name, value in last.action if name in ("ref", "to_ref") and isinstance(value, int)}
+    # What was dragged has a target, so that it is the other end which was not there.
+    return numbers.get("to_ref" if last.target is not None else "ref")
 
 
 async def _provided(episode: Episode) -> Provided:

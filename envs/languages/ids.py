@@ -41,9 +41,11 @@ _PHRASE = re.compile(r"in\s+summary,?\s+the\s+next\s+action\s+i\s+will\s+perform
 _VERB = re.compile(r"\s*([A-Za-z_]+)")
 _BRACKET = re.compile(r"[ \t]*\[")
 _SPECIAL = re.compile(r"\\[\s\S]|[\[\]]")
-_EXAMPLE = f"{PHRASE} ```click [7]```"
+_EXAMPLE = f"{PHRASE} ```click [id]```"
+"""Examples in messages hold words where numbers belong: small models copy a number, and it would name something."""
 
 REFERENCE: Final = """\
+id stands for the number in brackets before a control of the page.
 click [id]   also right_click, middle_click, double_click
 type [id] [content] [0|1]   replaces what is there; 1 presses Enter afterwards; append adds instead
 select [id] [option]
@@ -54,7 +56,7 @@ drag [id] [to_id]
 upload [id] [file]
 click_at [x] [y], drag_at [x] [y] [to_x] [to_y], scroll_at [x] [y] [dx] [dy]
 find [text]   shows every line of the page with this text
-expand [g1] [start]   shows hidden rows of group g1
+expand [group] [start]   shows hidden rows of a group that the page counts
 wait
 dialog [accept|dismiss] [text]   answers the open dialog
 goto [url], go_back, go_forward
@@ -127,23 +129,23 @@ def _tab(args: _Arguments) -> Action:
 
 
 _VERBS: Final[Mapping[str, _Verb]] = {
-    "click": _Verb("click [7]", 1, 3, _click("left", 1)),
-    "right_click": _Verb("right_click [7]", 1, 1, _click("right", 1)),
-    "middle_click": _Verb("middle_click [7]", 1, 1, _click("middle", 1)),
-    "double_click": _Verb("double_click [7]", 1, 1, _click("left", 2)),
-    "type": _Verb("type [7] [text] [0]", 2, 3, _type(clear=True)),
-    "append": _Verb("append [7] [text] [0]", 2, 3, _type(clear=False)),
-    "select": _Verb("select [7] [option]", 2, 2, lambda a: act.Select(ref=read_ref(a[0]), option=a[1])),
-    "hover": _Verb("hover [7]", 1, 1, lambda a: act.Hover(ref=read_ref(a[0]))),
+    "click": _Verb("click [id]", 1, 3, _click("left", 1)),
+    "right_click": _Verb("right_click [id]", 1, 1, _click("right", 1)),
+    "middle_click": _Verb("middle_click [id]", 1, 1, _click("middle", 1)),
+    "double_click": _Verb("double_click [id]", 1, 1, _click("left", 2)),
+    "type": _Verb("type [id] [content] [0|1]", 2, 3, _type(clear=True)),
+    "append": _Verb("append [id] [content] [0|1]", 2, 3, _type(clear=False)),
+    "select": _Verb("select [id] [option]", 2, 2, lambda a: act.Select(ref=read_ref(a[0]), option=a[1])),
+    "hover": _Verb("hover [id]", 1, 1, lambda a: act.Hover(ref=read_ref(a[0]))),
     "press": _Verb("press [Enter]", 1, 1, lambda a: act.Press(keys=a[0])),
     "scroll": _Verb("scroll [down]", 1, 2, _scroll),
-    "drag": _Verb("drag [7] [9]", 2, 2, lambda a: act.Drag(ref=read_ref(a[0]), to_ref=read_ref(a[1], "target"))),
-    "upload": _Verb("upload [7] [file.txt]", 2, 2, lambda a: act.Upload(ref=read_ref(a[0]), path=a[1])),
-    "click_at": _Verb("click_at [10] [20]", 2, 4, _click_at),
-    "drag_at": _Verb("drag_at [10] [20] [30] [40]", 4, 4, _drag_at),
-    "scroll_at": _Verb("scroll_at [10] [20] [0] [100]", 4, 4, _scroll_at),
+    "drag": _Verb("drag [id] [to_id]", 2, 2, lambda a: act.Drag(ref=read_ref(a[0]), to_ref=read_ref(a[1], "target"))),
+    "upload": _Verb("upload [id] [file]", 2, 2, lambda a: act.Upload(ref=read_ref(a[0]), path=a[1])),
+    "click_at": _Verb("click_at [x] [y]", 2, 4, _click_at),
+    "drag_at": _Verb("drag_at [x] [y] [to_x] [to_y]", 4, 4, _drag_at),
+    "scroll_at": _Verb("scroll_at [x] [y] [dx] [dy]", 4, 4, _scroll_at),
     "find": _Verb("find [text]", 1, 1, lambda a: act.Find(text=a[0])),
-    "expand": _Verb("expand [g1] [29]", 1, 2, _expand),
+    "expand": _Verb("expand [group] [start]", 1, 2, _expand),
     "wait": _Verb("wait", 0, 0, lambda _: act.Wait()),
     "dialog": _Verb("dialog [accept]", 1, 2, lambda a: act.AnswerDialog(accept=read_answer(a[0]), text=_or(a, 1, ""))),
     "goto": _Verb("goto [https://…]", 1, 1, lambda a: act.Goto(url=a[0])),
@@ -151,7 +153,7 @@ _VERBS: Final[Mapping[str, _Verb]] = {
     "go_forward": _Verb("go_forward", 0, 0, lambda _: act.Forward()),
     "new_tab": _Verb("new_tab", 0, 0, lambda _: act.NewTab()),
     "close_tab": _Verb("close_tab", 0, 0, lambda _: act.CloseTab()),
-    "tab_focus": _Verb("tab_focus [1]", 1, 1, _tab),
+    "tab_focus": _Verb("tab_focus [index]", 1, 1, _tab),
     "stop": _Verb("stop [answer]", 0, 1, lambda a: act.Stop(answer=a[0] if a else None)),
 }
 

@@ -48,26 +48,28 @@ _STRING = r"\"(?:[^\"\\]|\\[\s\S])*\"|'(?:[^'\\]|\\[\s\S])*'"
 _VALUE = rf"{_STRING}|[+-]?(?:\d[\d.]*[eE][+-]?\d+|[\w.]+)"
 _ARGUMENT = re.compile(rf"\s*(?:([A-Za-z_]\w*)\s*=\s*)?({_VALUE})\s*(,|\)|(?=[^,)]|\Z))")
 _END = re.compile(r"\s*\)")
-_EXAMPLE = 'do(action="Click", element="7")'
+_EXAMPLE = 'do(action="Click", element="NUMBER")'
+"""Examples in messages hold words where numbers belong: small models copy a number, and it would name something."""
 
 REFERENCE: Final = """\
-do(action="Click", element="7")   also "Right Click", "Middle Click", "Double Click"
-do(action="Type", argument="text", element="7")   replaces what is there; clear=False adds to it
-do(action="Search", argument="text", element="7")   types, then presses Enter
-do(action="Select Dropdown Option", argument="label", element="7")
-do(action="Hover", element="7")
+NUMBER stands for the number in brackets before a control of the page.
+do(action="Click", element="NUMBER")   also "Right Click", "Middle Click", "Double Click"
+do(action="Type", argument="text", element="NUMBER")   replaces what is there; clear=False adds to it
+do(action="Search", argument="text", element="NUMBER")   types, then presses Enter
+do(action="Select Dropdown Option", argument="label", element="NUMBER")
+do(action="Hover", element="NUMBER")
 do(action="Press Enter") or do(action="Press Key", argument="Control+A")
-do(action="Scroll Down")   also Up, Left, Right; element="7" scrolls that element
-do(action="Drag", element="7", to="9")
-do(action="Upload", argument="file.txt", element="7")
-do(action="Click At", x=10, y=20), do(action="Drag At", x=10, y=20, to_x=30, to_y=40)
-do(action="Scroll At", x=10, y=20, dy=100)
+do(action="Scroll Down")   also Up, Left, Right; element="NUMBER" scrolls that element
+do(action="Drag", element="NUMBER", to="NUMBER")
+do(action="Upload", argument="file.txt", element="NUMBER")
+do(action="Click At", x=X, y=Y), do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)   in pixels of the view
+do(action="Scroll At", x=X, y=Y, dy=DOWN)
 do(action="Find", argument="text")   shows every line of the page with this text
-do(action="Expand", argument="g1", start=29)   shows hidden rows of group g1
+do(action="Expand", argument="GROUP", start=ROW)   shows hidden rows of a group that the page counts
 do(action="Wait")
 do(action="Answer Dialog", argument="accept")   or "dismiss"; text="…" answers a prompt
 do(action="Goto", argument="https://…"), go_backward(), go_forward()
-do(action="New Tab"), do(action="Close Tab"), do(action="Switch Tab", argument="1")
+do(action="New Tab"), do(action="Close Tab"), do(action="Switch Tab", argument="TAB")
 exit(message="answer")   ends the task; exit() where no answer is asked for"""
 
 
@@ -206,23 +208,23 @@ _BUILDERS: Final[Mapping[str, _Build]] = {
 
 _SHAPES: Final[Mapping[str, str]] = {
     "click": _EXAMPLE,
-    "type": 'do(action="Type", argument="text", element="7")',
-    "search": 'do(action="Search", argument="text", element="7")',
-    "select dropdown option": 'do(action="Select Dropdown Option", argument="label", element="7")',
-    "select": 'do(action="Select Dropdown Option", argument="label", element="7")',
-    "hover": 'do(action="Hover", element="7")',
+    "type": 'do(action="Type", argument="text", element="NUMBER")',
+    "search": 'do(action="Search", argument="text", element="NUMBER")',
+    "select dropdown option": 'do(action="Select Dropdown Option", argument="label", element="NUMBER")',
+    "select": 'do(action="Select Dropdown Option", argument="label", element="NUMBER")',
+    "hover": 'do(action="Hover", element="NUMBER")',
     "press key": 'do(action="Press Key", argument="Control+A")',
     "press": 'do(action="Press Key", argument="Control+A")',
-    "drag": 'do(action="Drag", element="7", to="9")',
-    "upload": 'do(action="Upload", argument="file.txt", element="7")',
-    "click at": 'do(action="Click At", x=10, y=20)',
-    "drag at": 'do(action="Drag At", x=10, y=20, to_x=30, to_y=40)',
-    "scroll at": 'do(action="Scroll At", x=10, y=20, dy=100)',
+    "drag": 'do(action="Drag", element="NUMBER", to="NUMBER")',
+    "upload": 'do(action="Upload", argument="file.txt", element="NUMBER")',
+    "click at": 'do(action="Click At", x=X, y=Y)',
+    "drag at": 'do(action="Drag At", x=X, y=Y, to_x=X, to_y=Y)',
+    "scroll at": 'do(action="Scroll At", x=X, y=Y, dy=DOWN)',
     "find": 'do(action="Find", argument="text")',
-    "expand": 'do(action="Expand", argument="g1", start=29)',
+    "expand": 'do(action="Expand", argument="GROUP", start=ROW)',
     "answer dialog": 'do(action="Answer Dialog", argument="accept")',
     "goto": 'do(action="Goto", argument="https://…")',
-    "switch tab": 'do(action="Switch Tab", argument="1")',
+    "switch tab": 'do(action="Switch Tab", argument="TAB")',
     "exit": 'exit(message="answer")',
 }
 
