@@ -26,7 +26,7 @@ from agent.sitting import Sitting
 from agent.solvable import check_solvable
 from agent.stopping import play_until_stopped
 from agent.team import open_team
-from agent.worlds import SuiteMaker, check_display, check_upload_folder, open_world, session_settings, suite_maker
+from agent.worlds import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from envs.chromium import Chromium
 from envs.errors import BadInput
 from envs.open_world import SUITE, TASK
@@ -258,8 +258,8 @@ def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
 def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> None:
     """Raises BadInput for what can be seen to be wrong before a model is loaded and a browser started."""
     config = manifest.config
-    check_display(config)
-    check_upload_folder(config.session)
+    check_session(config)
+    check_scoring(manifest)
     check_url(config.checkpoint_url)
     if manifest.open_task is not None:  # its world checks address and origins when it is made, which starts nothing
         suite_maker(manifest, vault, None)(Chromium.launch(), folder.path, session_settings(config))

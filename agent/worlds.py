@@ -109,9 +109,7 @@ def known_suite(name: str) -> KnownSuite:
 @asynccontextmanager
 async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
-    check_display(config)
-    check_upload_folder(config.session)
-    stored_origins(config.session.storage_state)  # raises before anything is started
+    check_session(config)
     own_tls = Origins.parse(config.session.allow).has_subresources
     async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:
         suite = make(chromium, folder, session_settings(config))
@@ -119,6 +117,13 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
             yield suite
         finally:
             await suite.close()
+
+
+def check_session(config: RunConfig) -> None:
+    """Raises BadInput for what can be seen to be wrong with a session's settings before anything is started."""
+    check_display(config)
+    check_upload_folder(config.session)
+    stored_origins(config.session.storage_state)
 
 
 def check_display(config: RunConfig) -> None:
@@ -146,12 +151,17 @@ def session_settings(config: RunConfig) -> SessionSettings:
     return session.model_copy(update={"observe": session.observe.model_copy(update=wanted)})
 
 
-def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None) -> SuiteMaker:
-    """The maker that *manifest* names; *judge* is asked by checkers that compare by meaning. Raises BadInput."""
-    scoring = Scoring(judge, manifest.config.strict_original)
-    if scoring.strict_original and manifest.suite not in SUITE_NAMES:
+def check_scoring(manifest: Manifest) -> None:
+    """Raises BadInput where the original's verdict is asked for and the suite has none."""
+    if manifest.config.strict_original and manifest.suite not in SUITE_NAMES:
         other = "an open task" if manifest.open_task else f"the suite {manifest.suite}"
         raise BadInput(f"--strict-original is for {', '.join(SUITE_NAMES)}, not for {other}")
+
+
+def suite_maker(manifest: Manifest, vault: SecretVault, judge: FuzzyJudge | None) -> SuiteMaker:
+    """The maker that *manifest* names; *judge* is asked by checkers that compare by meaning. Raises BadInput."""
+    check_scoring(manifest)
+    scoring = Scoring(judge, manifest.config.strict_original)
     task = manifest.open_task
     if task is not None:
 
