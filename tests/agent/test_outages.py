@@ -68,7 +68,7 @@ async def test_a_short_outage_loses_no_episode(
         clock.watch(server)
         result = await ordered(server, shop, tmp_path, listeners=[heard.append])
     assert (result.outcome, result.answer, result.resumable) == ("success", "ordered", False)
-    assert clock.slept >= seconds and shop.orders == ["who=bob"]
+    assert clock.away_s >= seconds and shop.orders == ["who=bob"]
     waits = [event for event in heard if isinstance(event, ModelWaits)]
     assert len(waits) == len(clock.waits) and {wait.role for wait in waits} == {role}
 
@@ -270,7 +270,7 @@ def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_
     words = ("run", "Order", "--url", shop.url, *roles, "--judge", f"scripted:{tmp_path}/judge.json")
     done = mira(*words, "--out", str(tmp_path / "runs"))
     told = " ".join(done.stdout.split())
-    assert done.returncode == 1 and "must begin with YES or NO" in told
+    assert done.returncode == 1 and "not JSON for Judgement" in told
     assert "1 of 1 episodes lack a model's answer; go on with: mira resume" in told
     (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     assert "resume the run to go on from here" in mira("show", str(trace)).stdout

@@ -21,6 +21,8 @@ class OutageClock:
         """*seconds*: how long the server that is watched stays away."""
         self.slept = 0.0
         self.waits: list[float] = []
+        self.away_s = 0.0
+        """How long the server was away by this clock; 0 until it came back."""
         self._seconds = seconds
         self._server: MisbehavingServer | None = None
         self._left_at: float | None = None
@@ -39,5 +41,6 @@ class OutageClock:
         self.waits.append(seconds)
         self.slept += seconds
         if self._server is not None and self._left_at is not None and self.now() - self._left_at >= self._seconds:
+            self.away_s = self.now() - self._left_at
             await self._server.come_back()
             self._seconds = math.inf
