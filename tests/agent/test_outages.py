@@ -274,7 +274,8 @@ def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_
     assert "1 of 1 episodes lack a model's answer; go on with: mira resume" in told
     (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     assert "resume the run to go on from here" in mira("show", str(trace)).stdout
-    (tmp_path / "judge.json").write_text(json.dumps(["YES: it is done"]))
+    verdict = {"reason": "It is done.", "unmet": [], "success": True}
+    (tmp_path / "judge.json").write_text(json.dumps([verdict]))
     again = mira("resume", str(trace.parent.parent), "--json")
     (episode,) = json.loads(again.stdout)["episodes"]
     assert (again.returncode, episode["outcome"], episode["resumable"]) == (0, "success", False)
