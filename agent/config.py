@@ -46,7 +46,7 @@ class RunConfig(Record):
     """Model spec, or `scripted` for a policy given from Python."""
     planner: str = "reference"
     """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), `same` (the policy's
-    model), or a model spec."""
+    model), or a model spec. Unset for an open task, it and `judge` are what :mod:`agent.open_defaults` says."""
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
     or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) is only

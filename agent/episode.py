@@ -131,6 +131,8 @@ class Episode:
     reflecting: asyncio.Task[Reflection] | None = None
     """A rating under way while the policy is asked (`overlap_reflect`)."""
     rating: Rating = field(default_factory=lambda: Rating(z=()))
+    unrated: bool = False
+    """The last rating could not be read: the next page is rated whether or not anything has changed since."""
     proposal: Proposal | None = None
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that no line of the trace holds yet."""

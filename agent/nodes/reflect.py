@@ -69,7 +69,7 @@ async def _progress(state: State, episode: Episode) -> Progress | None:
         milestones=plan,
         z=tuple(state.z),
         observation=await episode.look(),
-        previous=episode.previous,
+        previous=None if episode.unrated else episode.previous,
         history=tuple(state.history),
         checks=await episode.environment.check_milestones() if is_reference else None,
         step=state.step,
@@ -89,9 +89,11 @@ async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
     except ModelError as error:
         if not error.answered:
             raise
+        episode.unrated = True
         why = f"{type(error).__name__}: {error}"
         episode.note(turn, "rater_error", why)
         return make_rating(progress.z, progress.z, reason=storable(f"not rated: {why}"), source="none"), ()
+    episode.unrated = False
     episode.account(call_record("rater", reply) for reply in rated.replies)
     texts = {m.id: m.text for m in progress.milestones}
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))

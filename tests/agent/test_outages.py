@@ -154,6 +154,21 @@ async def test_an_outage_that_goes_on_breaks_it_again_and_it_can_still_be_resume
     assert [event.name for event in trace_of(result).events].count("resumed") == 3
 
 
+async def test_the_episodes_seconds_end_the_window_and_the_outage_does_not_use_them_up(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = OutageClock(math.inf)
+    monkeypatch.setattr(transport, "CLOCK", clock)
+    async with misbehaving_server(Roles("policy", 3)) as server:
+        clock.watch(server)
+        broken = await ordered(server, shop, tmp_path, limits={"max_seconds": 60}, planner="none", judge="none")
+        assert (broken.outcome, broken.ended_by, broken.resumable) == ("broken", "error", True)
+        assert broken.error is not None and "would pass the deadline of" in broken.error and clock.slept < 60
+        await server.come_back()
+        (result,) = (await resume(tmp_path / broken.run_id)).episodes
+    assert (result.answer, result.ended_by, shop.orders) == ("ordered", "stop", ["who=bob"])
+
+
 async def test_a_branch_begins_where_the_model_went_away(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from agent.gathering import gather
 from agent.results import EpisodeResult
 from agent.runner import resume, run_open, run_suite, run_task
 from agent.worlds import SuiteMaker
-from envs.actions import Click, Stop
+from envs.actions import Click, Stop, Wait
 from envs.chromium import Chromium
 from envs.open_world import OpenEnvironment, OpenWorld
 from envs.settings import SessionSettings
@@ -60,6 +60,21 @@ async def test_one_unreadable_rating_is_an_event_and_the_next_page_is_rated_agai
     (call,) = trace.events[0].calls
     assert (call.role, call.attempts) == ("rater", 2)
     assert trace.footer is not None and trace.footer.rating is not None and trace.footer.rating.source == "model"
+
+
+async def test_the_next_page_is_rated_again_though_nothing_has_changed_on_it(shop: Shop, tmp_path: Path) -> None:
+    """By itself the sparing budget asks nobody about a page that is the same as before."""
+    (tmp_path / "planner.json").write_text(json.dumps([{"m1": "A zebra is seen", "m2": "A lion is seen"}]))
+    nothing = NOTHING_YET | {"reason": "no animals"}
+    (tmp_path / "rater.json").write_text(json.dumps([HARD_TO_SAY, HARD_TO_SAY, *[nothing] * 9]))
+    planner, judge = (f"scripted:{tmp_path / name}.json" for name in ("planner", "rater"))
+    settings = config(planner=planner, judge=judge, k=2, limits={"max_steps": 3})
+    run = await run_open(settings, "x", shop.url, tmp_path, policy=scripted([Wait()] * 3))
+    trace = read_trace(run.folder / run.episodes[0].trace)
+    assert [event.name for event in trace.events][:1] == ["rater_error"]
+    reasons = [step.intent.rating.reason for step in trace.steps]
+    assert reasons[0].startswith("not rated: ModelInvalidAnswer") and reasons[1] == "no animals"
+    assert reasons[2].startswith("nothing that bears")
 
 
 @pytest.mark.parametrize("how", [HARD_TO_SAY, "", '{"milestones": {}}'], ids=["prose", "empty", "another schema"])
