@@ -4,7 +4,7 @@
 * `openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol (llama.cpp, Ollama, …) by a base URL.
 * `vllm:URL#MODEL`: a vLLM server; token ids and log-probabilities come back. VLLM_API_KEY if it wants a key.
 * `gemini:MODEL`: Google Gemini with GEMINI_API_KEY or GOOGLE_API_KEY.
-* `local:DIR[+ADAPTER]`: a transformers checkpoint in a folder, with a PEFT adapter folder.
+* `local:DIR[+ADAPTER]`: a transformers checkpoint in a folder, with a PEFT adapter folder; or `local:FILE.gguf`.
 * `scripted:FILE`: answers from a file, for tests (:mod:`models.scripted`).
 
 Nothing here touches the network, and a provider's package is imported only when its model is made.
@@ -63,6 +63,7 @@ class VllmSpec:
 @dataclass(frozen=True, slots=True)
 class LocalSpec:
     folder: Path
+    """A checkpoint's, or a GGUF file."""
     adapter: Path | None = None
 
     def __str__(self) -> str:
@@ -89,7 +90,7 @@ Spec = OpenAISpec | GeminiSpec | VllmSpec | LocalSpec | EmbeddedSpec | ScriptedS
 def parse_spec(text: str) -> Spec:
     """The typed spec; raises :class:`ModelUnavailable` that says which forms there are.
 
-    In `local:` the part after the last `+` is the adapter, unless the whole is an existing folder.
+    In `local:` the part after the last `+` is the adapter, unless the whole is an existing folder or file.
     """
     kind, colon, rest = text.strip().partition(":")
     if kind == "embedded" and not colon:
@@ -174,7 +175,11 @@ def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:
     """One row for each kind of spec: whether it works here, and what is missing where not. No network."""
     return [
         _local_status("embedded", "the small model that ships with this package", ("embedded",)),
-        _local_status("local:DIR[+ADAPTER]", "any transformers checkpoint folder", ("local:checkpoints/my-policy",)),
+        _local_status(
+            "local:DIR[+ADAPTER]",
+            "any transformers checkpoint folder, or a GGUF file",
+            ("local:checkpoints/my-policy", "local:qwen2.5-0.5b-q4_k_m.gguf"),
+        ),
         _openai_status(environ),
         _gemini_status(environ),
         ModelStatus(
@@ -220,7 +225,7 @@ def _path(text: str) -> Path:
 def _local(rest: str) -> LocalSpec:
     whole = _path(rest)
     folder, plus, adapter = rest.rpartition("+")
-    if not plus or not folder or not adapter or whole.is_dir():
+    if not plus or not folder or not adapter or whole.exists():
         return LocalSpec(whole)
     return LocalSpec(_path(folder), _path(adapter))
 
@@ -256,11 +261,15 @@ def _make_gemini(
 
 
 def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:
-    for path in (folder, *((adapter,) if adapter else ())):
-        if not path.is_dir():
-            raise ModelUnavailable(f"{spec}: no folder {str(path)!r}")
-    if not (folder / "config.json").is_file() and not any(folder.glob("*.gguf")):
-        raise ModelUnavailable(f"{spec}: {str(folder)!r} holds no config.json, so it is no transformers checkpoint")
+    from models.gguf_copies import gguf_file
+
+    if adapter is not None and not adapter.is_dir():
+        raise ModelUnavailable(f"{spec}: no folder {str(adapter)!r}")
+    if not folder.exists():
+        raise ModelUnavailable(f"{spec}: no folder {str(folder)!r}")
+    if not (folder / "config.json").is_file() and gguf_file(folder) is None:
+        what = "is a file, and no .gguf" if folder.is_file() else "holds no config.json"
+        raise ModelUnavailable(f"{spec}: {str(folder)!r} {what}, so it is no transformers checkpoint")
     from models.local import LocalModel
 
     return LocalModel.load(folder, adapter=adapter, spec=spec)
