@@ -199,6 +199,7 @@ def click_all(url: str) -> list[Action | str]:
     return [step for one in ROWS for step in (Goto(url=url), one.name)]
 
 
+@pytest.mark.slow
 async def test_the_thirty_are_asked_about_by_what_they_do_and_never_by_their_names(
     server: Counted, tmp_path: Path
 ) -> None:
