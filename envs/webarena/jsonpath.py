@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from envs.webarena.json_text import load_json
 from envs.webarena.task import Json
 
 _STEP = re.compile(
@@ -56,6 +57,6 @@ def _entered(value: Json) -> Any:
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return load_json(value)
+    except ValueError:
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -16,6 +15,7 @@ from envs.errors import EnvError
 from envs.session import BrowserSession
 from envs.settle import settle
 from envs.tabs import OpenTab
+from envs.webarena.json_text import load_json
 from envs.webarena.task import LastPage, Script, WholePage
 
 OPEN_S = 60.0
@@ -107,7 +107,10 @@ class Pages:
         for step in what.prepare:
             await self._call(tab, _EXPRESSION % step)
         text = await self._until_there(tab, _VALUE % what.expression)
-        return str(json.loads(text)) if text else ""
+        try:
+            return str(load_json(text)) if text else ""
+        except ValueError:
+            return text
 
     async def call(self, tab: OpenTab, function: str, argument: str) -> str:
         """The text that a function of ours returns for *argument*; awaited like :meth:`text`. Raises CheckBroken."""

@@ -20,6 +20,7 @@ from playwright.async_api import Error as PlaywrightError
 from pydantic import Field, TypeAdapter
 
 from envs.record import Record, storable
+from envs.webarena.json_text import load_json
 from envs.webarena.task import Json
 from envs.whole_files import write_whole
 
@@ -187,6 +188,6 @@ def _collected(pairs: list[tuple[str, str]]) -> dict[str, Json]:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return load_json(text)
+    except ValueError:
         return None

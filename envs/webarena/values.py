@@ -10,7 +10,6 @@ be read as its type equals nothing. `envs.webarena.evaluators.original` has thos
 from __future__ import annotations
 
 import calendar
-import json
 import math
 import re
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from decimal import Decimal
 from envs.webarena.coordinates import read_coordinates
 from envs.webarena.dates import read_date
 from envs.webarena.folding import EDGES, bare, plain_letters
+from envs.webarena.json_text import load_json
 from envs.webarena.likeness import likeness
 from envs.webarena.number_words import number_in_words
 from envs.webarena.sites import Sites
@@ -28,6 +28,10 @@ from envs.webarena.texts import plain
 
 MAX_CHARS = 200_000
 """Longer texts equal nothing: a pattern of the task file must not run over a page's worth of megabytes."""
+MAX_URL_CHARS = 20_000
+MAX_TYPED_CHARS = 1_000
+MAX_MARKDOWN_CHARS = 10_000
+"""The same of what is read by patterns of ours, some of which take the square of its length."""
 AMOUNT = Decimal("0.1")
 DURATION_S = 180.0
 DURATION_SHARE = 0.10
@@ -70,6 +74,7 @@ _SSH = re.compile(
 )
 _OF_PARTS = ("coordinates", "json", "string_list")
 """Formats whose values may be lists or objects."""
+_TEXTS = ("location-name", "url", "json", "string_list")
 _TRUE, _FALSE = ("true", "yes", "y", "1", "t", "on"), ("false", "no", "n", "0", "f", "off")
 
 
@@ -96,8 +101,8 @@ def _entered(expected: Json, actual: Json, shape: Shape) -> Json:
     if not opening or not isinstance(actual, str) or not actual.lstrip().startswith(opening):
         return actual
     try:
-        return json.loads(actual)
-    except (ValueError, RecursionError):
+        return load_json(actual)
+    except ValueError:
         return actual
 
 
@@ -137,7 +142,7 @@ def _scalar(expected: Json, actual: Json, shape: Shape, sites: Sites) -> bool:
         return expected in (None, "") and actual in (None, "")
     if isinstance(actual, list | dict) and shape.format not in _OF_PARTS:
         return False
-    if len(str(actual)) > MAX_CHARS:
+    if len(str(actual)) > _longest(shape):
         return False
     if isinstance(expected, str) and expected.startswith("^"):
         return any(matches_pattern(expected, text, sites) for text in (str(actual), _words(str(actual))))
@@ -150,6 +155,13 @@ def _scalar(expected: Json, actual: Json, shape: Shape, sites: Sites) -> bool:
             return _equal(_boolean, expected, actual)
         case _:
             return _same_text(expected, actual, sites)
+
+
+def _longest(shape: Shape) -> int:
+    if shape.format == "markdown":
+        return MAX_MARKDOWN_CHARS
+    texts = shape.type in (None, "string") and shape.format is None
+    return MAX_CHARS if texts or shape.format in _TEXTS else MAX_TYPED_CHARS
 
 
 def matches_pattern(pattern: str, text: str, sites: Sites, *, heed_case: bool = False) -> bool:
@@ -309,9 +321,9 @@ def _user_and_path(address: re.Match[str]) -> tuple[str, str]:
 def _same_json(expected: Json, actual: Json, sites: Sites) -> bool:
     try:
         want, got = (
-            json.loads(sites.neutral(value)) if isinstance(value, str) else value for value in (expected, actual)
+            load_json(sites.neutral(value)) if isinstance(value, str) else value for value in (expected, actual)
         )
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return want == got
 

@@ -8,6 +8,7 @@ import re
 from envs.webarena.evaluators.evidence import Evidence
 from envs.webarena.evaluators.finding import Finding, short
 from envs.webarena.folding import bare
+from envs.webarena.json_text import load_json
 from envs.webarena.task import AgentResponse, Json
 from envs.webarena.values import same_items
 
@@ -54,7 +55,7 @@ def _parse(answer: str | None) -> dict[str, Json] | None:
     text = (answer or "").strip()
     fenced = _FENCE.search(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
+        value = load_json(fenced[1] if fenced else text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None

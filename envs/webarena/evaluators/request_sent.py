@@ -18,7 +18,7 @@ from envs.webarena.sent import Sent
 from envs.webarena.sites import Sites
 from envs.webarena.task import Json, RequestSent, Shape
 from envs.webarena.urls import ParsedUrl
-from envs.webarena.values import matches, matches_pattern
+from envs.webarena.values import MAX_URL_CHARS, matches, matches_pattern
 
 REFERER = "referer"
 MAX_REFUSED = 5
@@ -112,6 +112,8 @@ def _with_numbers(pattern: str) -> str:
 
 def _same_page(expected: str, actual: str, sites: Sites, *, unpack: bool = False) -> bool:
     """Address and path; *expected* may be a pattern. *unpack*: a path segment may hide a query."""
+    if len(actual) > MAX_URL_CHARS:
+        return False
     page = ParsedUrl.parse(actual)
     forms = (page, page.unpacked()) if unpack else (page,)
     if expected.startswith("^"):

@@ -10,6 +10,7 @@ from typing import Any
 from tests.envs.webarena.tasks import page, raw, request, response, verified
 
 Entry = dict[str, Any]
+SITES_OF_OWN = {"sites": ["shopping", "shopping_admin", "reddit", "gitlab", "map"]}
 TEXT = "document.querySelector('.note').outerText"
 
 
@@ -56,54 +57,54 @@ def webarena() -> list[Entry]:
     return [*found, *(raw(task_id=len(found) + n, program_html=[one]) for n, one in enumerate(pages))]
 
 
-def _items(**properties: Any) -> Entry:
+def items(**properties: Any) -> Entry:
     if set(properties) <= {"type", "format"}:
         return {"type": "array", "items": properties}
     shapes = {name: {"type": "string", **shape} for name, shape in properties.items()}
     return {"type": "array", "items": {"type": "object", "properties": shapes}}
 
 
-def _retrieve(data: list[Any] | None, schema: Entry, **more: Any) -> Entry:
+def retrieve(data: list[Any] | None, schema: Entry, **more: Any) -> Entry:
     return response(data, task_type="retrieve", schema=schema, **more)
 
 
 def answered() -> list[Entry]:
     """Typed answers."""
-    text, number = _items(type="string"), _items(type="number")
+    text, number = items(type="string"), items(type="number")
     found = [
-        _retrieve(["Oak Tea House™", "Inés León"], text),
-        _retrieve([["Anne Smith", "Anne"], "Joust-Bag Blue"], text),
-        _retrieve([r"^#?\s*0*170$"], text),
-        _retrieve(["???"], text),
-        _retrieve(["__GITLAB__/a/b"], text),
-        _retrieve([6], number),
-        _retrieve([1200, 15], number),
-        _retrieve([36.39], _items(type="number", format="currency")),
-        _retrieve([1603.69], _items(type="number", format="currency")),
-        _retrieve([0], _items(type="number", format="currency")),
-        _retrieve(["1hr 44min"], _items(type="string", format="duration")),
-        _retrieve(["01:33:00"], _items(type="string", format="duration")),
-        _retrieve(["914km"], _items(type="string", format="distance")),
-        _retrieve(["January 16, 2023"], _items(type="string", format="date")),
-        _retrieve(["03/11/2023"], _items(type="string", format="date")),
-        _retrieve(["September"], _items(type="string", format="month")),
-        _retrieve([True], _items(type="boolean")),
-        _retrieve([{"latitude": "40.4424191", "longitude": "-79.9397388"}], _items(format="coordinates")),
-        _retrieve(["Oak Coffee & Tea"], _items(type="string", format="location-name")),
-        _retrieve(["git@__SSH_HOST__:ann/tea-House.git"], _items(type="string", format="url")),
-        _retrieve(
+        retrieve(["Oak Tea House™", "Inés León"], text),
+        retrieve([["Anne Smith", "Anne"], "Joust-Bag Blue"], text),
+        retrieve([r"^#?\s*0*170$"], text),
+        retrieve(["???"], text),
+        retrieve(["__GITLAB__/a/b"], text),
+        retrieve([6], number),
+        retrieve([1200, 15], number),
+        retrieve([36.39], items(type="number", format="currency")),
+        retrieve([1603.69], items(type="number", format="currency")),
+        retrieve([0], items(type="number", format="currency")),
+        retrieve(["1hr 44min"], items(type="string", format="duration")),
+        retrieve(["01:33:00"], items(type="string", format="duration")),
+        retrieve(["914km"], items(type="string", format="distance")),
+        retrieve(["January 16, 2023"], items(type="string", format="date")),
+        retrieve(["03/11/2023"], items(type="string", format="date")),
+        retrieve(["September"], items(type="string", format="month")),
+        retrieve([True], items(type="boolean")),
+        retrieve([{"latitude": "40.4424191", "longitude": "-79.9397388"}], items(format="coordinates")),
+        retrieve(["Oak Coffee & Tea"], items(type="string", format="location-name")),
+        retrieve(["git@__SSH_HOST__:ann/tea-House.git"], items(type="string", format="url")),
+        retrieve(
             [{"name": "Oak Tea House", "count": 2, "total": 45.5}],
-            _items(name={}, count={"type": "number"}, total={"type": "number", "format": "currency"}),
+            items(name={}, count={"type": "number"}, total={"type": "number", "format": "currency"}),
         ),
-        _retrieve(
+        retrieve(
             [{"names": ["Green tea", "Black tea"], "min": 1.5}],
-            _items(names={"type": "array", "items": {"type": "string"}}, min={"type": "number", "format": "currency"}),
+            items(names={"type": "array", "items": {"type": "string"}}, min={"type": "number", "format": "currency"}),
         ),
-        _retrieve(["first", "second"], text, ordered=True),
-        _retrieve(None, {"type": "null"}, status="NOT_FOUND_ERROR"),
+        retrieve(["first", "second"], text, ordered=True),
+        retrieve(None, {"type": "null"}, status="NOT_FOUND_ERROR"),
         response(None, task_type="navigate"),
     ]
-    unset = _retrieve(None, _items(type="number"), status="NOT_FOUND_ERROR")
+    unset = retrieve(None, items(type="number"), status="NOT_FOUND_ERROR")
     del unset["expected"]["retrieved_data"]
     return [*found, unset]
 
@@ -168,7 +169,7 @@ def verified_tasks() -> list[Entry]:
         done = response(None)
         found.append(verified(done, check, task_id=len(found)))
     found.append(verified(response(None, task_type="navigate"), request("__SHOPPING__/tea.html"), task_id=len(found)))
-    return [task | {"sites": ["shopping", "shopping_admin", "reddit", "gitlab", "map"]} for task in found]
+    return [task | SITES_OF_OWN for task in found]
 
 
 FILES: dict[str, list[Entry]] = {

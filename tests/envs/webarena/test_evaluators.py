@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -15,6 +15,7 @@ from envs.webarena.pages import Pages
 from envs.webarena.raw_format import RawTask
 from envs.webarena.sent import Sent, form_fields, multipart_fields
 from envs.webarena.sites import Sites
+from envs.webarena.task import Format
 from envs.webarena.urls import ParsedUrl
 from envs.webarena.verified_format import VerifiedTask
 from tests.envs.webarena.tasks import raw, request, response, verified
@@ -149,6 +150,31 @@ def _said(**fields: Any) -> str:
 )  # fmt: skip
 async def test_agent_response(entry: dict[str, Any], answer: str | None, right: bool) -> None:
     assert await met(verified(entry), evidence(answer)) is right
+
+
+@pytest.mark.parametrize("depth", [50, 500, 975, 985, 5000])
+@pytest.mark.parametrize("inside", ["[{}]", '[{{"name": {}}}]'])
+@pytest.mark.parametrize("shape", ["string", "coordinates", "string_list"])
+async def test_an_answer_of_lists_in_lists_is_refused_without_an_error(depth: int, inside: str, shape: str) -> None:
+    data = inside.format("[" * depth + "]" * depth)
+    answer = f'{{"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": {data}}}'
+    schema = {"type": "array", "items": {"type": "string"} if shape == "string" else {"format": shape}}
+    entry = verified(response([{"latitude": "1", "longitude": "2"}], task_type="retrieve", schema=schema))
+    check = VerifiedTask.model_validate(entry).task().checks[0]
+    for original in (False, True):
+        assert not (await evaluate(check, evidence(answer), original=original)).met
+
+
+@pytest.mark.parametrize("form", get_args(Format))
+@pytest.mark.parametrize("text", ["1" * 190_000 + "%", "[" * 190_000, "\n" * 190_000, "1 " * 95_000, "1h" * 95_000])
+async def test_a_long_answer_is_judged_in_time(form: str, text: str) -> None:
+    answer = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": [text]})
+    expected: Any = {"latitude": "1", "longitude": "2"} if form == "coordinates" else "7"
+    schema = {"type": "array", "items": {"format": form}}
+    entry = verified(response([expected], task_type="retrieve", schema=schema))
+    check = VerifiedTask.model_validate(entry).task().checks[0]
+    for original in (False, True):
+        assert not (await evaluate(check, evidence(answer), original=original)).met
 
 
 def sent(url: str, method: str = "POST", status: int = 302, **more: Any) -> Sent:

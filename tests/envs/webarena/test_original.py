@@ -18,6 +18,7 @@ from envs.webarena.files import read_tasks
 from envs.webarena.raw_format import RawTask
 from envs.webarena.task import Task
 from envs.webarena.verified_format import VerifiedTask
+from tests.envs.webarena.differences import CASES, Case
 from tests.envs.webarena.own_tasks import FILES
 from tests.envs.webarena.published import published
 
@@ -63,6 +64,13 @@ async def test_the_recorded_references_are_accepted_by_our_rules_as_well() -> No
         if row["original"] is True and not await verdict(tasks[row["suite"], row["task"]], row, SITES, original=False)
     ]
     assert refused == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_where_the_rules_part(case: Case) -> None:
+    task = (VerifiedTask if case.suite == "verified" else RawTask).model_validate(case.entry).task()
+    ours, theirs = [await verdict(task, case.row, SITES, original=original) for original in (False, True)]
+    assert (ours, theirs) == case.verdicts
 
 
 @pytest.mark.parametrize(("suite", "at_least"), [("lite", 1000), ("webarena", 7000), ("verified", 5000)])

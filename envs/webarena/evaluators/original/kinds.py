@@ -19,6 +19,7 @@ from envs.webarena.evaluators.original.urls import Address, SameAddress, read_ad
 from envs.webarena.folding import bare
 from envs.webarena.likeness import likeness
 from envs.webarena.task import Json
+from envs.webarena.values import MAX_CHARS, MAX_MARKDOWN_CHARS, MAX_TYPED_CHARS
 
 KindName = Literal[
     "string",
@@ -39,8 +40,8 @@ KindName = Literal[
 ]
 AS_THEY_ARE = ("markdown", "url")
 """Kinds whose texts are not made lower-case ASCII first."""
-MAX_CHARS = 200_000
-"""A longer text is not matched against a pattern."""
+LONG = ("string", "json", "string_list", "location-name", "url")
+"""Kinds that may be long; others are read by patterns that take the square of a text's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ def _read(value: Json, kind: KindName, derender: Derender) -> Any:
     if kind == "url":
         return read_address(value, derender)
     if isinstance(value, str):
+        if len(value) > (MAX_CHARS if kind in LONG else MAX_MARKDOWN_CHARS if kind == "markdown" else MAX_TYPED_CHARS):
+            raise Unreadable("too long")
         value = value.strip() if kind in AS_THEY_ARE else normal(value, derender)
     return _READ[kind](value)
 
@@ -89,7 +92,7 @@ def _same_text(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    return len(text) <= MAX_CHARS and re.compile(pattern, re.IGNORECASE).fullmatch(text) is not None
+    return re.compile(pattern, re.IGNORECASE).fullmatch(text) is not None
 
 
 def _same_amount(expected: tuple[Decimal, ...], actual: tuple[Decimal, ...]) -> bool:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 
 from envs.webarena.coordinates import named_parts
 from envs.webarena.dates import read_date
+from envs.webarena.json_text import load_json
 from envs.webarena.number_words import number_in_words
 from envs.webarena.task import Json
 
@@ -210,8 +211,8 @@ def read_json(value: Json) -> str:
     if not isinstance(value, str):
         raise Unreadable("no text")
     try:
-        return json.dumps(json.loads(value), sort_keys=True)
-    except (ValueError, RecursionError) as error:
+        return json.dumps(load_json(value), sort_keys=True)
+    except ValueError as error:
         raise Unreadable(value) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,9 +15,11 @@ from envs.webarena.evaluators.original.places import derender_to, render_with
 from envs.webarena.evaluators.original.readers import Unreadable
 from envs.webarena.evaluators.original.structure import Part, read_object, same
 from envs.webarena.evaluators.original.urls import Address, Query, UrlReading, read_url, same_path, same_query
+from envs.webarena.json_text import load_json
 from envs.webarena.jsonpath import find
 from envs.webarena.sent import Sent
 from envs.webarena.task import Json, RequestSent
+from envs.webarena.values import MAX_URL_CHARS
 
 _ASSETS = (".css", ".js", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".woff", ".woff2", ".ttf", ".ico", ".webp")
 _URL_HEADERS = ("redirect_url", "referer")
@@ -43,7 +44,8 @@ def _method(check: RequestSent) -> str:
 
 
 def _picked(check: RequestSent, evidence: Evidence) -> Sequence[Sent]:
-    counted = [sent for sent in evidence.sent if not urlsplit(sent.url).path.endswith(_ASSETS)]
+    counted = [sent for sent in evidence.sent if len(sent.url) <= MAX_URL_CHARS]
+    counted = [sent for sent in counted if not urlsplit(sent.url).path.endswith(_ASSETS)]
     if not counted:
         return ()
     if check.navigates and _method(check) == "GET":
@@ -217,6 +219,6 @@ def _deserialized(data: Json) -> Json:
 
 def _loaded(text: str) -> Json:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return load_json(text)
+    except ValueError:
         return text

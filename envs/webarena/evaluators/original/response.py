@@ -11,6 +11,7 @@ from envs.webarena.evaluators.original.kinds import read_known
 from envs.webarena.evaluators.original.places import derender_to
 from envs.webarena.evaluators.original.readers import Unreadable
 from envs.webarena.evaluators.original.structure import Part, read_items, same
+from envs.webarena.json_text import load_json
 from envs.webarena.task import AgentResponse, Json
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)\n?```", re.DOTALL)
@@ -43,8 +44,8 @@ def _answer(text: str) -> Json:
     fenced = _FENCE.search(text)
     text = fenced[1].strip() if fenced else text.strip()
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return load_json(text)
+    except ValueError:
         return None
 
 

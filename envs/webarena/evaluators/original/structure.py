@@ -6,13 +6,13 @@ whole check one that nothing meets (`strict`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from envs.webarena.evaluators.original.kinds import KindName, Known, read_known, same_known
 from envs.webarena.evaluators.original.normal import Derender
 from envs.webarena.evaluators.original.readers import Unreadable
+from envs.webarena.json_text import load_json
 from envs.webarena.task import Json, Shape
 
 Part = Any
@@ -84,8 +84,8 @@ def _parsed(value: Json, wanted: type) -> Json:
     if not isinstance(value, str):
         return value
     try:
-        found = json.loads(value)
-    except (ValueError, RecursionError):
+        found = load_json(value)
+    except ValueError:
         return value
     return found if isinstance(found, wanted) else value
 
