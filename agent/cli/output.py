@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import unicodedata
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 EXIT_OK = 0
 EXIT_FAILED = 1
-"""One open task was run and it failed or broke, or nobody judged it and it was not the policy that ended it."""
+"""One open task was run and it failed or broke, or nobody judged it and it was not the policy that ended it; or the
+browser did not start in time."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """Stopped by the user; `mira resume` goes on."""
@@ -29,9 +31,29 @@ def print_json(value: Any) -> None:
 
 
 def printable(text: str) -> str:
-    """*text* without characters that a terminal could obey, and what it cannot encode replaced."""
-    clean = "".join(char if char.isprintable() else "\ufffd" for char in text)
-    return clean.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
+    """*text* on one line, without characters that a terminal could obey, each as what it stands for: white space of
+    every kind is a blank, control characters are escaped (`\\x1b`), marks of direction and the like are left out, and
+    what the terminal cannot encode is escaped."""
+    clean = text if text.isprintable() else "".join(map(_printable, text))
+    encoding = sys.stdout.encoding or "utf-8"
+    return clean.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, with the line breaks of *text* kept."""
+    return "\n".join(printable(line) for line in text.splitlines())
+
+
+def _printable(char: str) -> str:
+    if char.isspace():
+        return " "
+    match unicodedata.category(char):
+        case "Cf":
+            return ""
+        case "Cc" | "Cs":
+            return char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        case _:  # of private use, or newer than this Python: nothing that a terminal could obey
+            return char
 
 
 def print_problem(message: str) -> None:

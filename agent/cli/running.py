@@ -26,6 +26,7 @@ from agent.cli.output import (
     print_json,
     print_problem,
     printable,
+    printable_lines,
     stderr,
     stdout,
 )
@@ -91,7 +92,8 @@ def run(
     """Does one open task at a URL, or plays tasks of a suite.
 
     Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it itself; the suite was played,
-    whatever came of its tasks. 1 the open task failed, broke, or ran into a limit. 2 wrong input. 130 interrupted.
+    whatever came of its tasks. 1 the open task failed, broke, or ran into a limit, or the browser did not start in
+    time. 2 wrong input. 130 interrupted.
     """
     values = {
         "policy": policy,
@@ -188,7 +190,7 @@ def _finish_open(result: RunResult, as_json: bool) -> int:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
-        stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
+        stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
     done = episode.outcome == "success" or (episode.outcome == "unjudged" and episode.ended_by == "stop")
     return EXIT_OK if done else EXIT_FAILED
 
