@@ -24,7 +24,7 @@ from agent.sitting import Sitting
 from agent.stopping import play_until_stopped
 from agent.team import open_team
 from agent.worlds import SuiteMaker, open_world, suite_maker
-from envs.errors import BadInput
+from envs.errors import BadInput, BrowserNotStarted
 from envs.open_world import SUITE, TASK
 from envs.origins import check_address
 from envs.secrets import SecretVault
@@ -230,12 +230,18 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
 
 @contextmanager
 def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
-    """Bad input that shows only when all is open leaves no folder of a run that never was."""
+    """Bad input that shows only when all is open leaves no folder of a run that never was, nor does a browser that did
+    not start; what was played before it died is kept."""
     try:
         yield
     except BadInput:
         folder.discard_if_unplayed()
         raise
+    except BrowserNotStarted as error:
+        folder.discard_if_unplayed()
+        if not folder.path.exists():
+            raise
+        raise BrowserNotStarted(f"{error}; what was played is kept: mira resume {folder.path}") from error
 
 
 def _check_names(manifest: Manifest, suite: Suite) -> None:

@@ -96,7 +96,8 @@ def known_suite(name: str) -> KnownSuite:
 
 @asynccontextmanager
 async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
-    """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
+    """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it, and
+    BrowserNotStarted."""
     check_display(config)
     check_upload_folder(config.session)
     stored_origins(config.session.storage_state)  # raises before anything is started

@@ -93,7 +93,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "doctor": Place(
         "agent.cli.inspecting",
         "doctor",
-        "Starts Chromium once and says what this machine has; exit code 2 and one line if it does not start.",
+        "Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow.",
     ),
     "sites": Place(
         "agent.cli.sites",
