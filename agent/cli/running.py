@@ -37,6 +37,7 @@ from agent.refusals import print_refused
 from agent.results import RunResult
 from agent.run_store import RunFolder
 from envs.errors import BadInput
+from envs.origins import Origins
 from envs.tasks import TaskSelection
 
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
@@ -228,7 +229,17 @@ def finish(result: RunResult, as_json: bool) -> int:
 
 
 def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
-    """The display, and what says at the start of a run that approvals are asked for and nobody is there to ask."""
+    """The display, and what says at the start of a run that secrets have a way out, and that approvals are asked for
+    and nobody is there to ask."""
+
+    def warn_of_ways_out(event: Event) -> None:
+        if isinstance(event, RunStarted) and event.finished < event.planned:
+            config = RunFolder(event.folder).read_manifest().config
+            if config.secrets and Origins.parse(config.session.allow).has_subresources:
+                with display.paused():
+                    print_problem(
+                        "a page into which a secret is typed can send it to the origins of subresources: rules"
+                    )
 
     def warn(event: Event) -> None:
         if not isinstance(event, RunStarted) or event.finished == event.planned:
@@ -238,7 +249,7 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
             with display.paused():
                 print_problem(f"approve {','.join(wanted)}: nobody is there to ask ({why}), such actions are declined")
 
-    return (display,) if _can_ask(as_json) else (display, warn)
+    return (display, warn_of_ways_out) if _can_ask(as_json) else (display, warn_of_ways_out, warn)
 
 
 def _can_ask(as_json: bool) -> bool:

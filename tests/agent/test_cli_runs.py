@@ -75,3 +75,14 @@ def test_an_unjudged_open_task_is_done_only_where_the_policy_ended_it(
     resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
     again = subprocess.run(resumed, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert again.returncode == code, "as told once more"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("rule", ["subresources:*", "subresources:cdn.example", "cdn.example"])
+def test_secrets_beside_a_rule_for_subresources_are_warned_of(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("SHOP_PW", "hunter2222")
+    said = mira_run(shop, tmp_path, [STOP], "--secret", "PW=env:SHOP_PW", "--allow", rule).stderr
+    told = "mira: a page into which a secret is typed can send it to the origins of subresources: rules"
+    assert said.splitlines().count(told) == rule.startswith("subresources:")
