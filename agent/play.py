@@ -14,7 +14,7 @@ from agent.config import RunConfig
 from agent.episode import Ending, Episode, Interrupted, WorldLost
 from agent.graph import NODES_PER_STEP, Graph
 from agent.state import State
-from envs.errors import EnvError, TraceError
+from envs.errors import BrowserNotStarted, EnvError, TraceError
 from envs.record import storable
 from envs.trace import EndedBy, Footer, Totals
 from envs.trace_store import now
@@ -43,7 +43,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
     that fails ends it as `broken`, with the error's type, and never as a failure of the policy; where it was a model,
     the footer is `resumable`. Raises EnvError without a footer where the world may be lost once (`may_retry`);
-    Interrupted and CancelledError pass without a footer too: the episode can be resumed.
+    Interrupted, BrowserNotStarted and CancelledError pass without a footer too: the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
     try:
@@ -51,7 +51,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
             state = await _run(graph, config, episode, approver, entry)
         except ModelOutOfTime as error:
             state = await _run(graph, config, episode, approver, await _out_of_time(graph, config, episode, error))
-    except (Interrupted, TraceError):
+    except (Interrupted, TraceError, BrowserNotStarted):
         raise
     except EnvError as error:
         if episode.may_retry:

@@ -28,7 +28,7 @@ from agent.stopping import play_until_stopped
 from agent.team import open_team
 from agent.worlds import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from envs.chromium import Chromium
-from envs.errors import BadInput
+from envs.errors import BadInput, BrowserNotStarted
 from envs.open_world import SUITE, TASK
 from envs.origins import check_address
 from envs.secrets import SecretVault
@@ -247,12 +247,18 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
 
 @contextmanager
 def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
-    """Bad input that shows only when all is open leaves no folder of a run that never was."""
+    """Bad input that shows only when all is open leaves no folder of a run that never was, nor does a browser that did
+    not start; what was played before it died is kept."""
     try:
         yield
     except BadInput:
         folder.discard_if_unplayed()
         raise
+    except BrowserNotStarted as error:
+        folder.discard_if_unplayed()
+        if not folder.path.exists():
+            raise
+        raise BrowserNotStarted(f"{error}; what was played is kept: mira resume {folder.path}") from error
 
 
 def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> None:

@@ -22,7 +22,7 @@ from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.recovery import Recovered, read_unfinished, rebuilt_state
 from agent.results import EpisodeResult
 from agent.run_store import Job, Manifest, RunFolder
-from envs.errors import BadInput, EnvError, ResetFailed, TraceError
+from envs.errors import BadInput, BrowserNotStarted, EnvError, SessionNotOpened, TraceError
 from envs.playwright_trace import TracedEnvironment
 from envs.secrets import SecretVault
 from envs.tasks import Environment, EpisodeStart, Suite
@@ -66,12 +66,12 @@ class World:
     _environment: Environment | None = None
 
     async def environment(self) -> Environment:
-        """Raises ResetFailed: a browser too slow to open one is an error of the episode, not of the run."""
+        """Raises SessionNotOpened: a browser too slow to open one is an error of the episode, not of the run."""
         if self._environment is None:
             try:
                 self._environment = await self.suite.environment()
             except TimeoutError as error:
-                raise ResetFailed("no browser session could be opened in time") from error
+                raise SessionNotOpened("no browser session could be opened in time") from error
         return self._environment
 
     async def close(self) -> None:
@@ -160,11 +160,12 @@ class Sitting:
 
     def _raise_if_the_runs(self, error: EnvError, job: Job, *, again: bool) -> None:
         """Passes on what no other episode would survive: wrong input, no browser, a trace that cannot be written, and,
-        when it is not tried *again*, the one address of an open task that does not open."""
-        if isinstance(error, BadInput | TraceError):
+        when it is not tried *again*, a browser that does not start, and the one address of an open task that does not
+        open."""
+        if isinstance(error, BadInput | TraceError) or (isinstance(error, BrowserNotStarted) and not again):
             raise error
         if self.manifest.open_task is not None and not again and not has_header(self.folder.trace(job.episode_id)):
-            raise BadInput(str(error)) from error
+            raise (BrowserNotStarted if isinstance(error, SessionNotOpened) else BadInput)(str(error)) from error
 
     async def _attempt(self, job: Job, worker: int, environment: Environment, *, may_retry: bool) -> EpisodeResult:
         path, saved = self.folder.trace(job.episode_id), self.folder.saved(job.episode_id)

@@ -108,7 +108,8 @@ def known_suite(name: str) -> KnownSuite:
 
 @asynccontextmanager
 async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> AsyncGenerator[Suite]:
-    """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it."""
+    """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it, and
+    BrowserNotStarted."""
     check_session(config)
     own_tls = Origins.parse(config.session.allow).has_subresources
     async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:

@@ -8,6 +8,7 @@ filling a date) is done by script, in the isolated world. Bounds are the session
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ FILES_LISTED = 10
 HISTORY_S = 3.0
 """To go back or forward takes the page itself this long at most, unless a server is slow."""
 PROXY_STATUSES = frozenset({403, 502, 503, 504})
+_INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another navigation to "(.*)"')
 A_FILE = "the address is a file"
 """The message of a visit that led to a download and to no page."""
 FILE_SAYS = "Download is starting"
@@ -307,7 +309,14 @@ async def _goto(surface: Surface, url: str) -> ActionResult:
     except PlaywrightError as error:
         if "interrupted" not in str(error):
             raise
-        return await _open(surface, absolute)  # after a failed navigation Chromium may interrupt the next, once
+    try:  # after a failed navigation Chromium may interrupt the next, once
+        return await _open(surface, absolute)
+    except PlaywrightError as error:
+        interrupted = _INTERRUPTED.search(str(error))
+        if interrupted is None or interrupted[1] != interrupted[2]:
+            raise
+    await surface.page.wait_for_load_state("domcontentloaded", timeout=surface.settings.navigation_s * 1000)
+    return OK  # what interrupted it was the visit before, to the same address
 
 
 async def _open(surface: Surface, url: str) -> ActionResult:

@@ -27,6 +27,11 @@ UNREADABLE: Final = "?"
 """In place of an origin that cannot be read, such as an address with a password."""
 
 
+BROWSERS_OWN: Final = frozenset(("http://connectivitycheck.gstatic.com", "https://connectivitycheck.gstatic.com"))
+"""Chromium asks there by itself, after a TLS error, whether it is behind a login page of the network. It is refused
+like everything else, and no page's doing."""
+
+
 class BlockedOrigin(Record):
     """Requests to one origin that were refused."""
 

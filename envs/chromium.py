@@ -14,17 +14,21 @@ import asyncio
 import os
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from playwright.async_api import Browser, Playwright, async_playwright
 from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from envs import chromium_guard
-from envs.errors import BadInput, BrowserMissing
+from envs.errors import BadInput, BrowserMissing, BrowserNotStarted
 from envs.own_tls import own_end
 from envs.proxy import Boundary
 from envs.secrets import NO_SECRETS, SecretVault
@@ -32,8 +36,10 @@ from envs.session import BrowserSession
 from envs.settings import SessionSettings
 from envs.waiting import waiting_for
 
-LAUNCH_S = 30.0
+LAUNCH_S = 60.0
+"""Longest start of the driver, and of Chromium; MIRA_LAUNCH_S sets another."""
 CLOSE_S = 5.0
+POLL_S = 0.02
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 NOWHERE = "http://127.0.0.1:9"
 """Proxy of everything outside a session (the discard port: connections are refused at once)."""
@@ -94,7 +100,8 @@ class Chromium:
 
     @classmethod
     def launch(cls, *, headed: bool = False, own_tls: bool = False) -> Self:
-        """A browser that starts on entering the `async with` block. Entering raises BrowserMissing.
+        """A browser that starts on entering the `async with` block. Entering raises BrowserMissing, and
+        BrowserNotStarted where the machine is too busy for it.
 
         *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need.
         """
@@ -178,22 +185,76 @@ class Chromium:
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
-                timeout=LAUNCH_S * 1000,
+                timeout=launch_s() * 1000,
             )
+        except PlaywrightTimeout:
+            raise BrowserNotStarted(not_started(f"Chromium at {chromium}", launch_s())) from None
         except PlaywrightError as error:
             reason = _reason(str(error))
             raise BrowserMissing(f"Chromium at {chromium} does not start: {reason}") from error
 
 
-async def _start_playwright() -> Playwright:
-    """Raises BrowserMissing where the driver does not answer in time; it is ended then."""
-    manager = async_playwright()
+def launch_s() -> float:
+    """Seconds that the driver has to start, and Chromium. Raises BadInput for a MIRA_LAUNCH_S that is no number."""
+    text = os.environ.get("MIRA_LAUNCH_S", "")
     try:
-        async with asyncio.timeout(LAUNCH_S):
+        seconds = float(text or LAUNCH_S)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise BadInput(f"MIRA_LAUNCH_S={text!r} is no number of seconds")
+    return seconds
+
+
+def not_started(what: str, seconds: float) -> str:
+    """The message of BrowserNotStarted."""
+    return (
+        f"{what} did not start within {seconds:g} s: the machine may be busy; try again, with fewer workers or fewer "
+        "other programs, or give it longer, for example MIRA_LAUNCH_S=300"
+    )
+
+
+async def _start_playwright() -> Playwright:
+    """Raises BrowserNotStarted where the driver does not answer in time, and BrowserMissing where it ends at once; it
+    is ended then."""
+    manager, seconds, running = async_playwright(), launch_s(), set(_drivers())
+    try:
+        async with asyncio.timeout(seconds):
             return await manager.start()
     except TimeoutError:
         await _within(CLOSE_S, manager.__aexit__())
-        raise BrowserMissing(f"Playwright's driver did not start within {LAUNCH_S:g} s") from None
+        await _end_drivers(set(_drivers()) - running)
+        raise BrowserNotStarted(not_started("Playwright's driver", seconds)) from None
+    except Exception as error:  # Playwright raises a bare Exception where its driver has ended
+        reason = _reason(str(error))
+        raise BrowserMissing(f"Playwright's driver does not start: {reason}; install playwright again") from error
+
+
+async def _end_drivers(drivers: set[int]) -> None:
+    """One that has not answered yet does not hear that it is to stop. Returns when asyncio has seen their end, and the
+    end of their pipes."""
+    for driver in drivers:
+        with suppress(ProcessLookupError):
+            os.kill(driver, signal.SIGKILL)
+    for _ in range(int(CLOSE_S / POLL_S)):
+        if not _any_left(drivers):
+            break
+        await asyncio.sleep(POLL_S)
+    await asyncio.sleep(POLL_S)
+
+
+def _any_left(processes: set[int]) -> bool:
+    """Whether any of our children is still to be waited for."""
+    return any(Path(f"/proc/{process}").exists() for process in processes)
+
+
+def _drivers() -> Iterator[int]:
+    """Processes of Playwright's drivers that this process has started."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            parent = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
+            if parent == str(os.getpid()) and b"run-driver" in stat.with_name("cmdline").read_bytes().split(b"\0"):
+                yield int(stat.parent.name)
 
 
 def _switches(headed: bool) -> list[str]:

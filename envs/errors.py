@@ -7,6 +7,7 @@
     ├── PageHung            the page did not answer within its bound and was closed
     ├── PageCrashed         the renderer died
     ├── ResetFailed         a task could not be brought to its first observation
+    │   └── SessionNotOpened   because the browser was too busy
     └── TraceError          a trace file cannot be read: names file, line and field
 
 An action that cannot be done on a healthy page is *not* an error: it is an
@@ -42,6 +43,10 @@ class PageCrashed(EnvError):
 
 class ResetFailed(EnvError):
     """The task never reached a first observation: the episode is *broken*, not failed."""
+
+
+class SessionNotOpened(ResetFailed):
+    """The browser was too busy to open a session in time, which says nothing of the input."""
 
 
 class TraceError(EnvError):

@@ -99,7 +99,8 @@ class Boundary:
         self.tally = Tally()
         """All refusals by host and port."""
         self.unreachable: dict[Place, str] = {}
-        """Why the last connections could not be made, by where they were to go; the latest _MAX_UNREACHABLE."""
+        """Why the last connections could not be made, by where they were to go; the latest _MAX_UNREACHABLE, the last
+        one last. A session clears it before each action."""
         self._resolve = resolve or look_up
         self._authorities = authorities
         self._server: asyncio.Server | None = None

@@ -13,7 +13,7 @@ from typing import Final
 from playwright.async_api import BrowserContext, Request, WebSocket
 from playwright.async_api import Error as PlaywrightError
 
-from envs.blocked import BlockedOrigin, Count, Place, RequestKind, in_order, summed
+from envs.blocked import BROWSERS_OWN, BlockedOrigin, Count, Place, RequestKind, in_order, summed
 from envs.origins import Origin, origin_of
 from envs.proxy import Boundary
 
@@ -85,6 +85,8 @@ class RequestWatch:
         if refused <= 0:
             return None
         seen, reported = self._seen.get(place), self._reported.get(place)
+        if seen is None and count.origin in BROWSERS_OWN:
+            return None
         kinds = in_order(seen.kinds if seen else count.kinds)
         name = seen.origin.rule if seen else count.origin
         total = BlockedOrigin(

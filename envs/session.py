@@ -33,17 +33,20 @@ from envs.actions import (
     AnswerDialog,
     CloseTab,
     DialogReport,
+    Goto,
     Status,
     Stop,
     Type,
 )
+from envs.blocked import BROWSERS_OWN
 from envs.context import LOCAL_STORAGE, new_context, stored_origins
 from envs.dialogs import Dialogs
 from envs.download_limit import DownloadLimit, Limits, Places
 from envs.downloads import FOLDER, Downloads
-from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed
+from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
 from envs.masking import masked_observation, masked_result
 from envs.nearest import told_with_nearest
+from envs.net_errors import explained, tried_in_vain
 from envs.observation import Element, Observation
 from envs.observing.world import WorldGone
 from envs.proxy import Boundary
@@ -61,6 +64,7 @@ HUNG = "the page did not answer in time and was closed"
 CRASHED = "the page crashed and was closed"
 FLOOD = "the page opened dialogs without end and was closed"
 OPEN_S = 30.0
+NO_SESSION = f"no browser session could be opened within {OPEN_S:g} s: the machine may be busy, try again"
 STORAGE_S = 2.0
 WINDOW_S = 1.0
 BACK_S = 3.0
@@ -115,7 +119,7 @@ class BrowserSession:
     ) -> Self:
         """A new context with one blank tab. *arriving* is the folder that the browser writes downloads to.
 
-        Raises BadInput (storage state, secrets in a traced context) and ResetFailed (no answer in time).
+        Raises BadInput (storage state, secrets in a traced context) and ResetFailed, SessionNotOpened among it.
         """
         stored = stored_origins(settings.storage_state)
         if settings.playwright_trace:
@@ -123,7 +127,9 @@ class BrowserSession:
         try:
             async with asyncio.timeout(OPEN_S):
                 context = await new_context(browser, settings, boundary)
-        except (PlaywrightError, TimeoutError) as error:
+        except TimeoutError:
+            raise SessionNotOpened(NO_SESSION) from None
+        except PlaywrightError as error:
             raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
         session = cls(context, settings, boundary, folder, secrets)
         session._storage = stored
@@ -135,7 +141,10 @@ class BrowserSession:
             session.downloads.limit = await DownloadLimit.start(
                 browser, context, session.page, places, session._download_limits
             )
-        except (PlaywrightError, TimeoutError) as error:
+        except TimeoutError:
+            await session.close()
+            raise SessionNotOpened(NO_SESSION) from None
+        except PlaywrightError as error:
             await session.close()
             raise ResetFailed(f"no browser session could be opened: {_reason(error)}") from error
         return session
@@ -183,6 +192,7 @@ class BrowserSession:
     async def execute(self, action: Action) -> ActionResult:
         """Does one action and waits for the page to settle."""
         started, opened = time.monotonic(), self.tabs.opened.count
+        self.boundary.unreachable.clear()
         acted = self.tabs.front if self.tabs.all else None
         self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
         try:
@@ -205,6 +215,9 @@ class BrowserSession:
         refused = await self._enforce()
         if refused and result.ok:
             result = result.model_copy(update={"status": Status.BLOCKED, "message": _refusal(refused)})
+        elif result.ok and self.tabs.all and self.url.startswith(ERROR_PAGE) and self.boundary.unreachable:
+            reason = tried_in_vain("", self.boundary.unreachable)
+            result = result.model_copy(update={"message": "; ".join(filter(None, (result.message, reason)))})
         return self._complete(result, time.monotonic() - started, opened)
 
     async def storage(self) -> dict[str, Any]:
@@ -342,6 +355,9 @@ class BrowserSession:
         if acted is not None and acted.page.is_closed():
             return ActionResult(status=Status.OK, message="the tab closed itself")
         reason = "the browser refused it" if isinstance(action, Type) else _reason(error)
+        if isinstance(action, Goto):
+            url = acting.full_url(action.url, acted.page.url if acted is not None else BLANK)
+            reason = explained(str(error), url, self.boundary.unreachable) or reason
         return ActionResult(status=Status.FAILED, message=reason)
 
     def _complete(self, result: ActionResult, seconds: float, opened: int) -> ActionResult:
@@ -418,6 +434,7 @@ class BrowserSession:
         """Takes back every tab that shows what is not allowed, or the error page of a refusal; says which."""
         refusals = self.boundary.blocked[self._judged :]
         self._judged += len(refusals)
+        refusals = [one for one in refusals if one not in BROWSERS_OWN]
         found: list[str] = []
         for tab in tuple(self.tabs.all):
             url = tab.page.url

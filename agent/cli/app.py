@@ -99,7 +99,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "doctor": Place(
         "agent.cli.inspecting",
         "doctor",
-        "Starts Chromium once and says what this machine has; exit code 2 and one line if it does not start.",
+        "Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow.",
     ),
     "sites": Place(
         "agent.cli.sites",
@@ -115,8 +115,9 @@ COMPLETE: Final = "_MIRA_COMPLETE"
 _COMPLETION_OPTIONS: Final = frozenset(("--install-completion", "--show-completion"))
 
 
-def application(words: Sequence[str] = ()) -> typer.Typer:
-    """The command line. Of all commands only the one that *words* name is imported; the others show their summary."""
+def application(words: Sequence[str] | None = None) -> typer.Typer:
+    """The command line with all commands; where *words* are given, only the one that they name is imported, and the
+    others show their summary."""
     app = typer.Typer(
         name="mira",
         help="An agent for the web that plans, judges itself and learns from its traces.",
@@ -124,15 +125,16 @@ def application(words: Sequence[str] = ()) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback(invoke_without_command=True)(menu)
-    asked = named(words)
+    asked = frozenset(COMMANDS) if words is None else {named(words)}
     for name, place in COMMANDS.items():
-        command = getattr(import_module(place.module), place.attribute) if name == asked else _not_asked
+        if name not in asked:
+            app.command(name, help=place.summary)(_not_asked)
+            continue
+        command = getattr(import_module(place.module), place.attribute)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name)
-        elif name == asked:
-            app.command(name)(command)
         else:
-            app.command(name, help=place.summary)(command)
+            app.command(name)(command)
     return app
 
 

@@ -91,7 +91,7 @@ def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
 
 
 def doctor(as_json: options.Json = False) -> int:
-    """Starts Chromium once and says what this machine has; exit code 2 and one line if it does not start."""
+    """Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow."""
     from envs.chromium import Chromium
 
     async def start() -> str:

@@ -127,6 +127,7 @@ def select(suite: str, names: Sequence[str], seeds: tuple[int, ...], split: str 
     known = [info.name for info in suite_tasks(suite, split)]
     for name in names:
         if name not in known:
+            _check_split(suite, name, split)
             close = difflib.get_close_matches(name, known, n=3)
             hint = f"did you mean {', '.join(close)}?" if close else f"list them with: mira tasks --suite {suite}"
             raise BadInput(f"--tasks: the suite {suite} has no task {name!r}; {hint}")
@@ -152,6 +153,13 @@ def solved_tasks(
             f"{config.policy!r}: {listed(missing)}"
         )
     return replace(selection, names=tuple(name for name in selection.names if name not in missing))
+
+
+def _check_split(suite: str, name: str, split: str | None) -> None:
+    """Raises BadInput where the task exists and only *split* leaves it out."""
+    own = next((info.split for info in suite_tasks(suite) if info.name == name), None) if split is not None else None
+    if own is not None:
+        raise BadInput(f"--tasks: {name} is in split {own}, not in {split}: say --split {own}, or leave --split out")
 
 
 def thinking_budget(text: str | None) -> int | str | None:

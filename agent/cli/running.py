@@ -38,7 +38,9 @@ from agent.progress import Event, Listener, RunStarted
 from agent.refusals import print_refused
 from agent.results import EpisodeResult, RunResult
 from agent.run_store import RunFolder
+from agent.terminal import printable_lines
 from envs.errors import BadInput
+from envs.origins import Origins
 from envs.tasks import TaskSelection
 
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
@@ -98,8 +100,8 @@ def run(
 ) -> int:
     """Does one open task at a URL, or plays tasks of a suite.
 
-    Exit codes: 0 the open task succeeded, or nobody judged it and the policy ended it; the suite was played.
-    1 the open task failed, broke, met a limit, or an action of it was declined. 2 wrong input. 130 interrupted."""
+    Exit codes: 0 the open task succeeded, or was ended unjudged by the policy; the suite was played. 1 the open task
+    failed, broke, met a limit or was declined an action, or no browser started. 2 wrong input. 130 interrupted."""
     values = {
         "policy": policy,
         "planner": planner,
@@ -225,7 +227,7 @@ def _finish_open(result: RunResult, as_json: bool) -> int:
         return code
     episode = result.episodes[0]
     if episode.answer is not None and not as_json:
-        stdout.print(Text.assemble(("answer  ", "bold"), printable(episode.answer)))
+        stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
     return EXIT_OK if _is_done(episode) else EXIT_FAILED
 
 
@@ -293,6 +295,8 @@ def _notices(config: RunConfig, as_json: bool) -> list[str]:
         why = "--json was given" if as_json else "stdin is no terminal"
         wanted = ",".join(config.approve)
         notices.append(f"approve {wanted}: nobody is there to ask ({why}), such actions are declined")
+    if config.secrets and Origins.parse(config.session.allow).has_subresources:
+        notices.append("a page into which a secret is typed can send it to the origins of subresources: rules")
     if config.langsmith:
         from agent.langsmith_tracing import langsmith_notice
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from envs import chromium_guard
-from envs.chromium import SWITCHES, find_chromium
-from envs.errors import BrowserMissing
+from envs.chromium import SWITCHES, find_chromium, launch_s, not_started
+from envs.errors import BrowserMissing, BrowserNotStarted
 from envs.own_tls import own_end
 from envs.proxy import Boundary
 
@@ -28,7 +28,6 @@ QUIET = (
     "--use-mock-keychain",
 )
 """What Playwright passes to a browser that it starts itself: no calls home of the browser's own."""
-START_S = 60.0
 END_S = 5.0
 POLL_S = 0.02
 
@@ -47,7 +46,7 @@ class SharedChromium:
 
     @classmethod
     async def start(cls, boundary: Boundary, *, headed: bool = False) -> SharedChromium:
-        """Raises BrowserMissing."""
+        """Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
         home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
         (home / "tmp").mkdir()
@@ -64,11 +63,11 @@ class SharedChromium:
             start_new_session=True,
         )
         try:
-            async with asyncio.timeout(START_S):
+            async with asyncio.timeout(launch_s()):
                 port = await _port(home / "profile" / "DevToolsActivePort", process)
         except TimeoutError:
             await _end(process, home)
-            raise BrowserMissing(f"Chromium at {chromium} did not start within {START_S:g} s") from None
+            raise BrowserNotStarted(not_started(f"Chromium at {chromium}", launch_s())) from None
         except BrowserMissing:
             await _end(process, home)
             raise

@@ -57,6 +57,16 @@ WRONG = [
     pytest.param(
         ["run", "--suite", "miniwob", "--tasks", "click-buton"], "did you mean click-button", id="unknown task"
     ),
+    pytest.param(
+        ["run", "--suite", "sites", "--tasks", "shop-compare", "--split", "train"],
+        "shop-compare is in split test, not in train: say --split test, or leave --split out",
+        id="task of another split",
+    ),
+    pytest.param(
+        ["run", "--suite", "sites", "--tasks", "shop-compair", "--split", "train"],
+        "has no task 'shop-compair'",
+        id="unknown task beside a split",
+    ),
     pytest.param([*MINIWOB, "--seeds", "4-0"], "4-0", id="seeds downwards"),
     pytest.param([*MINIWOB, "--seeds", "many"], "'many'", id="seeds in words"),
     pytest.param([*MINIWOB, "--policy", "oracle:x"], "played by oracle and oracle:detours", id="unknown model"),

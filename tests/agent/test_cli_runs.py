@@ -129,3 +129,14 @@ def test_what_a_judge_says_counts_where_the_policy_ended_it_itself(
     done = mira_run(shop, tmp_path, answers, "--json", *options)
     (episode,) = json.loads(done.stdout)["episodes"]
     assert (episode["outcome"], done.returncode) == ("success", code)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("rule", ["subresources:*", "subresources:cdn.example", "cdn.example"])
+def test_secrets_beside_a_rule_for_subresources_are_warned_of(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("SHOP_PW", "hunter2222")
+    said = mira_run(shop, tmp_path, [STOP], "--secret", "PW=env:SHOP_PW", "--allow", rule).stderr
+    told = "mira: a page into which a secret is typed can send it to the origins of subresources: rules"
+    assert said.splitlines().count(told) == rule.startswith("subresources:")

@@ -99,9 +99,9 @@ def test_the_live_display_names_the_element_of_a_step() -> None:
             display(step)
             if is_terminal:
                 console.print(display.board())
-        assert 'click button "Save�[2J"' in said.get() and "\x1b[2J" not in said.get()
+        assert 'click button "Save\\x1b[2J"' in said.get() and "\x1b[2J" not in said.get()
         assert is_terminal or said.get() == (
-            '  step 1: click button "Save�[2J"  do(action="Click", element="9")  (ok)\n'
+            '  step 1: click button "Save\\x1b[2J"  do(action="Click", element="9")  (ok)\n'
         )
 
 

@@ -45,7 +45,7 @@ def test_elsewhere_it_is_a_line_each() -> None:
         waiting_for("importing torch")
         waiting_for("loading the model local:a\x1b[2J%s")
     waiting_for("too late")
-    assert written(told) == "importing torch\nloading the model local:a�[2J%s\n"
+    assert written(told) == "importing torch\nloading the model local:a\\x1b[2J%s\n"
 
 
 def test_on_a_terminal_it_is_a_spinner_that_leaves_nothing() -> None:
@@ -70,7 +70,7 @@ def test_the_display_shows_it_until_something_comes() -> None:
             return written(other)
 
         waiting_for("starting the site shop\x1b[2J")
-        assert "starting the site shop�[2J" in board()
+        assert "starting the site shop\\x1b[2J" in board()
         display(RunStarted("r", Path("r"), planned=2, finished=0))
         assert "starting" not in board() and "0/2" in board()
     assert written(elsewhere) == "", "one spinner is enough"
