@@ -34,7 +34,9 @@ from training.grpo.trainer import check_fit, rewarder_of, trainer_of, updates_of
 from training.loop.parts import once, read_record, write_record
 from training.rewards import StepTarget
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
+from training.stages.language_model import hidden_width
 from training.stages.launching import run_launched
+from training.stages.rates import Reach, rate_problem
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
 from training.stages.watching import TellSteps, Watcher, unwatched
 
@@ -95,6 +97,15 @@ def improve(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
     check_fit((*examples, *held_out), rewarder_of(settings, processor))
+    reach = Reach(
+        "optimization",
+        settings.optimization,
+        updates_of(settings, len(examples)),
+        hidden_width(model.config),
+        settings.compute.lora,
+    )
+    if problem := rate_problem(reach):
+        tell(problem)
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
@@ -244,7 +255,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
 
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
-    trainer.add_callback(TellSteps("GRPO", work.watch))
+    trainer.add_callback(TellSteps("GRPO", work.watch, "reward"))
     trainer.add_callback(_Finite())
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
     measure_now(0)
