@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from rich.table import Table
 from agent.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, print_json, print_problem, stderr, stdout
 from envs.errors import BadInput
 from training.cli import group_policy
-from training.cli.telling import AsJson, Changes, Config, Out, needs_extra, tell, watcher_of
+from training.cli.telling import AsJson, Changes, Config, NamedConfig, Out, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
     from training.loop.by_task import Told
@@ -32,16 +33,17 @@ AllowEvaluation = Annotated[
 
 
 @app.command()
-def mira(out: Out, config: Config = None, change: Changes = None, as_json: AsJson = False) -> int:
+def mira(out: Out, config: NamedConfig = None, change: Changes = None, as_json: AsJson = False) -> int:
     """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
     needs_extra()
     from agent.display import RunDisplay
+    from training.configs import config_file
     from training.loop.loop import Loop
     from training.loop.playing import Interrupted
     from training.loop.settings import load_settings
     from training.stages.trainer import TrainingDiverged
 
-    settings = load_settings(config, change or ())
+    settings = load_settings(None if config is None else config_file(config), change or ())
     with RunDisplay(stderr) as display:
         loop = Loop.open(out, settings, (display,), tell, watcher_of(display))
         try:
@@ -82,7 +84,7 @@ def sft(
     stdout.print(found.data.table())
     if found.first_loss is not None and found.last_loss is not None:
         stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
-    stdout.print(f"mira run --policy local:{found.model}", highlight=False, markup=False)
+    stdout.print(shlex.join(found.play), highlight=False, markup=False, soft_wrap=True)
     return EXIT_OK
 
 
