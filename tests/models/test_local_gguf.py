@@ -111,8 +111,8 @@ def test_another_file_of_the_same_name_is_another_copy(tmp_path: Path) -> None:
 async def test_a_spec_names_the_file_or_its_folder(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "model+q8"
     folder.mkdir()
-    write_gguf(folder / "tiny.gguf")
-    named = folder if place == "folder" else folder / "tiny.gguf"
+    write_gguf(folder / "Tiny.GGUF")
+    named = folder if place == "folder" else folder / "Tiny.GGUF"
     assert parse_spec(f"local:{named}") == LocalSpec(named)
     model = make_model(f"local:{named}")
     try:
