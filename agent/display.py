@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -67,6 +68,18 @@ class _Board:
     """Refused origins that were shown."""
 
 
+class TimeLeft(ProgressColumn):
+    """At the pace since the bar began, from the first step on. rich's own column knows the last half minute alone, and
+    so nothing of steps that take longer. The task's field `begun` is where it began."""
+
+    def render(self, task: Task) -> Text:
+        done = task.completed - task.fields["begun"]
+        if task.total is None or task.elapsed is None or done <= 0:
+            return Text("unknown yet", style="progress.remaining")
+        left_s = task.elapsed / done * (task.total - task.completed)
+        return Text(f"{timedelta(seconds=round(left_s))} left", style="progress.remaining")
+
+
 class RunDisplay:
     """A listener for :mod:`agent.progress` events. Use as a context manager around the run.
 
@@ -85,12 +98,11 @@ class RunDisplay:
             MofNCompleteColumn(),
             TextColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
-            TextColumn("[dim]left"),
-            TimeRemainingColumn(),
+            TimeLeft(),
             console=console,
         )
-        self._bar = self._progress.add_task("episodes", total=None, note="", visible=False)
-        self._stage = self._progress.add_task("", total=None, note="", visible=False)
+        self._bar = self._progress.add_task("episodes", total=None, note="", begun=0, visible=False)
+        self._stage = self._progress.add_task("", total=None, note="", begun=0, visible=False)
         self._stage_name = ""
         self._live: Live | None = None
         self._held: list[Text] | None = None
@@ -145,7 +157,14 @@ class RunDisplay:
         match event:
             case RunStarted():
                 self._board = _Board(limits=event.limits)
-                self._progress.update(self._bar, total=event.planned, completed=event.finished, visible=True)
+                self._progress.reset(
+                    self._bar,
+                    total=event.planned,
+                    completed=event.finished,
+                    visible=True,
+                    note="",
+                    begun=event.finished,
+                )
             case EpisodeStarted():
                 self._board.worker_of[event.episode_id] = event.worker
                 self._board.rows[event.worker] = _Row(task=event.task.id, step=event.resumed_at)
@@ -216,14 +235,13 @@ class RunDisplay:
             line.append(f"  {printable(result.error)}", "yellow")
         self._print(line)
 
-    def learning(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
-        """A stage of training is at *step* of *steps*: a bar of its own until it has ended."""
+    def learning(self, stage: str, step: int, steps: int, note: str | None, /) -> None:
+        """A stage of training is at *step* of *steps*, described by *note*: a bar of its own until it has ended."""
         self._notices.clear()
         if stage != self._stage_name:
             self._stage_name = stage
-            self._progress.reset(self._stage, description=stage, total=steps, note="")
-        note = "" if loss is None else f"loss {loss:.3f}"
-        self._progress.update(self._stage, completed=step, total=steps, note=note, visible=step < steps)
+            self._progress.reset(self._stage, description=stage, total=steps, completed=step, begun=step)
+        self._progress.update(self._stage, completed=step, total=steps, note=note or "", visible=step < steps)
         if step >= steps:
             self._stage_name = ""
 

@@ -40,10 +40,10 @@ def gguf_file(place: Path) -> Path | None:
     """The GGUF file that *place* is, or the one in the folder *place* where that is no checkpoint; else None. Raises
     :class:`ModelUnavailable` where a folder holds several."""
     if place.is_file():
-        return place if place.suffix == SUFFIX else None
+        return place if place.suffix.lower() == SUFFIX else None
     if (place / "config.json").is_file():
         return None
-    found = sorted(place.glob(f"*{SUFFIX}"))
+    found = sorted(path for path in place.glob("*") if path.suffix.lower() == SUFFIX)
     if len(found) > 1:
         raise ModelUnavailable(
             f"{str(place)!r} holds {len(found)} GGUF files, name one: local:{found[0]} or {found[-1].name}"

@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from agent.display import RunDisplay
-from agent.progress import EpisodeStarted, ModelWaits, RunEnded, RunStarted, StepDone
-from agent.results import RunResult
+from agent.progress import EpisodeEnded, EpisodeStarted, ModelWaits, RunEnded, RunStarted, StepDone
+from agent.results import EpisodeResult, RunResult
 from envs.actions import Status
 from envs.tasks import TaskRef
 
 
 class Screen:
     def __init__(self) -> None:
-        self.console = Console(file=io.StringIO(), force_terminal=True, width=100)
+        self.now = 0.0
+        self.console = Console(file=io.StringIO(), force_terminal=True, width=100, get_time=lambda: self.now)
         self.display = RunDisplay(self.console)
 
     @property
@@ -30,9 +32,9 @@ def test_a_stage_has_a_bar_while_it_learns_and_none_after() -> None:
     screen = Screen()
     screen.display.learning("value-fold-1", 3, 40, None)
     assert "value-fold-1" in screen.text and "3/40" in screen.text and "loss" not in screen.text
-    screen.display.learning("value-fold-1", 4, 40, 0.125)
+    screen.display.learning("value-fold-1", 4, 40, "loss 0.125")
     assert "4/40" in screen.text and "loss 0.125" in screen.text
-    screen.display.learning("value-fold-1", 40, 40, 0.1)
+    screen.display.learning("value-fold-1", 40, 40, "loss 0.100")
     assert screen.text.strip() == ""
     screen.display.learning("actor", 1, 9, None)
     assert "actor" in screen.text and "1/9" in screen.text and "loss" not in screen.text
@@ -84,3 +86,65 @@ def test_a_terminal_keeps_a_line_for_what_was_declined() -> None:
         screen.display(step)
     assert f"step 1 declined: {declined}" in said.get()
     assert "declined: click button" in screen.text
+
+
+def ended(task: TaskRef) -> EpisodeEnded:
+    return EpisodeEnded(
+        0,
+        EpisodeResult(
+            run_id="r",
+            episode_id="e",
+            task=task,
+            attempt=1,
+            instruction="Click",
+            outcome="success",
+            ended_by="stop",
+            trace="t",
+        ),
+    )
+
+
+def test_the_bar_of_a_run_does_not_show_what_the_run_before_it_came_to() -> None:
+    """It said `0/5 1 succeeded`."""
+    screen = Screen()
+    task = TaskRef(suite="miniwob", name="click-test", seed=1)
+    screen.display(RunStarted("r", Path("r"), planned=1, finished=0))
+    screen.now = 70.0
+    screen.display(ended(task))
+    assert "1 succeeded" in screen.text and "0:01:10" in screen.text
+    screen.display(RunEnded(RunResult("r", Path("r"), episodes=(), planned=1, seconds=1.0)))
+    screen.display(RunStarted("s", Path("s"), planned=5, finished=0))
+    assert "0/5" in screen.text and "succeeded" not in screen.text and "0:01:10" not in screen.text
+
+
+@pytest.mark.parametrize("first", [0, 3], ids=["from its begin", "one that goes on"])
+def test_the_time_that_is_left_is_shown_from_the_first_step_on(first: int) -> None:
+    """It was `-:--:--` wherever a step takes longer than half a minute."""
+    screen = Screen()
+    screen.display.learning("GRPO", first, first + 10, None)
+    screen.now = 100.0
+    assert "unknown yet" in screen.text and "0:01:40" in screen.text
+    screen.display.learning("GRPO", first + 1, first + 10, "reward 0.412")
+    assert "0:15:00 left" in screen.text and "reward 0.412" in screen.text
+    screen.now = 400.0
+    screen.display.learning("GRPO", first + 4, first + 10, "reward 0.500")
+    assert "0:10:00 left" in screen.text
+
+
+def test_the_next_stage_has_a_pace_of_its_own() -> None:
+    screen = Screen()
+    screen.display.learning("potential", 0, 2, None)
+    screen.now = 500.0
+    screen.display.learning("potential", 2, 2, None)
+    screen.display.learning("value", 0, 4, None)
+    screen.now = 501.0
+    screen.display.learning("value", 1, 4, None)
+    assert "0:00:03 left" in screen.text
+
+
+def test_episodes_of_minutes_have_a_time_that_is_left() -> None:
+    screen = Screen()
+    screen.display(RunStarted("r", Path("r"), planned=6, finished=2))
+    screen.now = 240.0
+    screen.display(ended(TaskRef(suite="miniwob", name="click-test", seed=1)))
+    assert "0:12:00 left" in screen.text, "two were finished before"

@@ -24,6 +24,11 @@ from models.local_loading import load_generator, read_checkpoint
 from models.specs import LocalSpec, make_model, parse_spec
 from tests.models.adapters import save_adapter
 from tests.models.gguf_files import CONTEXT, write_gguf
+from training.data.rows import Row
+from training.loop.playing import check_policy
+from training.stages.preflight import check_trainable
+from training.stages.settings import Compute, Lora, Optimization
+from training.stages.sft import SupervisedJob, supervised
 
 torch.set_num_threads(1)
 IDS = torch.tensor([[5, 9, 40, 77, 3, 120, 8]])
@@ -80,6 +85,17 @@ def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(
     assert json.loads((first / SOURCE).read_text())["file"].endswith("tiny.gguf")
 
 
+def test_a_copy_can_be_trained(tmp_path: Path) -> None:
+    write_gguf(tmp_path / "tiny.gguf")
+    copy = converted(tmp_path / "tiny.gguf", "local:x", lambda _line: None)
+    check_policy(copy)
+    check_trainable(copy, Compute(lora=Lora()))
+    how = Optimization(learning_rate=1e-3, batch_rows=2)
+    rows = [Row((5, 9, number), (7, 8), number, 0) for number in range(4)]
+    job = SupervisedJob(start=copy, optimization=how, compute=Compute(cpu=True, threads=1))
+    assert (supervised(job, rows, tmp_path / "sft") / "config.json").is_file()
+
+
 def test_another_file_of_the_same_name_is_another_copy(tmp_path: Path) -> None:
     file = tmp_path / "tiny.gguf"
     write_gguf(file)
@@ -95,8 +111,8 @@ def test_another_file_of_the_same_name_is_another_copy(tmp_path: Path) -> None:
 async def test_a_spec_names_the_file_or_its_folder(tmp_path: Path, place: str) -> None:
     folder = tmp_path / "model+q8"
     folder.mkdir()
-    write_gguf(folder / "tiny.gguf")
-    named = folder if place == "folder" else folder / "tiny.gguf"
+    write_gguf(folder / "Tiny.GGUF")
+    named = folder if place == "folder" else folder / "Tiny.GGUF"
     assert parse_spec(f"local:{named}") == LocalSpec(named)
     model = make_model(f"local:{named}")
     try:

@@ -15,6 +15,7 @@ from envs.errors import BadInput
 from training.cli.telling import AsJson, Changes, Config, importing, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
+    from training.grpo.reported import Reported
     from training.grpo.running import HeldOut
 
 Examples = Annotated[list[Path], typer.Argument(help="Files of examples, one JSON object a line.", metavar="EXAMPLES")]
@@ -154,6 +155,7 @@ def is_group_run(folder: Path) -> bool:
 def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_json: bool) -> None:
     """What runs have come to so far; *out*: their curves, by update. Raises BadInput."""
     from training.evaluation.curves import Curve, write_curves
+    from training.grpo.reported import read_reported
     from training.grpo.running import Begun, read_held_out
     from training.loop.parts import read_record
 
@@ -162,25 +164,69 @@ def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_j
         print_problem(f"{named[odd][1]} was measured on other examples than {named[0][1]}: they do not compare")
     names = [name or folder.name for name, folder in named]
     found = [read_held_out(folder) for _, folder in named]
-    runs = list(zip(names, begun, found, strict=True))
+    reported = [read_reported(folder) for _, folder in named]
     if out is not None:
-        write_curves([Curve(name, one.settings.seed, _lines(run)) for name, one, run in runs], out, "update")
+        lines = [_lines(run, trained) for run, trained in zip(found, reported, strict=True)]
+        if not any(points for drawn in lines for points in drawn.values()):
+            raise BadInput("--out: nothing was measured on held-out examples, and no report says how many are right")
+        write_curves(
+            [Curve(name, one.settings.seed, drawn) for name, one, drawn in zip(names, begun, lines, strict=True)],
+            out,
+            "update",
+        )
     if as_json:
-        told = [{"name": name, "held_out": [one.model_dump(mode="json") for one in run]} for name, _, run in runs]
+        told = [
+            {
+                "name": name,
+                "held_out": [one.model_dump(mode="json") for one in run],
+                "training": [one.model_dump(mode="json") for one in trained],
+            }
+            for name, run, trained in zip(names, found, reported, strict=True)
+        ]
         print_json(told[0] if len(told) == 1 else told)
         return
-    for name, _, run in runs:
-        print_table(measured_table(run, name))
+    for name, run, trained in zip(names, found, reported, strict=True):
+        if run:
+            print_table(measured_table(run, name))
+        if trained:
+            print_table(reported_table(trained, f"{name}, sampled while training"))
+        if not run and not trained:
+            stdout.print(f"{name}: nothing was reported yet", highlight=False, markup=False)
     if out is not None:
         stdout.print(f"curves: {out}", highlight=False, markup=False)
 
 
-def _lines(run: Sequence[HeldOut]) -> dict[str, dict[int, float]]:
+def _lines(run: Sequence[HeldOut], reported: Sequence[Reported]) -> dict[str, dict[int, float]]:
     """What is drawn of a run."""
-    return {
+    from training.grpo.reported import put_together
+
+    lines = {
         "held out, solved": {one.update: one.measured.correct.value or 0.0 for one in run},
         "held out, wrong and near": {one.update: one.measured.near_misses for one in run},
+        "sampled, right": {one.last: one.correct for one in put_together(reported) if one.correct is not None},
     }
+    return {title: points for title, points in lines.items() if points or title != "sampled, right"}
+
+
+def reported_table(reports: Sequence[Reported], name: str) -> FittedTable:
+    """A row for some updates each, means over them; without the columns that the reward says nothing of."""
+    from training.grpo.reported import put_together
+
+    rows = put_together(reports)
+    columns: dict[str, list[str]] = {
+        "updates": [f"{one.first}-{one.last}" if one.first < one.last else str(one.last) for one in rows],
+        "reward": [f"{one.reward:.3f}" for one in rows],
+        "right": ["" if one.correct is None else f"{one.correct:.1%}" for one in rows],
+        "proximity": ["" if one.proximity is None else f"{one.proximity:.2f}" for one in rows],
+        "KL": ["" if one.kl is None else f"{one.kl:.2g}" for one in rows],
+        "tokens": ["" if one.tokens is None else f"{one.tokens:.1f}" for one in rows],
+    }
+    reported = {title: cells for title, cells in columns.items() if any(cells)}
+    ranked = (Column(title, right=True, drop=max(0, place - 1)) for place, title in enumerate(reported))
+    table = FittedTable(*ranked, title=name)
+    for cells in zip(*reported.values(), strict=True):
+        table.row(*cells)
+    return table
 
 
 def measured_table(found: Sequence[HeldOut], name: str = "held-out examples") -> FittedTable:

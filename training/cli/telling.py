@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from agent.display import RunDisplay
     from training.stages.watching import Watcher
 
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file, see training/configs.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="TOML file.")]
+NamedConfig = Annotated[
+    str | None,
+    typer.Option(
+        "--config", "-c", help="TOML file, or the name of one that ships, such as smoke; an unknown name lists them."
+    ),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +25,7 @@ from agent.cli.output import (
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from training.cli import group_policy
-from training.cli.telling import AsJson, Changes, Config, Out, importing, needs_extra, tell, watcher_of
+from training.cli.telling import AsJson, Changes, Config, NamedConfig, Out, importing, needs_extra, tell, watcher_of
 
 if TYPE_CHECKING:
     from training.loop.by_task import Told
@@ -42,13 +43,16 @@ AllowEvaluation = Annotated[
 
 
 @app.command()
-def mira(out: Out, config: Config = None, change: Changes = None, wide: Wide = False, as_json: AsJson = False) -> int:
+def mira(
+    out: Out, config: NamedConfig = None, change: Changes = None, wide: Wide = False, as_json: AsJson = False
+) -> int:
     """Plays, trains critics and actor, measures, chooses the next tasks: phase after phase (MiRA and its baselines)."""
     needs_extra()
     from agent.display import RunDisplay
+    from training.configs import config_file
     from training.loop.settings import load_settings
 
-    settings = load_settings(config, change or ())
+    settings = load_settings(None if config is None else config_file(config), change or ())
     with RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "accelerate")
         from training.loop.loop import Loop
@@ -97,7 +101,7 @@ def sft(
     print_table(found.data.table())
     if found.first_loss is not None and found.last_loss is not None:
         stdout.print(f"loss a token {found.first_loss:.3f} → {found.last_loss:.3f}", highlight=False)
-    stdout.print(f"mira run --policy local:{found.model}", highlight=False, markup=False)
+    stdout.print(shlex.join(found.play), highlight=False, markup=False, soft_wrap=True)
     return EXIT_OK
 
 

@@ -36,7 +36,9 @@ from training.grpo.trainer import check_fit, rewarder_of, token_count, trainer_o
 from training.loop.parts import once, read_record, write_record
 from training.rewards import StepTarget, is_placed
 from training.stages.checkpoints import load_policy, made_whole, neutral_sampling, use_machine, weights_digest
+from training.stages.language_model import hidden_width
 from training.stages.launching import run_launched
+from training.stages.rates import Reach, rate_problem
 from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
 from training.stages.watching import TellSteps, Watcher, unwatched
 
@@ -98,7 +100,16 @@ def improve(
     policy = embedded_dir() if start == "embedded" else Path(start)
     model, processor = load_start(policy, seeing=examples[0].image is not None)
     check_fit((*examples, *held_out), rewarder_of(settings, processor))
+    reach = Reach(
+        "optimization",
+        settings.optimization,
+        updates_of(settings, len(examples)),
+        hidden_width(model.config),
+        settings.compute.lora,
+    )
     warnings = check_budget(examples, held_out, settings, token_count(processor)) + _unplaced(examples, settings)
+    if problem := rate_problem(reach):
+        warnings += (problem,)
     begun = Begun(
         start=weights_digest(policy), examples=_digest(examples), held_out=_digest(held_out), settings=settings
     )
@@ -238,7 +249,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
 
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
-    trainer.add_callback(TellSteps("GRPO", work.watch))
+    trainer.add_callback(TellSteps("GRPO", work.watch, "reward"))
     trainer.add_callback(_Finite())
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
     measure_now(0)

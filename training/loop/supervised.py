@@ -18,6 +18,7 @@ from models.local_loading import declared_context
 from models.prompt_style import PromptStyle, declare_style
 from models.prompt_tokens import prompt_room
 from training.curriculum import held_out, refusal
+from training.curriculum.trainable import POOLED
 from training.data.cache import rows_digest, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
@@ -75,6 +76,8 @@ class FineTuned(Record):
     first_loss: float | None
     """Mean over action tokens, in nats; None where nothing was trained."""
     last_loss: float | None
+    play: tuple[str, ...]
+    """The command that plays the model on tasks like those it has learned from."""
 
 
 def fine_tune(
@@ -135,7 +138,30 @@ def fine_tune(
     declare_style(made, _style(kept))
     losses = [row["loss"] for row in json.loads((out / "log.json").read_text(encoding="utf-8")) if "loss" in row]
     first, last = (losses[0], losses[-1]) if losses else (None, None)
-    return FineTuned(model=made, data=summary, first_loss=first, last_loss=last)
+    play = play_command(made, kept)
+    return FineTuned(model=made, data=summary, first_loss=first, last_loss=last, play=play)
+
+
+PLAYED = 3
+"""Tasks that `play_command` names."""
+
+
+def play_command(model: Path, learned: Sequence[Trajectory]) -> tuple[str, ...]:
+    """`mira run` of *model* on the tasks that most of *learned* are of, on seeds for evaluation, with a plan in the
+    prompts where theirs had one."""
+    counts = Counter((one.task.suite, one.task.name) for one in learned if one.task.suite in POOLED)
+    suite = max(POOLED, key=lambda name: sum(count for (of, _), count in counts.items() if of == name))
+    names = [name for (of, name), _ in counts.most_common() if of == suite][:PLAYED]
+    if not names:  # of open tasks or of a benchmark
+        suite, names = "miniwob", ["login-user"]
+    words = ["mira", "run", "--suite", suite, "--tasks", ",".join(names), "--seeds", "0-4"]
+    planned = any(_shows_plan(one.decisions[0]) for one in learned)
+    return (*words, *(() if planned else ("--planner", "none")), "--policy", f"local:{model}")
+
+
+def _shows_plan(decision: Decision) -> bool:
+    """The lines that prompts of either style tell milestones by."""
+    return any("\nNext: " in text or "\n\nPlan\n" in text for _, text in decision.messages)
 
 
 def _style(kept: Sequence[Trajectory]) -> PromptStyle | None:

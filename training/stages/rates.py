@@ -76,14 +76,20 @@ class Reach:
 
 def check_rate(reach: Reach) -> None:
     """Raises BadInput where the stage would leave its model as it was."""
+    if problem := rate_problem(reach):
+        raise BadInput(problem)
+
+
+def rate_problem(reach: Reach) -> str:
+    """Why the stage would leave its model as it was; empty where it would not."""
     if not reach.how.epochs or reach.change >= LEAST_CHANGE:
-        return
+        return ""
     rate = reach.how.learning_rate
     begins, advice = "", "take a higher rate"
     if reach.lora is not None:
         begins = f", LoRA's B begins at 0 (alpha {reach.lora.alpha})"
         advice = "take about 1e-4 (published rates of 1e-6 are for fine-tuning every weight)"
-    raise BadInput(
+    return (
         f"{reach.name}.learning_rate {rate:g} would teach nothing: {reach.of(rate)}{begins}, "
         f"so a layer's output changes by at most {reach.change:.1g} of itself, less than {LEAST_CHANGE:g}: {advice}"
     )

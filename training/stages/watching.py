@@ -13,25 +13,33 @@ EVERY_S = 60.0
 
 
 class Watcher(Protocol):
-    """Is told after every step of the optimizer, and after every pack of rows that is scored."""
+    """Is told when training begins, after every step of the optimizer, and after every pack of rows that is scored."""
 
-    def __call__(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
-        """*step* of *steps* is done, or row of rows; *loss* is the mean since the report before the last, None before
-        the first and where nothing is learned."""
+    def __call__(self, stage: str, step: int, steps: int, note: str | None, /) -> None:
+        """*step* of *steps* is done, or row of rows; *note* is what was last reported, such as `loss 0.125`: None
+        before the first report and where nothing is learned."""
         ...
 
 
-def unwatched(_stage: str, _step: int, _steps: int, _loss: float | None, /) -> None:
+def unwatched(_stage: str, _step: int, _steps: int, _note: str | None, /) -> None:
     """Tells nobody."""
 
 
 class TellSteps(TrainerCallback):
-    """Tells *watch* of the first process's steps."""
+    """Tells *watch* of the first process's steps, with the number that the trainer reports as *shown*."""
 
-    def __init__(self, stage: str, watch: Watcher) -> None:
+    def __init__(self, stage: str, watch: Watcher, shown: str = "loss") -> None:
         self._stage = stage
         self._watch = watch
-        self._loss: float | None = None
+        self._shown = shown
+        self._note: str | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """The time that is left is known from the first step on, however long one takes."""
+        if state.is_world_process_zero:
+            self._watch(self._stage, state.global_step, state.max_steps, None)
 
     def on_log(
         self,
@@ -41,12 +49,13 @@ class TellSteps(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: object,
     ) -> None:
-        if logs is not None and "loss" in logs:
-            self._loss = float(logs["loss"])
+        if logs is not None and self._shown in logs:
+            value = round(float(logs[self._shown]), 3) + 0.0  # -0.0 is 0.0
+            self._note = f"{self._shown} {value:.3f}"
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
         if state.is_world_process_zero:
-            self._watch(self._stage, state.global_step, state.max_steps, self._loss)
+            self._watch(self._stage, state.global_step, state.max_steps, self._note)
 
 
 class Lines:
@@ -59,7 +68,7 @@ class Lines:
         """Step and time of the first step that was told of *stage*: one that goes on does not begin at 0."""
         self._told_at = 0.0
 
-    def __call__(self, stage: str, step: int, steps: int, loss: float | None, /) -> None:
+    def __call__(self, stage: str, step: int, steps: int, note: str | None, /) -> None:
         now = time.monotonic()
         if stage != self._stage or step <= self._begun[0]:
             self._stage, self._begun, self._told_at = stage, (step, now), now
@@ -67,7 +76,7 @@ class Lines:
             self._told_at = now
             first, begun = self._begun
             left_s = (now - begun) / (step - first) * (steps - step)
-            said = "" if loss is None else f", loss {loss:.3f}"
+            said = "" if note is None else f", {note}"
             self._tell(f"  {stage}: {step} of {steps}{said}, about {duration(left_s)} left")
 
 

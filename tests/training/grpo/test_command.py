@@ -14,6 +14,7 @@ import pytest
 from agent.cli import main
 from tests.agent.episodes import Play, write_run
 from training.grpo.examples import read_examples
+from training.grpo.reported import Reported, put_together
 from training.starts.puzzles import fresh_model
 
 QUICK = [
@@ -73,6 +74,69 @@ def test_runs_that_were_measured_otherwise(monkeypatch: pytest.MonkeyPatch, caps
     capsys.readouterr()
     assert mira(monkeypatch, "train", "show", "one", "two") == 0
     assert "two was measured on other examples than one" in capsys.readouterr().err
+
+
+def test_a_run_that_measured_nothing_shows_what_it_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its table was empty, though the log has reward, share of right ones and divergence."""
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK, "--set", "steps=14"]
+    assert mira(monkeypatch, *learn, "-o", "run") == 0
+    capsys.readouterr()
+    assert mira(monkeypatch, "train", "show", "run") == 0
+    shown = capsys.readouterr().out
+    assert "sampled while training" in shown and "solved (95 %)" not in shown
+    assert all(title in shown for title in ("updates", "reward", "right", "KL", "tokens"))
+    assert "1-2" in shown and "13-14" in shown, "two updates a row"
+    assert mira(monkeypatch, "train", "show", "run", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    log = [line for line in json.loads(Path("run/log.json").read_text()) if "reward" in line]
+    assert [one["reward"] for one in told["training"]] == [line["reward"] for line in log]
+    assert [one["kl"] for one in told["training"]] == [line["kl"] for line in log]
+    assert (told["held_out"], told["training"][-1]["last"]) == ([], 14)
+    assert mira(monkeypatch, "train", "show", "run", "--out", "curves.svg") == 0
+    assert "sampled, right" in Path("curves.svg").read_text()
+
+
+def test_a_run_that_has_not_ended_shows_its_last_checkpoint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK]
+    assert mira(monkeypatch, *learn, "-o", "run") == 0
+    history = json.loads(Path("run/log.json").read_text())
+    Path("run/log.json").unlink()
+    capsys.readouterr()
+    assert mira(monkeypatch, "train", "show", "run") == 0
+    assert capsys.readouterr().out == "run: nothing was reported yet\n"
+    for step, text in ((9, json.dumps({"log_history": history})), (10, "cut off")):
+        folder = Path(f"run/checkpoints/checkpoint-{step}")
+        folder.mkdir(parents=True)
+        (folder / "trainer_state.json").write_text(text)
+    assert mira(monkeypatch, "train", "show", "run") == 0
+    assert "sampled while training" in capsys.readouterr().out
+    Path("run/checkpoints/checkpoint-9/trainer_state.json").unlink()
+    assert mira(monkeypatch, "train", "show", "run", "--out", "curves.svg") == 2
+    assert "nothing was measured on held-out examples" in capsys.readouterr().err
+
+
+def test_a_rate_that_would_teach_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learn = ["train", "grpo", "train.jsonl", "--start", "start", *QUICK]
+    assert mira(monkeypatch, *learn, "-o", "run") == 0
+    assert "optimization.learning_rate 1e-06 would teach nothing" in capsys.readouterr().err
+    assert mira(monkeypatch, *learn, "-o", "other", "--set", "optimization.learning_rate=1e-3") == 0
+    assert "would teach nothing" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("count", "rows"), [(0, []), (1, [(1, 1)]), (5, [(1, 2), (3, 4), (5, 5)]), (3, [(1, 1), (2, 2), (3, 3)])]
+)
+def test_reports_are_put_together_in_rows(count: int, rows: list[tuple[int, int]]) -> None:
+    reports = [Reported(first=n, last=n, reward=float(n), kl=None if n % 2 else 0.5) for n in range(1, count + 1)]
+    found = put_together(reports, 3)
+    assert [(one.first, one.last) for one in found] == rows
+    assert [one.reward for one in found] == [(first + last) / 2 for first, last in rows]
 
 
 WRONG = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import TrainerControl, TrainerState, TrainingArguments
 
 from models.embedded import embedded_dir
 from tests.training.stages.token_rows import rows_of
@@ -16,21 +17,21 @@ from training.stages.critic_model import Critic
 from training.stages.jobs import StageJob, launch, write_job
 from training.stages.settings import Compute, Optimization
 from training.stages.sft import SupervisedJob, supervised
-from training.stages.watching import Lines, duration
+from training.stages.watching import Lines, TellSteps, duration
 
 torch.set_num_threads(1)
 COMPUTE = Compute(cpu=True, threads=1)
 HOW = Optimization(learning_rate=1e-3, batch_rows=2, epochs=2)
-Told = list[tuple[str, int, int, float | None]]
+Told = list[tuple[str, int, int, str | None]]
 
 
 @pytest.mark.parametrize("kind", ["stage", "fine-tuning"])
-def test_every_step_is_told_with_the_loss_of_the_one_before(tmp_path: Path, kind: str) -> None:
+def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_path: Path, kind: str) -> None:
     told: Told = []
     rows = rows_of(6, longest=20)
 
-    def watch(stage: str, step: int, steps: int, loss: float | None, /) -> None:
-        told.append((stage, step, steps, loss))
+    def watch(stage: str, step: int, steps: int, note: str | None, /) -> None:
+        told.append((stage, step, steps, note))
 
     if kind == "stage":
         job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
@@ -39,8 +40,30 @@ def test_every_step_is_told_with_the_loss_of_the_one_before(tmp_path: Path, kind
     else:
         supervised(SupervisedJob(start=embedded_dir(), optimization=HOW, compute=COMPUTE), rows, tmp_path, watch=watch)
     name = "value-fold-1" if kind == "stage" else "fine-tuning"
-    assert [one[:3] for one in told] == [(name, step, 6) for step in range(1, 7)]
-    assert told[0][3] is None and all(loss is not None and loss > 0 for *_, loss in told[1:])
+    assert [one[:3] for one in told] == [(name, step, 6) for step in range(7)]
+    assert (told[0][3], told[1][3]) == (None, None), "nothing is reported before the first step has ended"
+    notes = [note or "" for *_, note in told[2:]]
+    assert all(note.startswith("loss ") and float(note.removeprefix("loss ")) > 0 for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("shown", "value", "note"),
+    [("reward", 0.4125, "reward 0.412"), ("loss", -0.0001, "loss 0.000"), ("loss", -0.25, "loss -0.250")],
+)
+def test_a_note_is_of_the_number_that_says_something(tmp_path: Path, shown: str, value: float, note: str) -> None:
+    """GRPO's loss is 0 but for the divergence, whatever is learned: its bar said `loss -0.000` all the time."""
+    told: Told = []
+    telling = TellSteps("GRPO", lambda *given: told.append(given), shown)
+    arguments, state, control = (
+        TrainingArguments(str(tmp_path), use_cpu=True),
+        TrainerState(max_steps=9),
+        TrainerControl(),
+    )
+    telling.on_train_begin(arguments, state, control)
+    telling.on_log(arguments, state, control, {"loss": -0.0, shown: value})
+    state.global_step = 1
+    telling.on_step_end(arguments, state, control)
+    assert told == [("GRPO", 0, 9, None), ("GRPO", 1, 9, note)]
 
 
 def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
@@ -48,8 +71,8 @@ def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
     rows = rows_of(6, longest=20)
     policy, _ = load_policy(embedded_dir())
 
-    def watch(what: str, done: int, of: int, loss: float | None, /) -> None:
-        told.append((what, done, of, loss))
+    def watch(what: str, done: int, of: int, note: str | None, /) -> None:
+        told.append((what, done, of, note))
 
     score_actions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
     assert len(told) > 1 and told == sorted(told) and told[-1] == ("scoring actions", 6, 6, None)
@@ -76,7 +99,7 @@ def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(
     said: list[str] = []
     lines = Lines(said.append)
     for step in range(100, 110):  # one that goes on: what an earlier process did says nothing of the pace
-        lines("actor", step, 200, 0.25)
+        lines("actor", step, 200, "loss 0.250")
         clock.now += 25
     assert said == [
         "  actor: 103 of 200, loss 0.250, about 40 min left",

@@ -1,0 +1,70 @@
+"""`-c NAME`: configurations that ship with the package, from any folder."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from envs.errors import BadInput
+from training.configs import HERE, config_file, config_names
+from training.loop.settings import load_settings
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder without the repository, as where a wheel is installed."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_configuration_has_a_name() -> None:
+    assert set(config_names()) == {path.stem for path in (ROOT / "training" / "configs").glob("*.toml")}
+    assert {"smoke", "tiny", "gemma3-12b"} <= set(config_names())
+
+
+@pytest.mark.parametrize("word", ["smoke", "smoke.toml", "training/configs/smoke.toml", "./smoke"])
+def test_a_configuration_is_found_from_any_folder(word: str) -> None:
+    """`-c training/configs/smoke.toml` did not exist where the package was installed from a wheel."""
+    assert config_file(word) == HERE / "smoke.toml"
+    assert load_settings(config_file(word)).phases == 2
+
+
+def test_a_file_goes_before_a_name(tmp_path: Path) -> None:
+    for name in ("smoke", "smoke.toml"):
+        (tmp_path / name).write_text("phases = 5\n")
+        assert load_settings(config_file(name)).phases == 5
+    own = tmp_path / "own" / "smoke.toml"
+    own.parent.mkdir()
+    own.write_text("phases = 7\n")
+    assert load_settings(config_file(str(own))).phases == 7
+
+
+@pytest.mark.parametrize("word", ["smok", "nowhere.toml", "other/smoke.toml", "training/configs/smok.toml", "."])
+def test_an_unknown_name_lists_the_known_ones(word: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(f"{word!r} does not exist")) as error:
+        config_file(word)
+    assert str(error.value).endswith(", ".join(config_names()))
+
+
+def test_the_command_takes_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["mira", "train", "mira", "-c", "smoke", "--set", "phases=-1", "-o", "out"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "key 'phases'" in capsys.readouterr().err, "the file was read"
+    monkeypatch.setattr(sys, "argv", ["mira", "train", "mira", "-c", "smok", "-o", "out"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "one of embedded, gemma3-12b, " in capsys.readouterr().err
+
+
+def test_configurations_are_data_of_a_package() -> None:
+    """setuptools finds packages by their `__init__.py` and takes files of these kinds along."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert (HERE / "__init__.py").is_file() and "training*" in told["packages"]["find"]["include"]
+    assert "*.toml" in told["package-data"]["*"]

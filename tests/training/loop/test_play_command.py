@@ -1,0 +1,73 @@
+"""The command that `mira train sft` prints can be run: `mira run --policy local:DIR` alone ended with `what to do?`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from envs.tasks import TaskRef
+from tests.agent.episodes import Play, write_run
+from tests.training.trajectories import trajectory, worded
+from training.data.trajectories import Trajectory
+from training.loop.supervised import play_command
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def learned(suite: str, name: str, page: str = "Goal: x\nNext: y\nPage:") -> Trajectory:
+    made = trajectory(worded("do", page=page), name=name)
+    return made.model_copy(update={"task": TaskRef(suite=suite, name=name, seed=0)})
+
+
+MINIWOB = ("miniwob", "login-user")
+PLAIN = "Goal: x\nPage:"
+FULL = "Goal: x\n\nPlan\n[ ] 1. y\n\nThe page"
+CASES: dict[str, tuple[list[Trajectory], str]] = {
+    "one task": ([learned(*MINIWOB)], "--suite miniwob --tasks login-user --seeds 0-4"),
+    "a plan of the other style": ([learned(*MINIWOB, FULL)], "--suite miniwob --tasks login-user --seeds 0-4"),
+    "prompts without a plan": (
+        [learned(*MINIWOB, PLAIN)],
+        "--suite miniwob --tasks login-user --seeds 0-4 --planner none",
+    ),
+    "the most frequent first": (
+        [learned("miniwob", name) for name in ("a", "b", "b", "c", "d", "d", "d")],
+        "--suite miniwob --tasks d,b,a --seeds 0-4",
+    ),
+    "mostly of the sites": (
+        [learned(*MINIWOB), *[learned("sites", "forum-open-topic")] * 2],
+        "--suite sites --tasks forum-open-topic --seeds 0-4",
+    ),
+    "open tasks": ([learned("open", "task")], "--suite miniwob --tasks login-user --seeds 0-4"),
+    "a benchmark": ([learned("webarena", "7")], "--suite miniwob --tasks login-user --seeds 0-4"),
+}
+
+
+@pytest.mark.parametrize(("kept", "says"), CASES.values(), ids=CASES)
+def test_what_is_played(kept: list[Trajectory], says: str) -> None:
+    assert shlex.join(play_command(Path("m"), kept)) == f"mira run {says} --policy local:m"
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_what_fine_tuning_prints_can_be_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "demos", [Play(seed=1_000_000), Play(task="enter-text", seed=1_000_001)])
+    quick = ["--set", "optimization.epochs=1", "--set", "compute.cpu=true"]
+    assert mira(monkeypatch, ["train", "sft", "demos", "-o", "my model", *quick]) == 0
+    printed = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert printed[:2] == ["mira", "run"] and printed[-1] == "local:my model/model"
+    assert mira(monkeypatch, printed[1:]) == 0
+    assert "enter-text" in capsys.readouterr().out
