@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from agent.display import RunDisplay
-from agent.progress import EpisodeStarted, RunEnded, RunStarted
+from agent.progress import EpisodeStarted, RunEnded, RunStarted, StepDone
 from agent.results import RunResult
+from envs.actions import Status
 from envs.tasks import TaskRef
 
 
 class Screen:
-    def __init__(self) -> None:
-        self.console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    def __init__(self, width: int = 100) -> None:
+        self.console = Console(file=io.StringIO(), force_terminal=True, width=width)
         self.display = RunDisplay(self.console)
 
     @property
@@ -47,3 +50,21 @@ def test_a_run_that_has_ended_leaves_neither_rows_nor_counts_to_the_next() -> No
     assert screen.text.strip() == ""
     screen.display(RunStarted("s", Path("s"), planned=5, finished=0))
     assert "0/5" in screen.text and "click-test" not in screen.text
+
+
+@pytest.mark.parametrize(("width", "shows_text"), [(120, True), (80, True), (60, False)])
+def test_the_live_table_keeps_task_and_action_on_a_narrow_terminal(width: int, shows_text: bool) -> None:
+    screen = Screen(width)
+    task = TaskRef(suite="sites", name="shop-add-to-basket", seed=12)
+    screen.display(RunStarted("r", Path("r"), planned=1, finished=0))
+    screen.display(EpisodeStarted("e", task, 1, 0, "Fill the basket"))
+    screen.display(
+        StepDone(
+            episode_id="e", step=3, action='do(action="Click", element="9")', words='click button "Save"',
+            status=Status.OK, milestone="The basket is open", z=(True, False), seconds=1.0,
+        )
+    )  # fmt: skip
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen.text).splitlines()]
+    assert max(map(len, lines)) <= width
+    (row,) = [line for line in lines if line.startswith("shop-add")]
+    assert "●○" in row and row.endswith('click button "Save"') and ("The basket" in row) is shows_text
