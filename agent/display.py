@@ -40,6 +40,8 @@ REFUSED_LINES = 10
 
 SAID_AFTER_S = 3.0
 """Seconds without a model after which a line says so."""
+_NARROW = 72
+"""Columns of a terminal below which the live table leaves the text of milestones out."""
 _STYLE = {"success": "green", "failure": "red", "broken": "yellow", "unjudged": "cyan"}
 
 
@@ -167,7 +169,7 @@ class RunDisplay:
                 )
             case EpisodeStarted():
                 self._board.worker_of[event.episode_id] = event.worker
-                self._board.rows[event.worker] = _Row(task=event.task.id, step=event.resumed_at)
+                self._board.rows[event.worker] = _Row(f"{event.task.name}/{event.task.seed}", event.resumed_at)
             case PlanMade():
                 self._row(event.episode_id).milestones = event.milestones
             case StepDone():
@@ -253,12 +255,14 @@ class RunDisplay:
         table = Table(box=None, pad_edge=False, expand=True, header_style="dim")
         table.add_column("episode", no_wrap=True, ratio=3)
         table.add_column("step", justify="right", width=4)
-        table.add_column("milestones", no_wrap=True, ratio=3)
+        narrow = self._console.width < _NARROW
+        table.add_column("milestones", no_wrap=True, ratio=None if narrow else 3)
         table.add_column("last action", no_wrap=True, ratio=5)
         for worker in sorted(self._board.rows):
             row = self._board.rows[worker]
             dots = "".join("●" if done else "○" for done in row.z)
-            cells = (row.task, str(row.step), f"{dots} {row.milestone}".strip(), row.words)
+            milestones = dots if narrow else f"{dots} {row.milestone}".strip()
+            cells = (row.task, str(row.step), milestones, row.words)
             table.add_row(*(Text(printable(cell)) for cell in cells))
         return Group(table, self._progress, *waited)
 

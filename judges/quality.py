@@ -24,6 +24,7 @@ from typing import Final, Literal, NamedTuple
 from envs.record import Record
 from judges.graded import ScoreTable, Spread, tau_p
 from judges.observed import Observed, Source
+from judges.shared_text import shared_text
 from judges.statistics import Estimate, proportion
 
 Group = Literal["all", "success", "failure"]
@@ -56,6 +57,7 @@ class MilestoneRow(Record):
     task: str
     milestone: str
     text: str
+    """What its texts in all these traces have in common, `…` where they differ; empty where that is nothing."""
     done: int
     traces: int
 
@@ -174,18 +176,18 @@ def _calibrations(observed: Sequence[Observed]) -> Iterable[Calibration]:
 
 
 def _milestone_rows(observed: Sequence[Observed]) -> Iterable[MilestoneRow]:
-    """By task and milestone, in the order first seen; the text is the first trace's."""
+    """By task and milestone, in the order first seen. Instances of a task name other things in the same milestone."""
     done: Counter[tuple[str, str]] = Counter()
     traces: Counter[tuple[str, str]] = Counter()
-    texts: dict[tuple[str, str], str] = {}
+    texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in observed:
         for name, text, held in zip(one.milestones, one.texts, one.z, strict=True):
-            texts.setdefault((one.task, name), text)
+            texts[one.task, name].append(text)
             traces[one.task, name] += 1
             done[one.task, name] += held
-    for (task, name), text in texts.items():
+    for (task, name), told in texts.items():
         key = task, name
-        yield MilestoneRow(task=task, milestone=name, text=text, done=done[key], traces=traces[key])
+        yield MilestoneRow(task=task, milestone=name, text=shared_text(told), done=done[key], traces=traces[key])
 
 
 def heat_maps(observed: Sequence[Observed]) -> Iterable[HeatMap]:

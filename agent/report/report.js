@@ -8,6 +8,9 @@ const chosen = ["failure", "site", "policy", "run"];
 const at = (id) => document.getElementById(id);
 const pane = at("episode-pane");
 const overview = at("overview-pane");
+const viewer = at("viewer");
+// Wide enough for the list to stand beside the episode; else the episode is below it.
+const beside = matchMedia("(min-width: 761px)");
 let open = "";
 
 const by = {
@@ -41,7 +44,9 @@ function sort() {
 }
 
 function show() {
-  const [, anchor, step] = /^#(e\d+)(?:\.(\d+))?$/.exec(location.hash) ?? [];
+  // A report of one episode opens on it; #overview is its overview.
+  const hash = location.hash || (items.length === 1 ? items[0].row.hash : "");
+  const [, anchor, step] = /^#(e\d+)(?:\.(\d+))?$/.exec(hash) ?? [];
   const template = anchor ? at(anchor) : null;
   overview.hidden = Boolean(template);
   pane.hidden = !template;
@@ -51,7 +56,8 @@ function show() {
   } else if (open !== anchor) {
     pane.replaceChildren(template.content.cloneNode(true));
     open = anchor;
-    scrollTo(0, 0);
+    if (beside.matches || !location.hash) scrollTo(0, 0);
+    else at("pane").scrollIntoView();
   }
   for (const { row } of items) {
     if (template && row.hash === `#${anchor}`) {
@@ -90,7 +96,19 @@ function walk(by) {
   }
 }
 
+// The picture at its own size, with room to scroll; the page behind it stays where it is.
+pane.addEventListener("click", (event) => {
+  const shot = event.target.closest(".enlarge")?.querySelector(".shot");
+  if (!shot) return;
+  at("enlarged").replaceChildren(shot.cloneNode(true));
+  viewer.showModal();
+  viewer.querySelector(".aim")?.scrollIntoView({ block: "center", inline: "center" });
+});
+viewer.addEventListener("click", () => viewer.close());
+viewer.addEventListener("close", () => at("enlarged").replaceChildren());
+
 addEventListener("keydown", (event) => {
+  if (viewer.open) return;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = event.target.matches("input, select");
   if (event.key === "Escape") {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from envs.tasks import TaskRef
 
 
 class Screen:
-    def __init__(self) -> None:
+    def __init__(self, width: int = 100) -> None:
         self.now = 0.0
-        self.console = Console(file=io.StringIO(), force_terminal=True, width=100, get_time=lambda: self.now)
+        self.console = Console(file=io.StringIO(), force_terminal=True, width=width, get_time=lambda: self.now)
         self.display = RunDisplay(self.console)
 
     @property
@@ -148,3 +149,21 @@ def test_episodes_of_minutes_have_a_time_that_is_left() -> None:
     screen.now = 240.0
     screen.display(ended(TaskRef(suite="miniwob", name="click-test", seed=1)))
     assert "0:12:00 left" in screen.text, "two were finished before"
+
+
+@pytest.mark.parametrize(("width", "shows_text"), [(120, True), (80, True), (60, False)])
+def test_the_live_table_keeps_task_and_action_on_a_narrow_terminal(width: int, shows_text: bool) -> None:
+    screen = Screen(width)
+    task = TaskRef(suite="sites", name="shop-add-to-basket", seed=12)
+    screen.display(RunStarted("r", Path("r"), planned=1, finished=0))
+    screen.display(EpisodeStarted("e", task, 1, 0, "Fill the basket"))
+    screen.display(
+        StepDone(
+            episode_id="e", step=3, action='do(action="Click", element="9")', words='click button "Save"',
+            status=Status.OK, milestone="The basket is open", z=(True, False), seconds=1.0,
+        )
+    )  # fmt: skip
+    lines = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", screen.text).splitlines()]
+    assert max(map(len, lines)) <= width
+    (row,) = [line for line in lines if line.startswith("shop-add")]
+    assert "●○" in row and row.endswith('click button "Save"') and ("The basket" in row) is shows_text

@@ -169,3 +169,24 @@ def test_compare_prints_the_test_and_its_limits(
     assert "judged in B only, in no test: miniwob/login-user/7" in out and "in no rate of A: 1 unfinished" in out
     told = as_json(monkeypatch, capsys, "compare", run, other.path)
     assert told["paired"]["tasks"] == 2 and told["spent"]["steps"]["change"]["value"] == 0.0
+
+
+def test_quality_labels_three_instances_with_what_they_share(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The row of three seeds was called by the text of the first one."""
+    names = ("ann", "bob", "cy")
+    plays = [
+        Play(seed=seed, text=f'Username "{name}" is filled in', actions=(), z=((True, True),))
+        for seed, name in enumerate(names)
+    ]
+    run = write_run(tmp_path / "r", [*plays, Play(seed=3, outcome="failure", text='Username "di" is filled in')])
+    told = as_json_of(monkeypatch, capsys, "quality", run.path)
+    rows = told["sources"][0]["milestones"]
+    assert [(row["text"], row["traces"]) for row in rows] == [
+        ('Username "…" is filled in 1', 4),
+        ('Username "…" is filled in 2', 4),
+    ]
+    assert mira(monkeypatch, "quality", run.path) == 0
+    out = capsys.readouterr().out
+    assert 'Username "…" is filled in 1' in out and not [name for name in (*names, "di") if f'"{name}"' in out]

@@ -206,6 +206,91 @@ async def test_dark_and_light_are_readable(watched: Watched, plain: RunFolder) -
         assert (paper > 0.5) == (scheme == "light")
 
 
+SIZES = (320, 420, 700, 761, 1080, 1280)
+VIEWS = ("#overview", "#e1", "#e2")
+
+
+@pytest.mark.browser
+async def test_nothing_scrolls_sideways_however_narrow_the_screen_and_long_the_words(
+    watched: Watched, tmp_path: Path
+) -> None:
+    """A phone, 420 px wide, scrolled sideways for the table of tasks. Here each text is one word of 300 letters."""
+    word = "Rindfleischetikettierungsueberwachungsaufgaben" * 7
+    plays = [
+        Play(task=word[:90], seed=seed, text=word, policy=word, picture=png(800, 600), box=BOX, outcome=outcome)
+        for seed, outcome in enumerate(("failure", "success"))
+    ]
+    page = watched.page
+    address = write_report([write_run(tmp_path / word[:60], plays).path]).path.as_uri()
+    for width in SIZES:
+        await page.set_viewport_size({"width": width, "height": 800})
+        for view in VIEWS:
+            await page.goto(address + view)
+            for fold in await page.locator("details").all():
+                await fold.evaluate("fold => fold.open = true")
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width, f"{view} is {wide} px wide on a screen of {width}"
+
+
+@pytest.mark.browser
+async def test_a_screenshot_is_enlarged_by_click_and_by_keyboard(watched: Watched, hostile: RunFolder) -> None:
+    page = watched.page
+    await page.set_viewport_size({"width": 420, "height": 800})
+    await page.goto(write_report([hostile.path]).path.as_uri() + "#e1.1")
+    viewer, small = page.locator("#viewer"), page.locator(".enlarge").first
+    await small.scroll_into_view_if_needed()
+    place = await page.evaluate("scrollY")
+    await small.click()
+    assert await viewer.is_visible()
+    enlarged, before = await viewer.locator(".shot").bounding_box(), await small.bounding_box()
+    assert enlarged is not None and before is not None
+    assert enlarged["width"] >= 400 > before["width"], "the page's own size, with the rest a scroll away"
+    assert await viewer.locator(".aim").count() == 1, "with what the action aimed at"
+    aim = await viewer.locator(".aim").bounding_box()
+    assert aim is not None and aim["x"] >= 0 and aim["x"] + aim["width"] <= 420, "which is in view"
+    assert await page.evaluate("[document.documentElement.scrollWidth, scrollY]") == [420, place]
+    await viewer.locator(".shot").click()
+    assert await viewer.is_hidden() and await viewer.locator(".shot").count() == 0
+    await small.focus()
+    await page.keyboard.press("Enter")
+    assert await viewer.is_visible()
+    await page.keyboard.press("j")
+    await page.keyboard.press("Escape")
+    assert await viewer.is_hidden() and page.url.endswith("#e1.1"), "its keys are its own"
+    assert await small.evaluate("shot => shot === document.activeElement"), "the focus comes back"
+    assert (watched.left, watched.complaints) == ([], [])
+
+
+@pytest.mark.browser
+async def test_a_small_screenshot_is_enlarged_to_the_window(watched: Watched, hostile: RunFolder) -> None:
+    page = watched.page
+    await page.goto(write_report([hostile.path]).path.as_uri() + "#e1.1")
+    await page.locator(".enlarge").first.click()
+    enlarged = await page.locator("#viewer .shot").bounding_box()
+    assert enlarged is not None and enlarged["width"] > 1000
+    assert enlarged["width"] / enlarged["height"] == pytest.approx(4 / 3, rel=0.01)
+
+
+@pytest.mark.browser
+async def test_a_report_of_one_episode_opens_on_it(watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    address = write_report([write_run(tmp_path / "r", [Play(text="Log in", picture=png(800, 600))]).path]).path.as_uri()
+    await page.goto(address)
+    assert await page.locator("#episode-pane h2").inner_text() == "Log in"
+    assert await page.locator("#overview-pane").is_hidden() and await page.locator("#filter").is_hidden()
+    await page.keyboard.press("Escape")
+    assert await page.locator("#overview-pane").is_visible(), "the overview is a key away"
+    await page.goto(address + "#overview")
+    assert await page.locator("#overview-pane").is_visible()
+
+
+@pytest.mark.browser
+async def test_a_report_of_several_episodes_opens_on_the_overview(watched: Watched, plain: RunFolder) -> None:
+    await watched.page.goto(write_report([plain.path]).path.as_uri())
+    assert await watched.page.locator("#overview-pane").is_visible()
+    assert await watched.page.locator("#filter").is_visible()
+
+
 def luminance(colour: str) -> float:
     channels = [int(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]

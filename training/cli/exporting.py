@@ -59,19 +59,19 @@ def export(
 
 
 def _exported(source: str, to: Path, kind: Kind, dtype: Dtype | None, quiet: bool) -> Verification:
-    from training.serving.export import export as write
-
     spec = parse_spec(source if source.startswith("local:") else f"local:{source}")
     if not isinstance(spec, LocalSpec) or not (spec.folder / "config.json").is_file():
         raise BadInput(f"{source!r} is no checkpoint folder (no config.json in it): give DIR or DIR+ADAPTER")
     with _working("reading, writing, comparing", quiet):
+        from training.serving.export import export as write  # with torch, which takes seconds
+
         return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
 
 
 def _checked(folder: Path, quiet: bool) -> Verification:
-    from training.serving.verify import verify
-
     with _working("comparing", quiet):
+        from training.serving.verify import verify
+
         return verify(folder)
 
 
