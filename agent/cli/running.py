@@ -6,6 +6,7 @@ The runner, and with it LangGraph and Playwright, is imported when it plays: `mi
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import threading
 from contextlib import suppress
@@ -336,6 +337,8 @@ async def _asked(console: Console, question: str) -> bool:
             answer.set_result(said)
 
     def wait() -> None:
+        # A signal that the kernel delivers to this thread would not wake the event loop of the main thread.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         said = False
         with suppress(EOFError, OSError):
             said = Confirm.ask(question, console=console, default=False)
