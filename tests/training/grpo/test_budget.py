@@ -64,7 +64,7 @@ def test_right_answers_that_do_not_fit_are_counted_before_anything_is_trained(tm
         "warning: answer_tokens 20 is too short for the right answer to 3 of 19 examples: they cannot be solved "
         "(89 tokens)"
     )
-    assert [line for line in said if line.startswith("update")][0].startswith("update 0")
+    assert next(line for line in said if line.startswith("update")).startswith("update 0")
     told = len(said)
     improve((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", made, held_out=held_out, tell=said.append)
     assert len(said) == told, "a run that is done does not warn again"
