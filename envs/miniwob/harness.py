@@ -31,8 +31,8 @@ HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium",
 are loaded anew every time."""
 
 # The cover that the page shows after an episode would start another one when clicked: only a reset may.
-_START_JS = """
-async ([seed, episode, limit, wait]) => {
+_START_JS = r"""
+async ([seed, episode, limit, wait, fresh]) => {
   document.activeElement?.blur?.();
   window.scrollTo(0, 0);
   Math.seedrandom(seed);
@@ -44,6 +44,18 @@ async ([seed, episode, limit, wait]) => {
   while (!WOB_TASK_READY) {
     if (performance.now() > until) return null;
     await new Promise(next => setTimeout(next, 2));
+  }
+  if (fresh) {  // an icon without its picture has no size, and is not observed
+    const addresses = new Set();
+    for (const element of document.querySelectorAll('#area *')) {
+      const style = getComputedStyle(element);
+      const drawn = `${style.content} ${style.backgroundImage}`;
+      for (const [, url] of drawn.matchAll(/url\("([^"]+)"\)/g)) addresses.add(url);
+    }
+    const pictures = [...addresses].map(url => Object.assign(new Image(), {src: url}));
+    const loaded = [...pictures, ...document.images].map(picture => picture.decode().catch(() => null));
+    await Promise.race([Promise.all(loaded), new Promise(next => setTimeout(next, wait))]);
+    await new Promise(next => requestAnimationFrame(() => setTimeout(next)));
   }
   const said = core.getUtterance();
   return typeof said === 'string' ? said : said.utterance;
@@ -71,17 +83,18 @@ class Harness:
         url = self._server.task_url(name)
         self._episode = f"{name}/{seed}/{token_hex(8)}"
         try:
-            if reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url:
+            fresh = reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url
+            if fresh:
                 self._loaded = None
                 await self._load(url)
                 self._loaded = name
-            said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 500])
+            said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
         except PlaywrightError as error:
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
         except TimeoutError as error:
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error
         if not isinstance(said, str) or not said.strip():
-            raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 2:g} s")
+            raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 4:g} s")
         return storable(" ".join(said.split()))
 
     async def state(self) -> PageState | None:
