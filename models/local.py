@@ -38,6 +38,7 @@ from models.base import (
 )
 from models.embedded import embedded_dir
 from models.generation import Job, Row, TextGenerator
+from models.gguf_copies import gguf_file
 from models.optional import LOCAL_PACKAGES, require
 from models.prompt_tokens import PromptTokens, prompt_room
 from models.structured import Draft, checked_reply
@@ -74,11 +75,9 @@ class LocalModel:
     @classmethod
     def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
         """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible, also where
-        packages of the extras `local` and `adapters` are missing."""
+        packages of the extras `local`, `adapters` and `gguf` are missing."""
         name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
-        require("local:", "local", *LOCAL_PACKAGES)
-        if adapter is not None:
-            require("an adapter beside local:", "adapters", "peft")
+        _require_packages(folder, adapter, name)
         if "torch" not in sys.modules:
             _WAITING.info("importing torch")
         with _no_collections():
@@ -166,6 +165,13 @@ class LocalModel:
             for waiting, row in zip(batch, rows, strict=True):
                 if not waiting.answer.done():
                     waiting.answer.set_result(row)
+
+
+def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
+    """Raises :class:`ModelUnavailable` in one line that names the extra which brings all that is needed."""
+    if adapter is not None:
+        require(name, "adapters", *LOCAL_PACKAGES, "peft")
+    require(name, "gguf" if gguf_file(folder) else "local", *LOCAL_PACKAGES)
 
 
 @contextmanager
