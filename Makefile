@@ -1,10 +1,10 @@
-# Two commands: `make demo` and `make test`. Both set up everything they need.
-.PHONY: demo test check setup format clean train-smoke
+# Two commands: `make demo` and `make test`. Each sets up what it needs, in the same .venv.
+.PHONY: demo test check setup setup-demo format clean train-smoke
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
 
-demo: setup ## the embedded model plays ten MiniWoB++ tasks live in Chromium
+demo: setup-demo ## the embedded model plays ten MiniWoB++ tasks live in Chromium
 	$(BIN)/mira demo
 
 test: check ## everything: lint, types, all tests (real Chromium included), without the `heavy` ones
@@ -19,8 +19,11 @@ check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/pyright
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
 
-setup:
-	@scripts/setup.sh
+setup: ## everything that `make test` and the commands of the README need
+	@scripts/setup.sh all
+
+setup-demo: ## the core alone: no torch
+	@scripts/setup.sh demo
 
 format:
 	$(BIN)/ruff format .

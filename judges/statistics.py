@@ -92,3 +92,17 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[str], *, resample
     sums, sizes = np.bincount(places, weights=np.asarray(values, dtype=np.float64)), np.bincount(places)
     drawn = np.random.default_rng(seed).multinomial(len(sums), np.full(len(sums), 1 / len(sums)), size=resamples)
     return resampled(float(np.mean(values)), (drawn @ sums) / (drawn @ sizes), len(sums))
+
+
+def average_ranks(values: Sequence[float]) -> Floats:
+    """Ranks from 1; equal values share the mean of theirs."""
+    _, places, counts = np.unique(np.asarray(values, np.float64), return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[places]
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's ρ: Pearson's correlation of the ranks. NaN where one of them does not vary."""
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return math.nan
+    return float(np.corrcoef(average_ranks(one), average_ranks(other))[0, 1])

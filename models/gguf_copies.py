@@ -22,12 +22,12 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, redirect_stderr
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from models.base import ModelUnavailable
 from models.gguf_header import GgufHeader, read_header
+from models.optional import install_command, missing_modules
 
 SOURCE: Final = "source.json"
 """In a copy: which file it was made from."""
@@ -93,8 +93,8 @@ def converted(file: Path, spec: str, tell: Tell = _say) -> Path:
 
 
 def _check(header: GgufHeader, spec: str) -> None:
-    if find_spec("gguf") is None:
-        raise ModelUnavailable(f"{spec}: a GGUF file needs the package gguf: pip install 'mira-web[gguf]'")
+    if missing_modules("gguf"):
+        raise ModelUnavailable(f"{spec}: a GGUF file needs the package gguf: {install_command('gguf')}")
     if header.parts > 1:
         raise ModelUnavailable(
             f"{spec}: the model is split over {header.parts} GGUF files: join them with llama.cpp's gguf-split --merge"

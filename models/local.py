@@ -1,4 +1,4 @@
-"""Local checkpoints as a chat model: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
+"""Models in this process as a chat model: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
 
 What is promised
 * Requests of concurrent workers that arrive within a few milliseconds are answered as one batch, in one worker
@@ -7,7 +7,8 @@ What is promised
 * Prompts become tokens as :mod:`models.prompt_tokens` says: one that is too long loses its middle, which is counted,
   and no text of a message becomes a special token.
 
-torch is imported when the first model is loaded, not with this module. Text only: pictures are refused.
+torch is imported when the first checkpoint is loaded, not with this module, and never for `embedded`, which runs on
+ONNX Runtime (:mod:`models.embedded_onnx`). Text only: pictures are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.base import (
     ChatReply,
@@ -36,12 +37,12 @@ from models.base import (
     Usage,
 )
 from models.embedded import embedded_dir
+from models.generation import Job, Row, TextGenerator
+from models.gguf_copies import gguf_file
+from models.optional import LOCAL_PACKAGES, require
 from models.prompt_tokens import PromptTokens, prompt_room
 from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
-
-if TYPE_CHECKING:
-    from models.local_generation import Generator, Job, Row
 
 _WAITING = logging.getLogger("mira.waiting")
 """Hears of what takes its time as it begins; the command shows it (`envs.waiting` in the rooms that may know it)."""
@@ -58,24 +59,25 @@ class _Waiting:
 
 
 class LocalModel:
-    """A :class:`models.base.ChatModel` over a transformers checkpoint. One instance serves all workers."""
+    """A :class:`models.base.ChatModel` over a generator in this process. One instance serves all workers."""
 
-    def __init__(self, generator: Generator, context: int, spec: str) -> None:
+    def __init__(self, generator: TextGenerator, context: int, spec: str, *, longest_answer: int | None = None) -> None:
+        """*longest_answer*: tokens that the checkpoint declares; a small policy that runs on is stopped early."""
         self.spec = spec
         self._generator = generator
         self._prompts = PromptTokens(generator.tokenizer)
         self._context = context
-        declared = getattr(generator.model.generation_config, "max_new_tokens", None)
-        self._longest_answer: int = declared or context
-        """What the checkpoint itself declares: a small policy that runs on is stopped early."""
+        self._longest_answer = longest_answer or context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
         self._queue: list[_Waiting] = []
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
     def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
-        """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible."""
+        """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible, also where
+        packages of the extras `local`, `adapters` and `gguf` are missing."""
         name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
+        _require_packages(folder, adapter, name)
         if "torch" not in sys.modules:
             _WAITING.info("importing torch")
         with _no_collections():
@@ -83,7 +85,8 @@ class LocalModel:
 
             _WAITING.info("loading the model %s", name)
             generator, context = load_generator(folder, adapter, name)
-        return cls(generator, context, name)
+        declared = getattr(generator.model.generation_config, "max_new_tokens", None)
+        return cls(generator, context, name, longest_answer=declared)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """As :class:`models.base.ChatModel` promises; a JSON schema is asked for in words and checked afterwards."""
@@ -123,8 +126,6 @@ class LocalModel:
         return Draft(row.text, job.prompt, tuple(row.tokens), tuple(row.logprobs))
 
     def _job(self, request: ChatRequest, messages: tuple[Message, ...], seconds: float) -> Job:
-        from models.local_generation import Job
-
         prompt = self.prompt_tokens(messages, request.max_tokens)
         return Job(
             prompt=prompt,
@@ -166,6 +167,13 @@ class LocalModel:
                     waiting.answer.set_result(row)
 
 
+def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
+    """Raises :class:`ModelUnavailable` in one line that names the extra which brings all that is needed."""
+    if adapter is not None:
+        require(name, "adapters", *LOCAL_PACKAGES, "peft")
+    require(name, "gguf" if gguf_file(folder) else "local", *LOCAL_PACKAGES)
+
+
 @contextmanager
 def _no_collections() -> Generates[None]:
     """Importing torch and transformers makes a million objects and no garbage: to look for some took a fifth of it."""
@@ -179,11 +187,16 @@ def _no_collections() -> Generates[None]:
 
 
 def embedded() -> LocalModel:
-    """The model that ships with the package. Raises :class:`ModelUnavailable` where its weights are missing."""
+    """The model that ships with the package, on ONNX Runtime. Raises :class:`ModelUnavailable` where a file of it is
+    missing."""
     folder = embedded_dir()
     if not (folder / "config.json").is_file():
         raise ModelUnavailable("embedded: no weights in models/embedded; make them with: python -m training.embedded")
-    return LocalModel.load(folder, spec="embedded")
+    _WAITING.info("loading the model embedded")
+    from models.embedded_onnx import load_embedded
+
+    loaded = load_embedded(folder)
+    return LocalModel(loaded.generator, loaded.context, "embedded", longest_answer=loaded.longest_answer)
 
 
 def _fail(batch: list[_Waiting], error: ModelError) -> None:

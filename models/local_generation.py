@@ -9,39 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-Finish = Literal["end", "stop", "length", "deadline"]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One prompt to be continued."""
-
-    prompt: tuple[int, ...]
-    max_tokens: int
-    temperature: float
-    """0 = greedy."""
-    seed: int | None
-    stop: tuple[str, ...]
-    ends_at: float
-    """`time.monotonic()` after which the row is given up."""
-
-
-@dataclass(slots=True)
-class Row:
-    """A job in progress and, once `finish` is set, its result."""
-
-    job: Job
-    tokens: list[int] = field(default_factory=list[int])
-    logprobs: list[float] = field(default_factory=list[float])
-    """Natural logarithms under the model itself (temperature 1)."""
-    text: str = ""
-    finish: Finish | None = None
+from models.generation import Job, Row
 
 
 class Generator:
@@ -98,24 +71,8 @@ class Generator:
             return self._pad
         logprobs = torch.log_softmax(logits.double(), -1)
         token = _pick(logprobs, row.job.temperature, draw)
-        row.tokens.append(token)
-        row.logprobs.append(float(logprobs[token]))
-        row.finish = self._finished(row, token)
+        row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
         return token
-
-    def _finished(self, row: Row, token: int) -> Finish | None:
-        if token in self.ends:
-            row.text = self._decode(row.tokens[:-1])
-            return "end"
-        if row.job.stop:
-            text = self._decode(row.tokens)
-            if any(stop in text for stop in row.job.stop):
-                row.text = text[: min(text.find(stop) for stop in row.job.stop if stop in text)]
-                return "stop"
-        return "length" if len(row.tokens) >= row.job.max_tokens else None
-
-    def _decode(self, tokens: Sequence[int]) -> str:
-        return self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
 def _cache_of(out: Any) -> dict[str, Any]:

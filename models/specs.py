@@ -15,13 +15,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import assert_never
 from urllib.parse import urlsplit
 
 from models.base import ChatModel, ModelStatus, ModelUnavailable, UnknownModel
 from models.embedded import embedded_dir
+from models.optional import LOCAL_PACKAGES, install_command, missing_modules
 from models.prices import own_prices, price_table
 from models.transport import RetryPolicy
 
@@ -174,12 +174,8 @@ def price_known(spec: str, *, base_url: str | None = None, environ: Mapping[str,
 def statuses(environ: Mapping[str, str] = os.environ) -> list[ModelStatus]:
     """One row for each kind of spec: whether it works here, and what is missing where not. No network."""
     return [
-        _local_status("embedded", "the small model that ships with this package", ("embedded",)),
-        _local_status(
-            "local:DIR[+ADAPTER]",
-            "any transformers checkpoint folder, or a GGUF file",
-            ("local:checkpoints/my-policy", "local:qwen2.5-0.5b-q4_k_m.gguf"),
-        ),
+        _embedded_status(),
+        _local_status(),
         _openai_status(environ),
         _gemini_status(environ),
         ModelStatus(
@@ -279,16 +275,21 @@ def _gemini_key(environ: Mapping[str, str]) -> str | None:
     return next((environ[name] for name in GEMINI_KEYS if environ.get(name)), None)
 
 
-def _local_status(spec: str, detail: str, examples: tuple[str, ...]) -> ModelStatus:
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
-    if missing:
-        return ModelStatus(
-            spec, usable=False, detail=f"package missing: pip install {' '.join(missing)}", examples=examples
-        )
-    if spec == "embedded" and not (embedded_dir() / "config.json").is_file():
+def _embedded_status() -> ModelStatus:
+    if not (embedded_dir() / "config.json").is_file():
         detail = f"no checkpoint in {str(embedded_dir())!r}: make it with python -m training.embedded"
-        return ModelStatus(spec, usable=False, detail=detail, examples=examples)
-    return ModelStatus(spec, usable=True, detail=detail, examples=examples)
+        return ModelStatus("embedded", usable=False, detail=detail, examples=("embedded",))
+    detail = "the small model that ships with this package"
+    return ModelStatus("embedded", usable=True, detail=detail, examples=("embedded",))
+
+
+def _local_status() -> ModelStatus:
+    missing = missing_modules(*LOCAL_PACKAGES)
+    detail = "any transformers checkpoint folder, or a GGUF file"
+    if missing:
+        detail = f"needs {', '.join(missing)}: {install_command('local')}"
+    examples = ("local:checkpoints/my-policy", "local:qwen2.5-0.5b-q4_k_m.gguf")
+    return ModelStatus("local:DIR[+ADAPTER]", usable=not missing, detail=detail, examples=examples)
 
 
 def _openai_status(environ: Mapping[str, str]) -> ModelStatus:

@@ -1,5 +1,7 @@
 #!/bin/sh
-# Brings up .venv with everything the two commands need, and a Chromium. Does nothing when nothing changed.
+# setup.sh [demo|all]: brings up .venv and a Chromium. Does nothing when nothing changed.
+#   demo   the core, which runs the embedded model and API models: what `make demo` needs
+#   all    every extra that the tests need, torch among them: `make test`, `mira train`, `mira sites`
 # PYTHON picks the interpreter (3.11 or newer). PIP_ARGS is passed to pip, for example an index of CPU wheels.
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,8 +18,19 @@ as_root() {
 command -v "$PYTHON" >/dev/null || die "no $PYTHON here: install Python 3.11 or newer, or set PYTHON"
 "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "$PYTHON is older than 3.11: set PYTHON to a newer one"
 
+wanted=${1:-all}
+case $wanted in demo | all) ;; *) die "setup.sh takes demo or all, not $wanted" ;; esac
+
+# A stamp for each set: the sources that decide it. `all` holds everything that `demo` does.
 stamp=$(cat pyproject.toml constraints-cpu.txt scripts/setup.sh | cksum)
-if [ "$(cat .venv/.stamp 2>/dev/null || true)" != "$stamp" ]; then
+is_set_up() { [ "$(cat ".venv/.stamp-$1" 2>/dev/null || true)" = "$stamp" ]; }
+
+install() {
+    # shellcheck disable=SC2086
+    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} "$@"
+}
+
+if ! is_set_up all && ! is_set_up "$wanted"; then
     if [ ! -x .venv/bin/python ]; then
         say "virtual environment"
         "$PYTHON" -m venv .venv 2>/dev/null || {
@@ -27,12 +40,15 @@ if [ "$(cat .venv/.stamp 2>/dev/null || true)" != "$stamp" ]; then
             "$PYTHON" -m venv .venv
         }
     fi
-    say "Python packages (about 1 GB, a few minutes the first time)"
-    # shellcheck disable=SC2086
-    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints-cpu.txt torch
-    # shellcheck disable=SC2086
-    .venv/bin/pip install --quiet --disable-pip-version-check ${PIP_ARGS:-} -c constraints-cpu.txt -e '.[dev,serving,sites,training]'
-    printf '%s' "$stamp" > .venv/.stamp
+    if [ "$wanted" = demo ]; then
+        say "Python packages of the core (about 600 MB)"
+        install -e .
+    else
+        say "Python packages with all extras (about 2 GB, a few minutes the first time)"
+        install -c constraints-cpu.txt torch
+        install -c constraints-cpu.txt -e '.[dev,serving,sites,training]'
+    fi
+    printf '%s' "$stamp" > ".venv/.stamp-$wanted"
 fi
 
 if ! .venv/bin/mira doctor >/dev/null 2>&1; then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from agent.cli import options
 from agent.cli.output import print_json, print_table, stderr, stdout
 from agent.cli.showing import show_trace
+from agent.extras import EXTRAS, Extra, missing_packages
 from agent.gathering import EpisodeFile, gather
 from agent.listing import EpisodeRow, episode_row
 from agent.refusals import print_refused
@@ -99,11 +100,23 @@ def doctor(as_json: options.Json = False) -> int:
             return chromium.version
 
     version = asyncio.run(start())
+    missing = {extra: missing_packages(extra) for extra in EXTRAS}
     if as_json:
-        print_json({"chromium": version})
-    else:
-        stdout.print(f"Chromium {version} starts", highlight=False)
+        print_json({"chromium": version, "missing": {extra.name: lacks for extra, lacks in missing.items()}})
+        return 0
+    stdout.print(f"Chromium {version} starts", highlight=False)
+    print_table(_extras_table(missing))
+    if any(missing.values()):
+        stdout.print("to add one: pip install 'mira-web[EXTRA]'", highlight=False, markup=False)
     return 0
+
+
+def _extras_table(missing: Mapping[Extra, Sequence[str]]) -> FittedTable:
+    table = FittedTable(Column("extra"), Column("installed", wrap=16), Column("adds", wrap=24))
+    for extra, lacks in missing.items():
+        there = "yes" if not lacks else "no" if len(lacks) == len(extra.packages) else f"without {', '.join(lacks)}"
+        table.row(extra.name, Text(there, "yellow" if lacks else "green"), extra.adds)
+    return table
 
 
 def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:

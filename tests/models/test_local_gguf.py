@@ -73,7 +73,7 @@ def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(
     write_gguf(tmp_path / "tiny.gguf")
     first = converted(tmp_path / "tiny.gguf", "local:tiny.gguf")
     capfd.readouterr()
-    monkeypatch.setattr(gguf_copies, "find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "gguf", None)  # as if it were not installed
     monkeypatch.setattr(gguf_copies, "_write", None)
     assert converted(tmp_path / "tiny.gguf", "local:tiny.gguf") == first
     (tmp_path / "tiny.gguf").rename(tmp_path / "elsewhere.gguf")
@@ -148,7 +148,7 @@ def test_an_adapter_goes_onto_the_copy(tmp_path: Path) -> None:
 
 def _without_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_gguf(folder / "tiny.gguf")
-    monkeypatch.setattr(gguf_copies, "find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "gguf", None)  # as if it were not installed
     return folder / "tiny.gguf"
 
 

@@ -13,6 +13,7 @@ from agent.cli import options
 from agent.cli.output import EXIT_OK, print_json, printable, stderr, stdout
 from envs.errors import BadInput
 from models.specs import LocalSpec, parse_spec
+from training.cli.telling import needs_local
 from training.serving.artifact import Dtype, Kind
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def export(
     """Writes what `vllm serve` takes: merged weights or a LoRA adapter, compared with the checkpoint they come from."""
     if check == (to is not None):
         raise BadInput("say where to export to with --to DIR, or --check an export that exists (not both)")
+    needs_local("mira export")
     if check:
         folder, verified = Path(source), _checked(Path(source), as_json)
     else:

@@ -12,6 +12,7 @@ import typer
 from agent.cli.output import stderr
 from envs.errors import BadInput
 from envs.waiting import waiting_for
+from models.optional import LOCAL_PACKAGES, install_command, missing_modules
 
 if TYPE_CHECKING:
     from agent.display import RunDisplay
@@ -27,6 +28,9 @@ NamedConfig = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the run; one that was broken off goes on.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE over the file, e.g. targets.alpha=0.1")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+_TRAINING = ("accelerate", "datasets", "pyarrow", "trl", "peft", "scipy", "sklearn")
 
 
 def tell(line: str) -> None:
@@ -48,14 +52,20 @@ def importing(*names: str) -> None:
 
 def needs_extra() -> None:
     """Raises BadInput in one line where the extra `training` is missing."""
-    from importlib.util import find_spec
-
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    missing = [name for name in ("accelerate", "pyarrow", "trl", "peft") if find_spec(name) is None]
-    if missing:
-        raise BadInput(f"training needs {', '.join(missing)}: pip install 'mira-web[training]'")
+    _require("training", "training", *LOCAL_PACKAGES, *_TRAINING)
     _check_torchvision()
+
+
+def needs_local(what: str) -> None:
+    """Raises BadInput in one line where the extra `local`, which *what* needs, is missing."""
+    _require(what, "local", *LOCAL_PACKAGES)
+
+
+def _require(what: str, extra: str, *names: str) -> None:
+    if missing := missing_modules(*names):
+        raise BadInput(f"{what} needs {', '.join(missing)}: {install_command(extra)}")
 
 
 def _check_torchvision() -> None:

@@ -122,6 +122,7 @@ def show(
     as_json: AsJson = False,
 ) -> int:
     """What training runs have come to, by phase (mira) or update (grpo), or one phase of one of them task by task."""
+    needs_extra()
     if phase is not None:
         if len(runs) > 1 or out is not None:
             raise BadInput("--phase tells of one phase of one run, as a table: leave further runs and --out away")

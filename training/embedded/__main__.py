@@ -4,7 +4,7 @@
 2. reads what runs of an oracle teach (`--runs`): actions, plans, whether a milestone is reached;
 3. learns the tokenizer;
 4. trains for `--minutes`, from nothing or from `--start`, and can be stopped and started again at any time;
-5. writes models/embedded: weights, tokenizer, card.json.
+5. writes models/embedded: weights, their ONNX graph, tokenizer, card.json. Needs the extras `training` and `dev`.
 
 Everything in between lies in `--work`; what is there is used again. Measure the result with
 `python -m training.embedded.evaluate`.

@@ -1,4 +1,5 @@
-"""Writes the shipped folder: weights as float16 safetensors, tokenizer, and the card that says how they came about."""
+"""Writes the shipped folder: weights as float16 safetensors, their graph for ONNX Runtime, tokenizer, and the card that
+says how they came about."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from models.prompt_style import declare_style
+from training.embedded.onnx_graph import write_graph
 
 MAX_BYTES = 16_000_000
 """Git keeps every version: the folder stays small."""
@@ -30,6 +32,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
         pad_token_id=tokenizer.pad_token_id,
     )
     copy.deepcopy(model).half().save_pretrained(folder)
+    write_graph(folder)
     text = json.dumps(dict(card), indent=1, sort_keys=True)
     (folder / "card.json").write_text(text + "\n", encoding="utf-8")
     declare_style(folder, "compact")

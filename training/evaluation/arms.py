@@ -25,6 +25,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from envs.errors import BadInput
 from envs.record import Record
 from judges.statistics import Estimate, Floats, resampled
 from training.evaluation.reading import PlayedEpisode
@@ -215,9 +216,8 @@ def _change(arm: _Arm, base: _Arm, units: int) -> Change:
 
 
 def _over_seeds(value: float, arm: _Arm, base: _Arm) -> Estimate:
-    """Student's t on the differences by seed; Welch's where the arms have other seeds."""
-    from scipy.stats import t as student
-
+    """Student's t on the differences by seed; Welch's where the arms have other seeds. Raises BadInput where there is
+    something to compute and scipy is missing."""
     if min(len(arm.seeds), len(base.seeds)) < 2:
         return Estimate(value=value, why_not="needs two seeds in each arm")
     if arm.seeds == base.seeds:
@@ -229,5 +229,14 @@ def _over_seeds(value: float, arm: _Arm, base: _Arm) -> Estimate:
         freedom = error**2 / sum(part**2 / free for part, free in parts) if error else 1.0
     if error == 0:
         return Estimate(value=value, why_not="all seeds are the same")
-    half = float(student.ppf(0.975, freedom)) * error**0.5
+    half = _student(freedom) * error**0.5
     return Estimate(value=value, low=value - half, high=value + half)
+
+
+def _student(freedom: float) -> float:
+    """The 97.5 % quantile of Student's t."""
+    try:
+        from scipy.stats import t as student
+    except ModuleNotFoundError:
+        raise BadInput("an interval over training seeds needs scipy: pip install 'mira-web[training]'") from None
+    return float(student.ppf(0.975, freedom))

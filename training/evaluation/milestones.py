@@ -22,7 +22,7 @@ import numpy as np
 from envs.record import Record
 from judges.observed import Observed
 from judges.quality import HeatMap, heat_maps
-from judges.statistics import Estimate, clustered_mean, proportion
+from judges.statistics import Estimate, clustered_mean, proportion, rank_correlation
 
 
 class Reached(Record):
@@ -100,6 +100,4 @@ def _order(milestones: Sequence[Reached]) -> float | None:
     steps = [step for _, step in done]
     if len(set(steps)) < 2:
         return None
-    from scipy.stats import rankdata  # half a second that the other numbers need not wait for
-
-    return round(float(np.corrcoef([k for k, _ in done], rankdata(steps))[0, 1]), 12)  # 1 is 1, not a bit less
+    return round(rank_correlation([k for k, _ in done], steps), 12)  # 1 is 1, not a bit less

@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from envs.errors import BadInput
 from envs.record import Record
+from judges.statistics import average_ranks
 from training.data.cache import read_rows
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
@@ -120,7 +121,5 @@ def _auroc(won: Sequence[_Said], lost: Sequence[_Said]) -> float | None:
     """Mann and Whitney's U as a share of all pairs."""
     if not won or not lost:
         return None
-    from scipy.stats import mannwhitneyu
-
-    found: Any = mannwhitneyu([row.value for row in won], [row.value for row in lost])
-    return float(found.statistic) / (len(won) * len(lost))
+    ranks = average_ranks([row.value for row in (*won, *lost)])[: len(won)]
+    return float(ranks.sum() - len(won) * (len(won) + 1) / 2) / (len(won) * len(lost))

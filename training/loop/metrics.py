@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pydantic import Field
 
 from envs.record import Record
-from judges.statistics import Interval, wilson
+from judges.statistics import Interval, rank_correlation, wilson
 from training.loop.data import ReplayCounts
 from training.rollouts.pool import runs_below
 
@@ -123,12 +123,9 @@ def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores 
     """None where there is nothing to compare."""
     if not said:
         return None
-    from scipy.stats import spearmanr
-
-    varies = len(set(said)) > 1 and len(set(true)) > 1
-    found: Any = spearmanr(said, true) if varies else None
+    spearman = rank_correlation(said, true)
     return CriticScores(
         rows=len(said),
         absolute_error=fmean(abs(one - other) for one, other in zip(said, true, strict=True)),
-        spearman=float(found.statistic) if found is not None else None,
+        spearman=None if math.isnan(spearman) else spearman,
     )

@@ -1,0 +1,64 @@
+"""The extras of this distribution: what each adds, and whether it is installed here. `mira doctor` lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Final, NamedTuple
+
+_LOCAL: Final = ("safetensors", "torch", "transformers")
+
+
+class Extra(NamedTuple):
+    name: str
+    adds: str
+    packages: tuple[str, ...]
+    """Distributions that `pip install 'mira-web[NAME]'` adds to the core; a test compares them with pyproject.toml."""
+
+
+EXTRAS: Final[Sequence[Extra]] = (
+    Extra("local", "checkpoints in this process: local:DIR", _LOCAL),
+    Extra("adapters", "LoRA adapters beside them: local:DIR+ADAPTER", ("peft", *_LOCAL)),
+    Extra("gguf", "GGUF files: local:FILE.gguf", ("gguf", *_LOCAL)),
+    Extra(
+        "training",
+        "mira train, seeds in mira eval --arm",
+        ("accelerate", "datasets", "peft", "pyarrow", "scikit-learn", "scipy", "tensorboard", "trl", *_LOCAL),
+    ),
+    Extra("vision", "training of models that see", ("torchvision",)),
+    Extra(
+        "sites",
+        "the suite sites, mira sites",
+        (
+            "django-oscar",
+            "django-spirit",
+            "networkx",
+            "osmium",
+            "pip",
+            "pycountry",
+            "setuptools",
+            "time-machine",
+            "trac",
+            "wagtail",
+            "waitress",
+            "whoosh",
+        ),
+    ),
+    Extra("serving", "transformers serve", ("fastapi", "uvicorn", *_LOCAL)),
+    Extra("vllm", "vllm serve", ("vllm",)),
+    Extra("ray", "rollouts on many machines", ("ray",)),
+    Extra("postgres", "checkpoints in Postgres", ("langgraph-checkpoint-postgres", "psycopg")),
+)
+
+
+def missing_packages(extra: Extra) -> tuple[str, ...]:
+    """Distributions of *extra* that are not installed; their versions are not compared."""
+    return tuple(name for name in extra.packages if not _is_installed(name))
+
+
+def _is_installed(distribution: str) -> bool:
+    try:
+        metadata.distribution(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
