@@ -12,8 +12,8 @@ from agent.cli.app import COMMANDS, application
 
 _BULLET = re.compile(r"^\* `(\S+)`: .*$", re.MULTILINE)
 _COMMAND_LIST = re.compile(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+")
-INTRODUCTION = """Generated from the commands. `mira COMMAND --help` shows the same. Everything that prints a result takes
-`--json`. Commands, options and files complete in a shell after `mira --install-completion`.
+INTRODUCTION = """Generated from the commands. `mira COMMAND --help` shows the same. Everything that prints a result
+takes `--json`. Commands, options and files complete in a shell after `mira --install-completion`.
 """
 
 

@@ -27,8 +27,9 @@ FILES: tuple[tuple[str, str, type[BaseModel]], ...] = (
 )
 INTRODUCTION = """# Configuration
 
-Generated from the records that read the files. A file is TOML. A key with dots is a key in a table: `limits.max_steps` is
-`max_steps` under `[limits]`. An unknown key is an error. Options of a command win over its file.
+Generated from the records that read the files. A file is TOML. A key with dots is a key in a table:
+`limits.max_steps` is `max_steps` under `[limits]`. Below a key stand its type and its default. An unknown key is an
+error. Options of a command win over its file.
 """
 
 
@@ -46,8 +47,8 @@ def config_page() -> str:
     parts = [INTRODUCTION]
     for title, reads, record in FILES:
         parts.append(f"\n## {title}\n\nRead by {reads}.\n")
-        parts.append("| key | type | default | meaning |\n|---|---|---|---|")
-        parts += [f"| `{key.path}` | {key.type} | {key.default} | {key.text} |" for key in keys(record)]
+        parts.append("| key, type, default | meaning |\n|---|---|")
+        parts += [f"| `{key.path}`<br>{key.type}; {key.default} | {key.text} |" for key in keys(record)]
     return "\n".join(parts) + "\n"
 
 
@@ -59,12 +60,19 @@ def keys(record: type[BaseModel], prefix: str = "", defaults: BaseModel | None =
         default = getattr(defaults, name) if defaults is not None else field.get_default(call_default_factory=True)
         records = [kind for kind in _kinds(field.annotation) if _is_record(kind)]
         text = texts.get(name, "")
-        if len(records) == 1 and _is_record(_plain(field.annotation)):
-            yield from keys(records[0], f"{path}.", default if isinstance(default, BaseModel) else None)
-            continue
-        yield Key(path, _type_text(field), _default_text(default, field), text)
+        if not _is_record(field.annotation):
+            yield Key(path, _type_text(field), _default_text(default, field), text)
         for kind in records:
-            yield from keys(kind, f"{path}.", default if isinstance(default, kind) else None)
+            below = keys(kind, f"{path}.", default if isinstance(default, kind) else None)
+            yield from below if len(records) == 1 else _of_kind(kind, below)
+
+
+def _of_kind(record: type[BaseModel], below: Iterator[Key]) -> Iterator[Key]:
+    """The keys of one of several tables, which `kind` tells apart."""
+    chosen = record.model_fields["kind"].default
+    for key in below:
+        if not key.path.endswith(".kind"):
+            yield key._replace(type=f"with kind `{chosen}`: {key.type}")
 
 
 @cache
@@ -77,13 +85,12 @@ def attribute_texts(record: type[BaseModel]) -> dict[str, str]:
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
         assert isinstance(body, ast.ClassDef)
         for node, after in zip(body.body, body.body[1:], strict=False):
-            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and _is_text(after):
-                texts[node.target.id] = cell(inspect.cleandoc(after.value.value))
+            match node, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    texts[name] = cell(inspect.cleandoc(text))
+                case _:
+                    pass
     return texts
-
-
-def _is_text(node: ast.stmt) -> Any:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def markdown(text: str) -> str:
@@ -94,11 +101,6 @@ def markdown(text: str) -> str:
 def cell(text: str) -> str:
     """*text* in one line of a table."""
     return " ".join(markdown(text).split()).replace("|", "\\|")
-
-
-def _plain(annotation: Any) -> Any:
-    kinds = [kind for kind in _kinds(annotation) if kind is not NoneType]
-    return kinds[0] if len(kinds) == 1 else None
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
@@ -128,7 +130,8 @@ def _kind_text(kind: Any) -> str:
     if get_origin(kind) is dict:
         return "table"
     if _is_record(kind):
-        return f"table ({kind.__name__})"
+        chosen = kind.model_fields.get("kind")
+        return f"table with kind `{chosen.default}`" if chosen else "table"
     names = {str: "text", int: "whole number", float: "number", bool: "true, false", NoneType: "unset"}
     return names.get(kind) or {"Path": "path"}.get(getattr(kind, "__name__", ""), getattr(kind, "__name__", str(kind)))
 

@@ -1,4 +1,4 @@
-"""Hooks of the documentation site: adds the generated reference and the pages that lie at the root of the repository."""
+"""Hooks of the documentation site: add the generated reference and the pages at the root of the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the reStructuredText roles of docstrings, such as :class:`envs.tasks.Suite`, as Markdown code."""
+"""Shows the reStructuredText of docstrings, such as :class:`envs.tasks.Suite`, as Markdown."""
 
 from __future__ import annotations
 
@@ -13,4 +13,5 @@ class Roles(griffe.Extension):
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", obj.docstring.value)
+            text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", obj.docstring.value)
+            obj.docstring.value = re.sub(r"::$", ":", text, flags=re.MULTILINE)
