@@ -94,3 +94,11 @@ def test_documented_extras_exist() -> None:
     for path in pages():
         for group in re.findall(r"(?:mira-web|'\.|\"\.)\[([\w,]+)\]", path.read_text(encoding="utf-8")):
             assert set(group.split(",")) <= set(extras), path
+
+
+def test_ci_runs_the_targets_that_contributors_run() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    runs = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
+    assert {"make check", "make test", "make docs"} <= set(runs)
+    assert {run.removeprefix("make ") for run in runs} <= targets
