@@ -66,6 +66,21 @@ def test_every_environment_variable_is_documented() -> None:
     assert {name for name in named if f"`{name}`" not in page} == set()
 
 
+def test_the_comparison_of_the_readme_is_the_one_whose_sources_are_given() -> None:
+    tables = [_comparison(ROOT / name) for name in ("README.md", "docs/comparison.md")]
+    assert tables[0] == tables[1]
+    sources = (ROOT / "docs/comparison.md").read_text(encoding="utf-8").split("## Where each cell comes from")[1]
+    given = len(re.findall(r"^\| [^|-]+ \|", sources, re.MULTILINE)) - 1  # less the head
+    assert given >= len(tables[0]) - 2, "every row has its sources, but for the size of the community"
+
+
+def _comparison(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("| | Mira |"))
+    table = lines[start : lines.index("", start)]
+    return [table[0], *table[2:]]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
