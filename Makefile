@@ -1,5 +1,5 @@
 # Two commands: `make demo` and `make test`. Each sets up what it needs, in the same .venv.
-.PHONY: demo test check setup setup-demo format clean train-smoke
+.PHONY: demo test check setup setup-demo format clean train-smoke docs lock
 
 BIN := .venv/bin
 export HF_HUB_OFFLINE ?= 1
@@ -18,6 +18,12 @@ check: setup ## format, lint, strict types and the fast tests
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	$(BIN)/pytest -n 2 --dist loadfile -m "not heavy and not browser and not slow"
+
+docs: setup ## the documentation site in build/docs; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+lock: setup ## requirements.lock again, from pyproject.toml
+	scripts/lock.sh
 
 setup: ## everything that `make test` and the commands of the README need
 	@scripts/setup.sh all

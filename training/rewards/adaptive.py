@@ -1,4 +1,4 @@
-"""AdaGUI-R1 (paper 003): think where a step is hard, be exact where it is easy.
+"""AdaGUI-R1 (anonymous 2025): think where a step is hard, be exact where it is easy.
 
 A step's difficulty is the policy's own: the share ρ of a group's answers that are right (Eq. 3 and 4). What the paper
 leaves open or contradicts:

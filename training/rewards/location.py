@@ -1,4 +1,4 @@
-"""LPO (paper 004): near the right place, and where there is something to see. `r = r_w·r_d` (Eq. 8).
+"""LPO (Tang et al. 2025): near the right place, and where there is something to see. `r = r_w·r_d` (Eq. 8).
 
 Where a step names no point, such as typing, the paper gives no reward: here it is whether the step is right. The
 image's longest edge counts as 1,000 pixels, the paper's `d_max`, whatever its size. How many bins a histogram of pixel

@@ -1,4 +1,4 @@
-"""SSL, sweet spot learning (paper 000): `R = C + α·Ŝ`, correctness and how near the answer is, in tiers (Eq. 2).
+"""SSL (Wu et al. 2026): `R = C + α·Ŝ`, correctness and how near the answer is, in tiers (Eq. 2).
 
 Where the paper contradicts itself:
 

@@ -1,4 +1,4 @@
-"""GuirlVG (paper 001): how well a completion keeps to its tags, and where it points.
+"""GuirlVG (Kang et al. 2025): how well a completion keeps to its tags, and where it points.
 
 The soft format reward is that of Alg. 3; App. A.3.2 of the same paper asks for four numbers where Alg. 3 asks for two:
 here it is as many as the prediction has. One answer tag alone is worth 1/3, as in Alg. 3; the text of §3.2 and

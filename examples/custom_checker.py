@@ -1,0 +1,74 @@
+"""Scores an open task with a checker of your own, which reads the server's state.
+
+    python examples/custom_checker.py
+
+Without a checker a task is judged by a model or stays unjudged. A checker decides from evidence that the page
+cannot forge: here the orders in the shop's memory, elsewhere a database or an API.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from custom_policy import OrderPolicy
+from local_site import LocalShop
+
+from agent import RunConfig, run_suite
+from envs.chromium import Chromium
+from envs.open_world import TASK, OpenEnvironment, OpenWorld
+from envs.settings import SessionSettings
+from envs.tasks import Score, TaskSelection
+
+INSTRUCTION = "Order exactly one Birch 13 for Ann"
+
+
+class CheckedEnvironment(OpenEnvironment):
+    """An open task with a checker."""
+
+    shop: LocalShop
+
+    async def score(self, answer: str | None) -> Score:
+        orders = self.shop.orders
+        met = orders == [("Ann", "Birch 13")]
+        status = "success" if met else "failure"
+        return Score(status=status, reward=float(met), evidence=f"orders on the server: {orders}")
+
+
+class CheckedWorld(OpenWorld):
+    """The suite of this one task."""
+
+    shop: LocalShop
+
+    async def environment(self) -> CheckedEnvironment:
+        environment = CheckedEnvironment(self._chromium, self._task)
+        environment.shop = self.shop
+        return environment
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--model", default="Birch 13", help="another model shows what a failure looks like")
+    options = parser.parse_args()
+    with LocalShop() as shop:
+
+        def make(chromium: Chromium, folder: Path, settings: SessionSettings) -> CheckedWorld:
+            world = CheckedWorld(chromium, folder, settings, instruction=INSTRUCTION, url=shop.url)
+            world.shop = shop
+            return world
+
+        run = await run_suite(
+            RunConfig(policy="scripted"),
+            TaskSelection("open", (TASK,), (0,)),
+            options.out,
+            policy=OrderPolicy("Ann", options.model),
+            suite=make,
+        )
+    episode = run.episodes[0]
+    print(f"outcome: {episode.outcome}, reward: {episode.reward}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,58 @@
+"""Asks for the answer as JSON that fits a schema.
+
+    python examples/structured_answer.py
+
+An answer that does not fit is refused with the reason, and the policy answers again. Here the policy is a script
+that makes one mistake first, so that the example needs no key; with `--policy openai:gpt-4o` a model reads the
+prices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from pathlib import Path
+
+from local_site import LocalShop
+
+from agent import run_task
+from agent.policy import ScriptedPolicy, Turn
+from envs.actions import Action, Stop
+from envs.languages import PROGRAM
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"model": {"type": "string"}, "price_eur": {"type": "number"}},
+    "required": ["model", "price_eur"],
+    "additionalProperties": False,
+}
+
+
+def answer(turn: Turn) -> Action:
+    """Free text first, then JSON once the schema was named as a problem."""
+    return Stop(answer='{"model": "Birch 13", "price_eur": 749}' if turn.view.problems else "The Birch 13")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policy", default=None)
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    schema = options.out / "laptop.schema.json"
+    schema.write_text(json.dumps(SCHEMA), encoding="utf-8")
+    with LocalShop() as shop:
+        episode = await run_task(
+            "Which 13-inch laptop is the cheapest, and what does it cost?",
+            shop.url,
+            policy=options.policy or ScriptedPolicy(answer, PROGRAM),
+            out=options.out,
+            answer_schema=schema,
+        )
+    laptop = json.loads(episode.answer or "null")
+    print(f"outcome: {episode.outcome}, ended by: {episode.ended_by}, laptop: {laptop}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,104 @@
+"""Every documented command exists and takes the options and arguments that are written down."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from typing import Any
+
+import pytest
+import typer
+
+from agent.cli.app import application
+from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages
+
+MIN_MIRA = 90
+"""Fewer `mira` commands in blocks than this means that the extraction is broken."""
+
+
+@pytest.fixture(scope="module")
+def mira() -> Any:
+    return typer.main.get_command(application())
+
+
+def _leaf(group: Any, words: tuple[str, ...]) -> tuple[Any, list[str]]:
+    """The command that *words* (without `mira`) name, and the rest."""
+    rest = list(words)
+    while hasattr(group, "commands") and rest and not rest[0].startswith("-"):
+        assert rest[0] in group.commands, f"there is no command {rest[0]!r}"
+        group = group.commands[rest.pop(0)]
+    return group, rest
+
+
+def _ids(command: Command) -> str:
+    return f"{command.place} {' '.join(command.words)[:60]}"
+
+
+@pytest.mark.parametrize("command", block_commands("mira"), ids=_ids)
+def test_a_documented_command_parses(command: Command, mira: Any) -> None:
+    leaf, rest = _leaf(mira, command.words[1:])
+    if rest in ([], ["--help"], ["--version"], ["--install-completion"]) and leaf is mira:
+        return
+    leaf.make_context(command.words[-1], rest)
+
+
+@pytest.mark.parametrize("command", inline_commands("mira"), ids=_ids)
+def test_a_command_in_a_sentence_has_these_options(command: Command, mira: Any) -> None:
+    leaf, rest = _leaf(mira, tuple(word for word in command.words[1:] if word != "mira"))
+    known = {option for parameter in leaf.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    asked = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    assert asked <= known | {"--help", "--install-completion", "--show-completion"}
+
+
+def test_the_commands_are_found() -> None:
+    assert len(block_commands("mira")) >= MIN_MIRA
+    assert len(inline_commands("mira")) >= 30
+
+
+@pytest.mark.parametrize("command", block_commands("make") + inline_commands("make"), ids=_ids)
+def test_a_documented_make_target_exists(command: Command) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {word for word in command.words[1:] if not word.startswith("-") and "=" not in word} <= targets
+
+
+PYTHON = [*block_commands("python"), *block_commands("python3"), *inline_commands("python")]
+
+
+@pytest.mark.parametrize("command", PYTHON, ids=_ids)
+def test_a_documented_program_exists(command: Command) -> None:
+    words = command.words[1:]
+    if words[0] == "-m":
+        assert words[1] in {"venv", "pip", "http.server"} or importlib.util.find_spec(words[1]) is not None
+    elif words[0] != "peers_observe.py":  # docs/results/observation.md says that it is not part of this repository
+        assert (ROOT / words[0]).is_file()
+
+
+@pytest.mark.parametrize("command", block_commands("pytest") + inline_commands("pytest"), ids=_ids)
+def test_a_documented_test_exists(command: Command) -> None:
+    markers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    known = {marker.partition(":")[0] for marker in markers["markers"]}
+    words = list(command.words[1:])
+    while words:
+        word = words.pop(0)
+        if word == "-m":
+            assert set(re.findall(r"\w+", words.pop(0))) <= known | {"not", "and", "or"}
+        elif word in ("-n", "--dist", "-k"):
+            words.pop(0)
+        elif not word.startswith("-"):
+            assert (ROOT / word.partition("::")[0]).exists()
+
+
+def test_documented_extras_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for path in pages():
+        for group in re.findall(r"(?:mira-web|'\.|\"\.)\[([\w,]+)\]", path.read_text(encoding="utf-8")):
+            assert set(group.split(",")) <= set(extras), path
+
+
+def test_ci_runs_the_targets_that_contributors_run() -> None:
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    runs = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
+    assert {"make check", "make test", "make docs"} <= set(runs)
+    assert {run.removeprefix("make ") for run in runs} <= targets

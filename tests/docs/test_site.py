@@ -1,0 +1,102 @@
+"""The documentation site builds without a warning, loads nothing from other hosts, and its reference is the code's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from agent.cli.app import application
+from agent.config import RunConfig
+from scripts.docs.api_reference import SECTIONS, api_pages, identifiers
+from scripts.docs.cli_reference import cli_page
+from scripts.docs.config_reference import FILES, config_page, keys
+from tests.docs.documented import ROOT
+
+LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]+src=\"(https?:[^\"]+)\"|<link[^>]+href=\"(https?:[^\"]+)\"")
+NO_MKDOCS = "mkdocs is not installed: the documentation site is not checked (pip install 'mira-web[docs]')"
+
+
+def _leaves(group: Any, path: str) -> list[tuple[str, Any]]:
+    if not hasattr(group, "commands"):
+        return [(path, group)]
+    return [leaf for name, command in group.commands.items() for leaf in _leaves(command, f"{path} {name}")]
+
+
+def test_the_reference_has_every_command_and_option() -> None:
+    page = cli_page()
+    for path, command in _leaves(typer.main.get_command(application()), "mira"):
+        section = page.split(f"## `{path}`\n", 1)[1].split("\n## ", 1)[0]
+        for parameter in command.params:
+            assert (parameter.metavar or parameter.opts[0]) in section, f"{path} {parameter.opts}"
+    assert re.search(r"^\* .*\.\.\.$", page, re.MULTILINE) is None, "no summary is cut"
+
+
+def test_the_reference_has_every_key_of_the_configurations() -> None:
+    page = config_page()
+    for name in RunConfig.model_fields:
+        assert re.search(rf"^\| `{name}[.`]", page, re.MULTILINE), name
+    for _, _, record in FILES:
+        assert len({key.path for key in keys(record)}) == len(list(keys(record)))
+    assert "| `limits.max_steps`<br>whole number, ≥ 1, ≤ 10000; `30` |" in page
+    assert ":class:`" not in page
+
+
+def test_every_name_of_the_reference_can_be_imported() -> None:
+    assert len(api_pages()) == len(SECTIONS)
+    for module in {module for _, _, modules in SECTIONS for module in modules}:
+        assert identifiers(module), f"{module} has nothing to show"
+        for identifier in identifiers(module):
+            assert hasattr(import_module(module), identifier.removeprefix(f"{module}."))
+
+
+def test_every_environment_variable_is_documented() -> None:
+    page = (ROOT / "docs/environment.md").read_text(encoding="utf-8")
+    sources = [path for room in ("agent", "envs", "models", "training") for path in (ROOT / room).rglob("*.py")]
+    pattern = re.compile(r"[\"']((?:MIRA|WA|OPENAI|GEMINI|GOOGLE|VLLM|BROWSERGYM)_[A-Z_]+)[\"']")
+    named = {name for path in sources for name in pattern.findall(path.read_text(encoding="utf-8"))}
+    assert len(named) > 10
+    assert {name for name in named if f"`{name}`" not in page} == set()
+
+
+def test_the_comparison_of_the_readme_is_the_one_whose_sources_are_given() -> None:
+    tables = [_comparison(ROOT / name) for name in ("README.md", "docs/comparison.md")]
+    assert tables[0] == tables[1]
+    sources = (ROOT / "docs/comparison.md").read_text(encoding="utf-8").split("## Where each cell comes from")[1]
+    given = len(re.findall(r"^\| [^|-]+ \|", sources, re.MULTILINE)) - 1  # less the head
+    assert given >= len(tables[0]) - 2, "every row has its sources, but for the size of the community"
+
+
+def _comparison(path: Path) -> list[str]:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("| | Mira |"))
+    table = lines[start : lines.index("", start)]
+    return [table[0], *table[2:]]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason=NO_MKDOCS)
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    built = list((tmp_path / "site").rglob("*.html"))
+    assert len(built) > 40
+    for page in built:
+        loaded = [one for match in LOADED.findall(page.read_text(encoding="utf-8")) for one in match if one]
+        assert loaded == [], page
