@@ -1,14 +1,17 @@
 """Fences outside text as data inside a prompt, and takes from it what a server would read as its own control tokens.
 
 A page may hold anything, also text that looks like the end of its own fence followed by orders. The fence is
-fixed (prompts stay reproducible and cacheable) and cannot be closed from inside: every bracket run that the
-delimiters are made of is broken up wherever it appears in the content.
+fixed (prompts stay reproducible and cacheable) and cannot be closed from inside: characters that nobody sees are taken
+out first (:mod:`models.invisible`), then every bracket run that the delimiters are made of, or look like, is broken up.
+:mod:`models.prompt_text` is how prompts use it.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from models.invisible import visible
 
 OPEN: Final = "⟦⟦"
 CLOSE: Final = "⟧⟧"
@@ -24,12 +27,12 @@ FENCE_RULE: Final = (
 def escape(text: str) -> str:
     """*text* without any run of two fence brackets; text that has none is returned unchanged.
 
-    The escape is visible: a backslash goes between two neighbouring brackets.
+    The escape is visible: a backslash goes between two neighbouring brackets, or brackets that look like them.
     """
-    for bracket in (OPEN[0], CLOSE[0]):
-        while bracket * 2 in text:
-            text = text.replace(bracket * 2, f"{bracket}\\{bracket}")
-    return text
+    return _NEIGHBOURS.sub(r"\g<0>\\", text)
+
+
+_NEIGHBOURS = re.compile("[⟦〚](?=[⟦〚])|[⟧〛](?=[⟧〛])")
 
 
 def fence(label: str, text: str) -> str:
@@ -40,7 +43,7 @@ def fence(label: str, text: str) -> str:
     """
     if not label.replace(" ", "").isalnum():
         raise ValueError(f"fence label {label!r} may hold letters, digits and spaces only")
-    return f"{OPEN}DATA {label}{CLOSE}\n{escape(text)}\n{OPEN}END {label}{CLOSE}"
+    return f"{OPEN}DATA {label}{CLOSE}\n{escape(visible(text))}\n{OPEN}END {label}{CLOSE}"
 
 
 _CONTROL = re.compile(
