@@ -43,9 +43,9 @@ from models.prompt_text import (
     fenced_lines,
     folded,
     joined,
-    line,
     message,
     number,
+    on_one_line,
     own,
     page,
     words,
@@ -193,15 +193,15 @@ def compact_text(view: PolicyView, page_chars: int = COMPACT_PAGE_CHARS, focus_c
 def _compact(view: PolicyView, page_chars: int, focus_chars: int) -> PromptText:
     text = visible(view.observation.text)
     whole = len(text) <= page_chars
-    lines = [words("Goal: ") + line(view.instruction, LINE_CHARS)]
+    lines = [words("Goal: ") + on_one_line(view.instruction, LINE_CHARS)]
     if next_text := _next_text(view):
-        lines.append(words("Next: ") + line(next_text, LINE_CHARS))
+        lines.append(words("Next: ") + on_one_line(next_text, LINE_CHARS))
     done = view.history[-(COMPACT_HISTORY if whole else FOCUS_HISTORY) :]
-    lines += [words("Done: ") + line(one, 160) for one in (*done, *_downloaded(view))]
+    lines += [words("Done: ") + on_one_line(one, 160) for one in (*done, *_downloaded(view))]
     if problem := _compact_problem(view):
-        lines.append(words("Problem: ") + line(problem, 240))
+        lines.append(words("Problem: ") + on_one_line(problem, 240))
     if not whole:
-        lines.append(words("At: ") + line(within_site(view.observation.url), LINE_CHARS))
+        lines.append(words("At: ") + on_one_line(within_site(view.observation.url), LINE_CHARS))
     shown = text.split("\n") if whole else focused_lines(text, _sought(view), focus_chars)
     said = [f'Dialog: {one.type} "{one_line(one.message, 240)}" ({one.answer})' for one in _answered(view)]
     return joined("\n", [*lines, words("Page:"), page([*said, *short_head(view.observation), *shown])])
@@ -261,7 +261,7 @@ def _quoted(path: str) -> str:
 
 
 def _full_user(view: PolicyView) -> PromptText:
-    parts = [words("Goal: ") + line(view.instruction, 8_000)]
+    parts = [words("Goal: ") + on_one_line(view.instruction, 8_000)]
     if view.milestones:
         parts.append(_full_plan(view))
     if view.history:

@@ -6,9 +6,9 @@ A :class:`PromptText` is made of
   with a value in it among them.
 * :func:`number`: an integer.
 * :func:`fenced`: text from outside as data, see :mod:`models.fence`.
-* :func:`line`: text from outside on one line of a prompt, behind a label of ours. Where a prompt has no fences (the
-  compact ones, which small models are trained on), the line is the fence: the text cannot begin another one. In prompts
-  with fences only the goal is shown so, because it is what the model shall do.
+* :func:`on_one_line`: text from outside on one line of a prompt, behind a label of ours. Where a prompt has no fences
+  (the compact ones, which small models are trained on), the line is the fence: the text cannot begin another one. In
+  prompts with fences only the goal is shown so, because it is what the model shall do.
 * :func:`own`: text that this program computed from nothing outside, such as the reference of an action language.
   `tests/models/test_prompt_text.py` lists who may call it.
 
@@ -72,7 +72,7 @@ def fenced_lines(label: LiteralString, lines: Iterable[str]) -> PromptText:
     return fenced(label, "\n".join(folded(one) for one in lines))
 
 
-def line(text: str, limit: int) -> PromptText:
+def on_one_line(text: str, limit: int) -> PromptText:
     """*text* on one line, cut openly at *limit* characters."""
     return PromptText(escape(cut(folded(text), limit)))
 
