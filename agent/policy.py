@@ -25,10 +25,12 @@ from models.base import (
     ModelInvalidAnswer,
     ModelTruncated,
 )
-from models.fence import fence
+from models.prompt_text import PromptText, fenced, joined, message, on_one_line, words
 
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
+REPAIR_CHARS = 600
+"""Longest reason that a small model is told why its answer was no action."""
 VAIN_TRIES = 2
 """Times a policy is asked for something else than what has just changed nothing."""
 VAIN = "the same again, which has just changed nothing"
@@ -157,7 +159,7 @@ class ModelPolicy:
             repair = (
                 *messages,
                 Message("assistant", proposal.raw),
-                Message("user", self._repair(proposal.error, turn)),
+                message("user", self._repair(proposal.error, turn)),
             )
             second = await self._ask(repair, turn, 2, self._temperature, proposal.asked)
             proposal = self._read(repair, second, proposal.asked)
@@ -184,11 +186,16 @@ class ModelPolicy:
             return messages
         return (*messages[:-1], replace(messages[-1], images=(Image(picture),)))
 
-    def _repair(self, error: str, turn: Turn) -> str:
-        """What was wrong, and what there is: an answer without an action often names no control of the page."""
-        controls = nearest_controls(turn.view.observation.elements) if self._style == "full" else ""
-        there = f"\nControls of the page:\n{fence('controls', controls)}" if controls else ""
-        return f"That answer holds no action: {error}{there}\nAnswer again with exactly one action."
+    def _repair(self, error: str, turn: Turn) -> PromptText:
+        """What was wrong, and what there is: an answer without an action often names no control of the page. The error
+        quotes the answer, which may repeat the page."""
+        if self._style == "compact":
+            parts = [words("That answer holds no action: ") + on_one_line(error, REPAIR_CHARS)]
+        else:
+            parts = [words("That answer holds no action:"), fenced("error", error)]
+            if controls := nearest_controls(turn.view.observation.elements):
+                parts += [words("Controls of the page:"), fenced("controls", controls)]
+        return joined("\n", [*parts, words("Answer again with exactly one action.")])
 
     async def _ask(
         self,

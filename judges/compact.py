@@ -24,11 +24,15 @@ from judges.rater_prompt import key
 from judges.ratings import make_rating
 from judges.relevance import changed_lines, without_refs
 from models.asking import ask_text
-from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelInvalidAnswer
+from models.base import ChatModel, ChatReply, ChatRequest, ModelInvalidAnswer
+from models.invisible import visible
+from models.prompt_text import PromptText, cut, folded, joined, message, on_one_line, page, words
 
 CHECK_PAGE_CHARS: Final = 900
 """What is shown of the page."""
 INSTRUCTION_CHARS: Final = 600
+LINE_CHARS: Final = 300
+"""Longest milestone or address."""
 DONE_CHARS: Final = 160
 """Longest action shown."""
 CHECK_HISTORY: Final = 4
@@ -54,17 +58,21 @@ _UNDONE = re.compile(
 
 def check_text(progress: Progress, index: int) -> str:
     """The whole prompt about the milestone with 0-based *index*; equal arguments give equal text."""
+    return _check_prompt(progress, index).text
+
+
+def _check_prompt(progress: Progress, index: int) -> PromptText:
     seen = progress.observation
-    return "\n".join(
+    return joined(
+        "\n",
         [
-            f"Check: {one_line(progress.milestones[index].text)}",
-            f"Goal: {one_line(progress.instruction, INSTRUCTION_CHARS)}",
-            *(f"Done: {line}" for line in _log(progress)),
-            f"At: {within_site(seen.url)}",
-            "Page:",
-            *short_head(seen),
-            *_page(progress, index),
-        ]
+            words("Check: ") + on_one_line(progress.milestones[index].text, LINE_CHARS),
+            words("Goal: ") + on_one_line(progress.instruction, INSTRUCTION_CHARS),
+            *(words("Done: ") + on_one_line(one, DONE_CHARS) for one in _log(progress)),
+            words("At: ") + on_one_line(within_site(seen.url), LINE_CHARS),
+            words("Page:"),
+            page([*short_head(seen), *_page(progress, index)]),
+        ],
     )
 
 
@@ -120,12 +128,12 @@ def _brought(shown: Sequence[_Shown], witness: Witness) -> str | None:
 
 
 def _log(progress: Progress) -> list[str]:
-    return [one_line(line, DONE_CHARS) for line in progress.history[-CHECK_HISTORY:]]
+    return [cut(folded(one), DONE_CHARS) for one in progress.history[-CHECK_HISTORY:]]
 
 
 def _page(progress: Progress, index: int) -> list[str]:
     sought = interest((progress.milestones[index].text, 1.0), (progress.instruction, 0.4))
-    return focused_lines(progress.observation.text, sought, CHECK_PAGE_CHARS)
+    return focused_lines(visible(progress.observation.text), sought, CHECK_PAGE_CHARS)
 
 
 class _Shown(NamedTuple):
@@ -145,7 +153,7 @@ def _provable(progress: Progress, index: int) -> list[_Shown]:
         if _UNDONE.search(line) is None
     ]
     dialog = [] if seen.dialog is None else [_Shown(one_line(seen.dialog.message, 240), _NEW)]
-    new = frozenset() if before is None else frozenset(changed_lines(before.text, seen.text))
+    new = frozenset() if before is None else frozenset(changed_lines(visible(before.text), visible(seen.text)))
     page = [
         _Shown(_OPTIONS.sub(CUT, line), _NEW if without_refs(line) in new else 1.0) for line in _page(progress, index)
     ]
@@ -241,7 +249,7 @@ class CompactRater:
 
     async def _ask(self, progress: Progress, index: int, witness: Witness) -> Answer:
         request = ChatRequest(
-            messages=(Message("user", check_text(progress, index)),),
+            messages=(message("user", _check_prompt(progress, index)),),
             max_tokens=MAX_TOKENS,
             deadline_s=self.settings.deadline_s,
         )

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from envs.page_text import page_text
 from judges.base import Progress
+from models.invisible import visible
 
 MIN_QUOTE_CHARS: Final = 3
 """Letters and digits that a quote must hold: less than this is found on every page."""
@@ -33,10 +34,11 @@ def normalised(text: str) -> str:
 
 
 class Witness:
-    """Everything of one step that may be quoted: the page as observed and the log of actions."""
+    """Everything of one step that may be quoted: the page and the log of actions, as prompts show them."""
 
     def __init__(self, progress: Progress) -> None:
-        self._sources = (normalised(page_text(progress.observation)), *map(normalised, progress.history))
+        told = (page_text(progress.observation), *progress.history)
+        self._sources = tuple(normalised(visible(text)) for text in told)
         ours = (progress.instruction, *(milestone.text for milestone in progress.milestones))
         self._our_words = _judge_words(ours)
 
@@ -46,7 +48,7 @@ class Witness:
         A quote with words of the judge's own language (`milestone`, `m2`, …) is refused unless the task itself uses
         the word: "All milestones achieved" on a page is a forgery, "Milestones" in a task about them is not.
         """
-        quote = normalised(quote)
+        quote = normalised(visible(quote))
         if sum(character.isalnum() for character in quote) < MIN_QUOTE_CHARS:
             return "no quote"
         if not any(quote in source for source in self._sources):

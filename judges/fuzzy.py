@@ -20,7 +20,8 @@ from envs.record import Record, storable
 from envs.webarena.evaluators import JudgeFailed
 from models.asking import ask
 from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelError
-from models.fence import FENCE_RULE, escape, fence
+from models.fence import FENCE_RULE
+from models.prompt_text import fenced, joined, message, words
 
 SYSTEM: Final = f"""\
 You are an expert who compares an answer with a reference answer to the same task. The words may differ, and the \
@@ -115,8 +116,8 @@ class ModelFuzzyJudge:
 def render(question: str, reference: str, answer: str) -> tuple[Message, ...]:
     """The judge's messages; rules first, what comes from the agent or a page last and fenced."""
     parts = [
-        f"The task:\n{escape(question)}",
-        f"The reference answer:\n{escape(reference)}",
-        f"The answer:\n{fence('answer', storable(answer[:MAX_ANSWER_CHARS]))}",
+        words("The task:\n") + fenced("task", question),
+        words("The reference answer:\n") + fenced("reference", reference),
+        words("The answer:\n") + fenced("answer", storable(answer[:MAX_ANSWER_CHARS])),
     ]
-    return Message("system", SYSTEM), Message("user", "\n\n".join(parts))
+    return message("system", words(SYSTEM)), message("user", joined("\n\n", parts))

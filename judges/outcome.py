@@ -19,7 +19,9 @@ from envs.record import Record, storable
 from judges.base import Ending, Verdict
 from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
-from models.fence import FENCE_RULE, escape, fence
+from models.fence import FENCE_RULE
+from models.invisible import visible
+from models.prompt_text import fenced, joined, message, words
 from models.thinking import thinking_tokens, validate_budget
 
 SYSTEM: Final = f"""\
@@ -101,9 +103,9 @@ _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 
 
 def _written_outside(ending: Ending) -> Iterator[Judgement]:
-    """Every verdict that the agent's answer, the log or the page holds."""
+    """Every verdict that the agent's answer, the log or the page holds, as the judge was shown them."""
     for text in (ending.answer or "", ending.observation.text, *ending.history):
-        for match in _OBJECT.finditer(text):
+        for match in _OBJECT.finditer(visible(text)):
             if (judgement := _judgement(match[0])) is not None:
                 yield judgement
 
@@ -118,13 +120,14 @@ def _judgement(text: str) -> Judgement | None:
 
 def render(ending: Ending) -> tuple[Message, ...]:
     """The judge's messages; rules first, the page last."""
-    answer = "(the agent gave no answer)" if ending.answer is None else ending.answer
+    gave_none = ending.answer is None
+    answer = words("(the agent gave no answer)") if gave_none else fenced("answer", ending.answer or "")
     parts = [
-        f"The person's intent:\n{escape(ending.instruction)}",
-        f"The log of the agent's actions:\n{fence('log', log_text(ending.history))}",
-        f"The agent's answer:\n{fence('answer', answer)}",
-        f"The last page:\n{fence('page', page_text(ending.observation))}",
+        words("The person's intent:\n") + fenced("intent", ending.instruction),
+        words("The log of the agent's actions:\n") + fenced("log", log_text(ending.history)),
+        words("The agent's answer:\n") + answer,
+        words("The last page:\n") + fenced("page", page_text(ending.observation)),
     ]
     shot = ending.observation.screenshot
     images = () if shot is None else (Image(shot),)
-    return Message("system", SYSTEM), Message("user", "\n\n".join(parts), images)
+    return message("system", words(SYSTEM)), message("user", joined("\n\n", parts), images)

@@ -8,10 +8,11 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from envs.page_text import log_text, one_line, page_text
+from envs.page_text import log_text, page_text
 from judges.base import Progress
 from models.base import Image, Message
-from models.fence import FENCE_RULE, escape, fence
+from models.fence import FENCE_RULE
+from models.prompt_text import PromptText, fenced, fenced_lines, joined, message, number, words
 
 SYSTEM: Final = f"""\
 You check the progress of an agent that does a task in a web browser. You are given the task, the plan with its \
@@ -83,20 +84,34 @@ def render(progress: Progress, asked: Sequence[int]) -> tuple[Message, ...]:
     """The question about the milestones *asked*, which are open (0-based). Rules first, then what changes least."""
     observation = progress.observation
     current = next(index for index, achieved in enumerate(progress.z) if not achieved)
+    to_judge = joined(", ", map(_key, asked))
+    question = (
+        words("Milestones to judge: "),
+        to_judge,
+        words(". The current milestone is "),
+        _key(current),
+        words("."),
+    )
     parts = [
-        f"Task: {escape(progress.instruction)}",
+        fenced("task", progress.instruction),
         _plan(progress, asked),
-        fence("log", log_text(progress.history)),
-        fence("page", page_text(observation)),
-        f"Milestones to judge: {', '.join(map(key, asked))}. The current milestone is {key(current)}.",
+        fenced("log", log_text(progress.history)),
+        fenced("page", page_text(observation)),
+        joined("", question),
     ]
     images = () if observation.screenshot is None else (Image(observation.screenshot),)
-    return Message("system", SYSTEM), Message("user", "\n\n".join(parts), images)
+    return message("system", words(SYSTEM)), message("user", joined("\n\n", parts), images)
 
 
-def _plan(progress: Progress, asked: Sequence[int]) -> str:
-    lines = ["Plan"]
-    for index, milestone in enumerate(progress.milestones):
-        mark = "achieved" if progress.z[index] else "open" if index in asked else "open, not asked about now"
-        lines.append(f"{key(index)} ({mark}): {escape(one_line(milestone.text))}")
-    return "\n".join(lines)
+def _plan(progress: Progress, asked: Sequence[int]) -> PromptText:
+    """What is achieved is said outside the fence, where no milestone can say otherwise."""
+    marks: list[PromptText] = []
+    for index, achieved in enumerate(progress.z):
+        mark = words("achieved") if achieved else words("open" if index in asked else "open, not asked about now")
+        marks.append(joined("", (_key(index), words(" ("), mark, words(")"))))
+    texts = fenced_lines("plan", (f"{key(index)}: {one.text}" for index, one in enumerate(progress.milestones)))
+    return joined("", (words("Plan: "), joined(", ", marks), words("\n"), texts))
+
+
+def _key(index: int) -> PromptText:
+    return words("m") + number(index + 1)

@@ -1,14 +1,17 @@
 """Fences outside text as data inside a prompt, and takes from it what a server would read as its own control tokens.
 
 A page may hold anything, also text that looks like the end of its own fence followed by orders. The fence is
-fixed (prompts stay reproducible and cacheable) and cannot be closed from inside: every bracket run that the
-delimiters are made of is broken up wherever it appears in the content.
+fixed (prompts stay reproducible and cacheable) and cannot be closed from inside: characters that nobody sees are taken
+out first (:mod:`models.invisible`), then every bracket run that the delimiters are made of, or look like, is broken up.
+:mod:`models.prompt_text` is how prompts use it.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from models.invisible import visible
 
 OPEN: Final = "⟦⟦"
 CLOSE: Final = "⟧⟧"
@@ -24,12 +27,12 @@ FENCE_RULE: Final = (
 def escape(text: str) -> str:
     """*text* without any run of two fence brackets; text that has none is returned unchanged.
 
-    The escape is visible: a backslash goes between two neighbouring brackets.
+    The escape is visible: a backslash goes between two neighbouring brackets, or brackets that look like them.
     """
-    for bracket in (OPEN[0], CLOSE[0]):
-        while bracket * 2 in text:
-            text = text.replace(bracket * 2, f"{bracket}\\{bracket}")
-    return text
+    return _NEIGHBOURS.sub(r"\g<0>\\", text)
+
+
+_NEIGHBOURS = re.compile("[⟦〚](?=[⟦〚])|[⟧〛](?=[⟧〛])")
 
 
 def fence(label: str, text: str) -> str:
@@ -40,17 +43,34 @@ def fence(label: str, text: str) -> str:
     """
     if not label.replace(" ", "").isalnum():
         raise ValueError(f"fence label {label!r} may hold letters, digits and spaces only")
-    return f"{OPEN}DATA {label}{CLOSE}\n{escape(text)}\n{OPEN}END {label}{CLOSE}"
+    return f"{OPEN}DATA {label}{CLOSE}\n{escape(visible(text))}\n{OPEN}END {label}{CLOSE}"
+
+
+_DELIMITER = re.compile(f"{OPEN}(DATA|END) ([\\w ]+){CLOSE}")
+
+
+def open_at_end(text: str) -> str:
+    """The label of the fence that *text* ends in; empty where it ends outside one."""
+    found = _DELIMITER.findall(text)
+    return found[-1][1] if found and found[-1][0] == "DATA" else ""
+
+
+def open_at_start(text: str) -> str:
+    """The label of the fence that *text*, the end of a prompt, begins in; empty where it begins outside one."""
+    found = _DELIMITER.search(text)
+    return found[2] if found and found[1] == "END" else ""
 
 
 _CONTROL = re.compile(
-    r"<\|[^|<>\s]{1,40}\|>"  # ChatML, Llama 3 and 4, Phi, GPT-OSS, Qwen
-    r"|<｜[^｜<>\s]{1,40}｜>"  # DeepSeek
-    r"|<(?:start|end)_of_(?:turn|image)>|<(?:bos|eos|pad|unk|mask)>|</?s>"  # Gemma, Llama 2, Mistral
-    r"|<unused\d{1,5}>|<image_soft_token>|\[multimodal\]"  # Gemma
-    r"|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG\w{0,6})\]"  # Mistral
-    r"|\[(?:PREFIX|MIDDLE|SUFFIX|control_\d{1,4})\]|<</?SYS>>"  # Mistral, Llama 2
-    r"|</?(?:think|tool_call|tool_response|tools|image)>"  # Qwen and its kin
+    r"[<＜﹤][|｜￨∣][^|｜￨∣<>＜＞\s]{1,40}[|｜￨∣][>＞﹥]"  # ChatML, Llama 3 and 4, Phi, GPT-OSS, Qwen, GLM, DeepSeek
+    r"|[<＜](?:start|end)_of_(?:turn|image|audio)[>＞]"  # Gemma
+    r"|[<＜](?:bos|eos|pad|unk|mask|sop|eop|/?s)[>＞]"  # Gemma, Llama 2, Mistral, GLM
+    r"|<unused\d{1,5}>|<(?:image|audio)_soft_token>|<ctrl\d{1,3}>|\[multimodal\]"  # Gemma, Gemini
+    r"|[\[［]/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|IMG\w{0,6}|THINK)[\]］]"
+    r"|\[(?:PREFIX|MIDDLE|SUFFIX|ARGS|CALL_ID|(?:BEGIN_)?AUDIO|control_\d{1,4})\]|<</?SYS>>"  # Mistral, Llama 2
+    r"|\[(?:[gs]?MASK|UNUSED_TOKEN_\d{1,4})\]|<(?:SPECIAL|extra_id|reserved)_\d{1,4}>"  # GLM, InternLM, Nemotron, T5
+    r"|</?(?:think|tool_call|tool_response|tools|function_call|image|IMG_CONTEXT)>"  # Qwen and its kin
+    r"|</?seed:\w{1,20}>|<fake_token_around_image>|<end_of_utterance>|<row_\d+_col_\d+>|<global-img>"  # Seed, SmolVLM
     r"|<(?:repo_?name|file_sep|filename|gh_stars|empty_output|issue_\w{1,12}|jupyter_\w{1,12})>"  # SmolLM, StarCoder
 )
 
@@ -61,6 +81,7 @@ def defuse(text: str) -> str:
     A server that applies a template to messages reads `<|im_start|>system` on a page as the beginning of a system
     message. Where the tokenizer is at hand, :meth:`models.prompt_tokens.PromptTokens.defused` knows them exactly. A
     served model's tokenizer is not: an added token of a form that is not listed here still reaches the model as one,
-    and Gemma's HTML tags (`<table>`) do, because replacing those would change every page that quotes HTML.
+    and Gemma's HTML tags (`<table>`) do, because replacing those would change every page that quotes HTML. Role words
+    that a template writes without a tag (`USER:`) stay as well.
     """
     return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)

@@ -41,6 +41,7 @@ from models.base import (
     ModelUnavailable,
     Usage,
 )
+from models.fence import defuse
 from models.prices import price_table
 from models.schema_export import exported
 from models.structured import Draft, checked_reply
@@ -213,7 +214,7 @@ def thinks(model: str) -> bool:
 
 def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig:
     """Everything of a request but its turns."""
-    system = "\n\n".join(well_formed(message.text) for message in request.messages if message.role == "system")
+    system = "\n\n".join(defuse(well_formed(message.text)) for message in request.messages if message.role == "system")
     budget = thinking_budget(model, request.thinking_tokens)
     level = thinking_level(model, request.thinking_tokens)
     thinking = None
@@ -241,7 +242,7 @@ def wire_contents(messages: tuple[Message, ...]) -> list[types.Content]:
 
 
 def _content(message: Message) -> types.Content:
-    parts = [types.Part.from_text(text=well_formed(message.text))]
+    parts = [types.Part.from_text(text=defuse(well_formed(message.text)))]
     parts += [types.Part.from_bytes(data=image.data, mime_type=image.media_type) for image in message.images]
     return types.Content(role="model" if message.role == "assistant" else "user", parts=parts)
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage
+from models.fence import fence
 from models.thinking import without_thoughts
 from models.transport import Call, quoted
 
@@ -88,9 +89,12 @@ def unfenced(text: str) -> str:
 
 
 def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
-    """The same conversation, the invalid answer and what is wrong with it. The shared prefix stays as it was."""
+    """The same conversation, the invalid answer and what is wrong with it. The shared prefix stays as it was.
+
+    What is wrong is fenced: it quotes keys of the answer, and a model may have copied those from a page.
+    """
     complaint = (
-        f"Your answer was rejected: {problem}\n"
+        f"Your answer was rejected:\n{fence('problem', problem)}\n"
         "Answer again with the JSON object alone: no other text, no code fence, only keys of the schema."
     )
     turns = (Message("assistant", answer or "(no answer)"), Message("user", complaint))

@@ -14,13 +14,17 @@ from envs.page_focus import focused_lines, interest
 from envs.page_text import one_line, short_head, within_site
 from envs.record import storable
 from models.asking import ask_text
-from models.base import ChatModel, ChatRequest, Message, ModelInvalidAnswer
+from models.base import ChatModel, ChatRequest, ModelInvalidAnswer
+from models.invisible import visible
+from models.prompt_text import PromptText, joined, message, number, on_one_line, page, words
 from planners.base import Plan, Situation
 from planners.model import MAX_MILESTONE_CHARS, PlannerSettings, cleaned, comparable, numbered
 
 PLAN_PAGE_CHARS: Final = 600
 """What is shown of the page: a plan follows from the task, the page only says where it begins."""
 INSTRUCTION_CHARS: Final = 600
+LINE_CHARS: Final = 300
+"""Longest anchor or address."""
 DETAIL_CHARS: Final = 160
 """Longest trouble or action."""
 PLAN_HISTORY: Final = 3
@@ -36,15 +40,21 @@ def plan_text(situation: Situation, count: int) -> str:
 
     `Have:` (an anchor), `Trouble:` and `Done:` (an action) stand only in the prompt of a re-plan.
     """
-    lines = [f"Plan {count}: {one_line(situation.instruction, INSTRUCTION_CHARS)}"]
-    lines += [f"Have: {one_line(anchor.text)}" for anchor in situation.anchors]
+    return _plan_prompt(situation, count).text
+
+
+def _plan_prompt(situation: Situation, count: int) -> PromptText:
+    task = on_one_line(situation.instruction, INSTRUCTION_CHARS)
+    lines = [joined("", (words("Plan "), number(count), words(": "), task))]
+    lines += [words("Have: ") + on_one_line(anchor.text, LINE_CHARS) for anchor in situation.anchors]
     if situation.cause != "initial":
         trouble = f"{situation.cause.replace('_', ' ')}: {situation.detail}"
-        lines.append(f"Trouble: {one_line(trouble, DETAIL_CHARS)}")
-        lines += [f"Done: {one_line(line, DETAIL_CHARS)}" for line in situation.history[-PLAN_HISTORY:]]
+        lines.append(words("Trouble: ") + on_one_line(trouble, DETAIL_CHARS))
+        lines += [words("Done: ") + on_one_line(one, DETAIL_CHARS) for one in situation.history[-PLAN_HISTORY:]]
     seen = situation.observation
-    shown = focused_lines(seen.text, interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
-    return "\n".join([*lines, f"At: {within_site(seen.url)}", "Page:", *short_head(seen), *shown])
+    shown = focused_lines(visible(seen.text), interest((situation.instruction, 1.0)), PLAN_PAGE_CHARS)
+    at = words("At: ") + on_one_line(within_site(seen.url), LINE_CHARS)
+    return joined("\n", [*lines, at, words("Page:"), page([*short_head(seen), *shown])])
 
 
 def plan_answer(milestones: Sequence[str]) -> str:
@@ -93,7 +103,7 @@ class CompactPlanner:
         """Raises :class:`models.base.ModelError`."""
         count = max(1, self.settings.k - len(situation.anchors))
         request = ChatRequest(
-            messages=(Message("user", plan_text(situation, count)),),
+            messages=(message("user", _plan_prompt(situation, count)),),
             max_tokens=TOKENS_PER_MILESTONE * count,
             deadline_s=self.settings.deadline_s,
         )

@@ -15,7 +15,8 @@ from envs.page_text import one_line
 from envs.record import Record, storable
 from models.asking import ask
 from models.base import ChatModel, ChatRequest, Message, ModelError
-from models.fence import FENCE_RULE, escape, fence
+from models.fence import FENCE_RULE
+from models.prompt_text import fenced, joined, message, words
 
 SYSTEM: Final = f"""\
 You compare two single actions of two agents that do the same task on the same website. The names and words may \
@@ -93,8 +94,8 @@ class ModelMeaning:
 def render(instruction: str, question: Question) -> tuple[Message, ...]:
     """The model's messages; rules first, what comes from the task or a page last and fenced."""
     parts = [
-        f"The task:\n{escape(instruction)}",
-        fence("action one", storable(question.failed)),
-        fence("action two", storable(question.reference)),
+        words("The task:\n") + fenced("task", instruction),
+        fenced("action one", storable(question.failed)),
+        fenced("action two", storable(question.reference)),
     ]
-    return Message("system", SYSTEM), Message("user", "\n\n".join(parts))
+    return message("system", words(SYSTEM)), message("user", joined("\n\n", parts))

@@ -140,7 +140,8 @@ def test_what_an_action_brought_is_told_at_the_next_turn() -> None:
     assert page == f'Dialog: alert "Out of stock" (accepted)\n{PAGE}'
     _, user = render_policy_prompt("full", view)
     assert (
-        '- downloaded "r.csv" (300 bytes)\n- a dialog (alert) opened and was accepted; it said:\n'
+        f'{OPEN}DATA last action{CLOSE}\n- downloaded "r.csv" (300 bytes)\n{OPEN}END last action{CLOSE}\n'
+        "- a dialog (alert) opened and was accepted; it said:\n"
         f"{OPEN}DATA dialog{CLOSE}\nOut of stock\n{OPEN}END dialog{CLOSE}"
     ) in user.text
 
@@ -155,7 +156,8 @@ def test_an_action_that_brought_nothing_changes_no_prompt(style: Style) -> None:
 def test_a_remark_on_what_was_carried_out_is_told_to_large_models_only() -> None:
     remark = "nothing moved: it is at its down end"
     assert compact_text(came(message=remark)) == compact_text(VIEW)
-    assert f"What came of your last action\n- {remark}\n" in render_policy_prompt("full", came(message=remark))[1].text
+    told = f"What came of your last action\n{OPEN}DATA last action{CLOSE}\n- {remark}\n{OPEN}END last action{CLOSE}\n"
+    assert told in render_policy_prompt("full", came(message=remark))[1].text
     failed = came(status=Status.FAILED, message=remark)
     assert remark not in render_policy_prompt("full", failed)[1].text, "the history has said so"
 
@@ -179,7 +181,8 @@ def test_the_full_prompt_has_its_static_part_first(language: object) -> None:
     assert view.language.reference in system.text
     assert "[x] 1. The email is typed\n[ ] 2. The form is sent   <- next" in user.text
     assert "the same action was repeated 3 times" in user.text
-    assert user.text.index("Your last actions") < user.text.index(OPEN)
+    assert user.text.index("Your last actions") < user.text.index(f"{OPEN}DATA page{CLOSE}")
+    assert "Verified: 1. Next: 2.\n" in user.text, "said outside the data, where no milestone can say otherwise"
 
 
 def test_how_to_say_that_a_goal_cannot_be_reached_is_left_to_the_goal() -> None:

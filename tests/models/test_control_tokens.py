@@ -147,8 +147,9 @@ def test_a_hostile_page_adds_no_control_token_to_the_prompt(name: str) -> None:
 
 @each_family
 def test_without_the_defence_a_hostile_page_adds_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The negative control."""
+    """The negative control, with the count of control tokens that would refuse the prompt off as well."""
     monkeypatch.setattr(PromptTokens, "defused", lambda self, text: text)
+    monkeypatch.setattr(PromptTokens, "_controls", lambda self, ids: 0)
     assert len(controls_in(name, hostile(name))) >= len(controls_in(name, "Price 5")) + len(FAMILIES[name].controls)
 
 

@@ -20,7 +20,8 @@ from envs.page_text import one_line
 from envs.record import Record, storable
 from models.asking import ask
 from models.base import ChatModel, ChatRequest, Message, ModelError, Usage
-from models.fence import FENCE_RULE, fence
+from models.fence import FENCE_RULE
+from models.prompt_text import fenced, joined, message, own
 from training.curriculum.similarity import Scores, Similarity, TfIdf
 
 MOST: Final = 10
@@ -124,8 +125,8 @@ async def judged(
 def render(failed: str, offers: Sequence[str]) -> tuple[Message, ...]:
     """The model's messages. Instructions may come from pages, so they are fenced as data."""
     listed = "\n".join(f"{number}. {one_line(storable(text), 400)}" for number, text in enumerate(offers, 1))
-    told = f"{fence('failed task', storable(failed))}\n\n{fence('tasks', listed)}"
-    return Message("system", SYSTEM), Message("user", told)
+    told = joined("\n\n", (fenced("failed task", storable(failed)), fenced("tasks", listed)))
+    return message("system", own(SYSTEM)), message("user", told)
 
 
 async def _asked(

@@ -30,6 +30,7 @@ from envs.tasks import TaskRef
 from envs.trace import Intent
 from envs.trace_store import BlobStore, Trace
 from envs.whole_files import replacing
+from models.prompt_text import folded, quoted
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, size_of
 from training.rewards import PointTarget, StepTarget
@@ -197,7 +198,7 @@ class _Episode:
         if place is None:
             return Missing.OUT_OF_SIGHT
         goal = self.trace.header.instruction
-        what = goal if self.asking.ask == "goal" else f'the {target.role} "{target.name}"'
+        what = folded(goal) if self.asking.ask == "goal" else f"the {target.role} {quoted(target.name)}"
         messages: tuple[tuple[Role, str], ...] = (("user", _question(what, shot.size, self.asking)),)
         return Example(name=name, messages=messages, target=place, image=self._kept(shot.picture))
 

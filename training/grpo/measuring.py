@@ -12,7 +12,7 @@ import torch
 from envs.record import Record
 from judges.statistics import Estimate, proportion
 from models.base import Message
-from models.prompt_tokens import PromptTokens
+from models.prompt_tokens import PromptTokens, processor_markers
 from training.grpo.examples import Example
 from training.grpo.settings import GrpoSettings
 from training.rewards import is_right, nearness, read_completion, thought_of
@@ -131,12 +131,8 @@ def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
 def turns_of(processor: Any, example: Example) -> list[dict[str, str]]:
     """The messages of an example that shows an image, as a chat template takes them. Text of a page that looks like a
     special token, one for images among them, is broken up."""
-    tokens, image = PromptTokens(tokenizer_of(processor)), getattr(processor, "image_token", None)
-    turns: list[dict[str, str]] = []
-    for role, text in example.messages:
-        plain = tokens.defused(text)
-        turns.append({"role": role, "content": plain.replace(image, f"{image[0]} {image[1:]}") if image else plain})
-    return turns
+    tokens = PromptTokens(tokenizer_of(processor), processor_markers(processor))
+    return [{"role": role, "content": tokens.defused(text)} for role, text in example.messages]
 
 
 def _with_images(processor: Any, examples: Sequence[Example]) -> Any:
