@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final, Literal
 
 from agent.config import RunConfig, parse_config
@@ -35,15 +36,17 @@ class ForeignField:
 
     name: str
     """Dotted, as in :data:`agent.field_classes.FIELDS`."""
-    value: str
-    """What the run says, cut to some length."""
+    values: tuple[str, ...]
+    """What the run says, each cut to some length."""
     option: str
     """Command-line option that gives it again."""
 
     def __str__(self) -> str:
         if self.option.endswith("FILE"):
-            return f"{self.name} = {self.value} ({self.option})"
-        return self.option if self.value == "True" else f"{self.option} {self.value}"
+            return f"{self.option} with {self.name} = {', '.join(self.values)}"
+        return (
+            self.option if self.values == ("True",) else " ".join(f"{self.option} {quote(one)}" for one in self.values)
+        )
 
 
 class ForeignRun(BadInput):
@@ -180,8 +183,8 @@ def _reaches(name: str, value: Any) -> bool:
 
 
 def _field(name: str, value: Any) -> ForeignField:
-    told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    shown = told if len(told) <= _SHOWN else f"{told[:_SHOWN]}…"
+    told: list[str] = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    shown = tuple(one if len(one) <= _SHOWN else f"{one[:_SHOWN]}…" for one in told)
     return ForeignField(name, shown, FIELDS[name].option)
 
 

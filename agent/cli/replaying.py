@@ -64,6 +64,8 @@ def replay(
     allow: options.Allow = None,
     storage_state: options.StorageState = None,
     upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    langsmith: options.LangSmith = False,
     config: giving.Settings = None,
     without: giving.Without = None,
     trace_zip: options.TraceZip = False,
@@ -95,7 +97,8 @@ def replay(
     }
     given = options.without_none(values)
     session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
-    again = giving.given_again({"url": url, "suite": suite, "session": session}, config, without)
+    places = {"url": url, "suite": suite, "session": session}
+    again = giving.given_again({**places, "answer_schema": schema, "langsmith": langsmith or None}, config, without)
     may_act = _may_act(trace, branch, merged(given, again), yes=yes, as_json=as_json)
     if branch is not None:
         if (from_step, until, on_difference, patience) != _AS_IT_WAS:
