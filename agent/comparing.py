@@ -1,7 +1,8 @@
 """Two runs beside each other: success, pass@k, failures, steps, tokens, seconds and cost, on the tasks of both.
 
-Reads headers and footers alone, so thousands of episodes take seconds. An episode that broke, that nobody judged or
-that has no end says nothing about the policy: it is counted and named, and is in no rate and no mean.
+Parses headers and footers alone, so thousands of episodes take seconds. A trace that was edited after it was written is
+named and not counted. An episode that broke, that nobody judged or that has no end says nothing about the policy: it is
+counted and named, and is in no rate and no mean.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from agent.gathering import EpisodeFile
 from envs.errors import TraceError
 from envs.record import Record
 from envs.trace import Footer
-from envs.trace_store import read_summary
+from envs.trace_store import check_chain, check_unedited, read_summary
 from judges.statistics import Estimate, proportion, resampled
 
 PASS_AT: Final = (1, 2, 4, 8)
@@ -162,6 +163,7 @@ def _read(files: Iterable[EpisodeFile]) -> _Read:
     for file in files:
         try:
             header, footer = read_summary(file.path)
+            check_unedited(file.path, check_chain(file.path))
         except TraceError as error:
             read.damaged.append(str(error))
             continue

@@ -9,7 +9,7 @@ from envs.blocked import BlockedOrigin, summed
 from envs.errors import TraceError
 from envs.record import Record
 from envs.trace import EndedBy
-from envs.trace_store import Trace, read_summary, read_trace
+from envs.trace_store import Seal, Trace, check_chain, edited_message, read_summary, read_trace
 
 
 class EpisodeRow(Record):
@@ -34,11 +34,13 @@ class EpisodeRow(Record):
 
 
 def episode_row(path: Path) -> EpisodeRow:
-    """The row of the trace at *path*; a damaged one has a row too. Only a trace without an end is read whole."""
+    """The row of the trace at *path*; a damaged one has a row too. Only a trace without an end is parsed whole; the
+    hash chain is followed in every one."""
     try:
         header, footer = read_summary(path)
         if footer is None:
             return _unfinished(read_trace(path))
+        seal = check_chain(path)
     except TraceError as error:
         return EpisodeRow(
             run=path.parent.parent.name,
@@ -61,7 +63,12 @@ def episode_row(path: Path) -> EpisodeRow:
         steps=footer.totals.steps,
         z=footer.rating.z if footer.rating else (),
         blocked_requests=footer.blocked_requests,
+        problem=_edited(path, seal),
     )
+
+
+def _edited(path: Path, seal: Seal) -> str:
+    return "" if seal.edited is None else edited_message(path, seal.edited)
 
 
 def _unfinished(trace: Trace) -> EpisodeRow:
@@ -77,5 +84,6 @@ def _unfinished(trace: Trace) -> EpisodeRow:
         z=trace.steps[-1].intent.rating.z if trace.steps else (),
         torn=trace.torn,
         blocked_requests=summed(blocked_in(trace.steps)),
-        problem=f"{trace.path}: the last line is torn and not counted" if trace.torn else "",
+        problem=_edited(trace.path, trace.seal)
+        or (f"{trace.path}: the last line is torn and not counted" if trace.torn else ""),
     )

@@ -17,6 +17,7 @@ the old file or the new one. In between, rows are appended; a torn last row is d
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -29,10 +30,9 @@ from importlib import metadata
 from pathlib import Path
 from platform import python_version
 
-from pydantic import ValidationError
-
 from agent.config import RunConfig
 from agent.results import EpisodeResult
+from agent.run_mark import is_own, marked
 from envs.errors import BadInput
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
@@ -75,6 +75,8 @@ class Manifest(Record):
     picked: tuple[TaskRef, ...] = ()
     """Task instances in place of names × seeds, in the order in which they are played."""
     versions: dict[str, str]
+    mark: str = ""
+    """Of the machine that wrote the file, see :mod:`agent.run_mark`; empty in runs of older versions."""
 
     def jobs(self) -> tuple[Job, ...]:
         """Every episode of the run, in order: task, seed, attempt."""
@@ -168,9 +170,14 @@ class RunFolder:
             self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
             for folder in (self.path / "episodes", self.blobs, self.downloads):
                 folder.mkdir(mode=0o700, exist_ok=True)
-            write_whole(self.manifest, manifest.model_dump_json(indent=2) + "\n", private=True)
+            self.write_manifest(manifest)
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replaces `run.json`, marked as written on this machine."""
+        values = marked(manifest.model_dump(mode="json"))
+        write_whole(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
 
     def discard_if_unplayed(self) -> None:
         """Removes the folder of a run that could not start; one with a line in any trace stays."""
@@ -179,11 +186,17 @@ class RunFolder:
 
     def read_manifest(self) -> Manifest:
         """Raises BadInput in one line where there is none or it cannot be read."""
+        return self.read_marked()[0]
+
+    def read_marked(self) -> tuple[Manifest, bool]:
+        """The manifest, and whether this machine wrote it as it is now. Raises BadInput as `read_manifest` does."""
         try:
-            return Manifest.model_validate_json(self.manifest.read_bytes())
+            values = json.loads(self.manifest.read_bytes())
+            own = isinstance(values, dict) and is_own(values)  # pyright: ignore[reportUnknownArgumentType]
+            return Manifest.model_validate_json(json.dumps(values)), own
         except FileNotFoundError:
             raise BadInput(f"{str(self.path)!r} holds no run (no run.json)") from None
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError, RecursionError) as error:  # pydantic's errors are ValueErrors
             problem = str(error).splitlines()[0]
             raise BadInput(f"{str(self.manifest)!r} cannot be read: {problem}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -25,6 +25,7 @@ from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_r
 from agent.sitting import Sitting
 from agent.solvable import check_solvable
 from agent.stopping import play_until_stopped
+from agent.taking_over import adopt, check_plain_files, taken_over
 from agent.team import open_team
 from agent.worlds import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
 from envs.chromium import Chromium
@@ -135,19 +136,25 @@ async def resume(
     approver: Approver | None = None,
     policy: Policy | None = None,
     suite: SuiteMaker | None = None,
+    given_again: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Plays what is left of a run that was killed or interrupted, and plays on what a model left without an answer; a
     run of which nothing is left is only reported.
 
     No committed action is sent again. *policy* and *suite* must be given again where they came from Python.
-    Raises LeaseHeld while another process plays the run.
+    Of a run that this machine did not write, what reads from this machine or names a server is not taken:
+    *given_again* holds those settings, see :func:`agent.foreign.settle`; on a run of this machine it has no effect.
+    Raises LeaseHeld while another process plays the run, :class:`agent.foreign.ForeignRun` where such a setting is
+    missing, and BadInput where the folder holds links.
     """
     given = _Given(tuple(listeners), approver or decline, policy, suite)
     run = RunFolder(folder)
+    check_plain_files(folder)
     manifest = run.read_manifest()
     if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
         return _report(manifest, run, given)
-    return await _run(manifest, run, given, fresh=False)
+    taken = taken_over(run, given_again or {}, "keep")
+    return await _run(taken.manifest, run, given, fresh=False, foreign=not taken.own)
 
 
 def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
@@ -199,8 +206,11 @@ class _Given:
     suite: SuiteMaker | None
 
 
-async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool) -> RunResult:
-    """One sitting. What can be wrong with the input is found before the folder is made."""
+async def _run(
+    manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool, foreign: bool = False
+) -> RunResult:
+    """One sitting. What can be wrong with the input is found before the folder is made. *foreign*: *manifest* replaces
+    that of another machine."""
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
@@ -234,6 +244,8 @@ async def _run(manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: b
             listeners=given.listeners,
             results=folder.settled(manifest.jobs()),
         )
+        if foreign:
+            adopt(folder, manifest)
         if not fresh:
             folder.write_results(sitting.ordered_results())  # without the rows of what is played on
         planned, finished = len(manifest.jobs()), len(sitting.results)

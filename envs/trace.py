@@ -26,8 +26,10 @@ from envs.observation import ElementKey
 from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
-SCHEMA_VERSION = 3
-"""3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
+SCHEMA_VERSION = 4
+"""4: every line ends with its chain value, see :mod:`envs.trace_chain`.
+
+3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
 
 2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from envs.errors import TraceError
 from envs.trace import LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
+from envs.trace_chain import NO_CHAIN, Checker, Seal, take_apart
 
 
 def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
@@ -25,11 +26,15 @@ def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unchanged(line: dict[str, Any]) -> dict[str, Any]:
-    """Version 3 only adds."""
+    """Versions 3 and 4 only add."""
     return line
 
 
-MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _named_parent, 2: _unchanged}
+MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    1: _named_parent,
+    2: _unchanged,
+    3: _unchanged,
+}
 """From a schema version to the function that lifts one line (as JSON) to the next version."""
 
 _TAIL_BYTES = 65_536
@@ -55,6 +60,8 @@ class Trace:
     """None while the episode runs, or goes on after a model had failed, or when it was killed."""
     torn: bool
     """The last line was cut off and is not counted."""
+    seal: Seal = NO_CHAIN
+    """Whether the lines are as they were written, and by which machine."""
 
 
 class Summary(NamedTuple):
@@ -67,12 +74,13 @@ def read_trace(path: Path) -> Trace:
     """The whole trace. Raises TraceError naming file, line and field, also where the order is impossible."""
     builder = _Builder(path)
     torn = False
-    for number, line in _lines(path):
+    checker = Checker()
+    for number, line in _lines(path, checker):
         if line is None:
             torn = True
         else:
             builder.add(number, line)
-    return builder.trace(torn)
+    return builder.trace(torn, checker.seal())
 
 
 def has_header(path: Path) -> bool:
@@ -85,7 +93,7 @@ def has_header(path: Path) -> bool:
 
 def iter_lines(path: Path) -> Iterator[Line]:
     """The records one by one, in constant memory; a torn last line is passed over. Raises TraceError."""
-    return (line for _, line in _lines(path) if line is not None)
+    return (line for _, line in _lines(path, None) if line is not None)
 
 
 def read_summary(path: Path) -> Summary:
@@ -97,18 +105,18 @@ def read_summary(path: Path) -> Summary:
     except OSError as error:
         raise TraceError(f"{path}: cannot read: {error.strerror}") from None
     lift = _lift(path, first)
-    header = _parse(path, 1, first, lift)
+    header = _parse(path, 1, take_apart(first).body, lift)
     if not isinstance(header, Header):
         raise TraceError(f"{path}:1: kind: the first line must be a header, not {header.kind!r}")
-    footer = _parse(path, None, last, lift) if last.startswith(b'{"kind":"footer"') else None
+    footer = _parse(path, None, take_apart(last).body, lift) if last.startswith(b'{"kind":"footer"') else None
     return Summary(header, footer if isinstance(footer, Footer) else None)
 
 
 _Lift = Callable[[dict[str, Any]], dict[str, Any]] | None
 
 
-def _lines(path: Path) -> Iterator[tuple[int, Line | None]]:
-    """Numbered records; None stands for a torn last line."""
+def _lines(path: Path, checker: Checker | None) -> Iterator[tuple[int, Line | None]]:
+    """Numbered records; None stands for a torn last line. *checker* follows the chain."""
     try:
         with path.open("rb") as file:
             lift: _Lift = None
@@ -118,7 +126,8 @@ def _lines(path: Path) -> Iterator[tuple[int, Line | None]]:
                     return
                 if number == 1:
                     lift = _lift(path, raw)
-                yield number, _parse(path, number, raw, lift)
+                body = take_apart(raw).body if checker is None else checker.take(raw)
+                yield number, _parse(path, number, body, lift)
     except OSError as error:
         raise TraceError(f"{path}: cannot read: {error.strerror}") from None
 
@@ -225,7 +234,7 @@ class _Builder:
             raise self._error(number, f"step {commit.step} is committed twice", "step")
         self.steps[-1] = Step(last.intent, commit)
 
-    def trace(self, torn: bool) -> Trace:
+    def trace(self, torn: bool, seal: Seal) -> Trace:
         if self.header is None:
             raise TraceError(f"{self.path}:1: kind: the trace is empty")
         return Trace(
@@ -236,6 +245,7 @@ class _Builder:
             tuple(self.events),
             self.footer,
             torn,
+            seal,
         )
 
     def _error(self, number: int, message: str, field_name: str = "kind") -> TraceError:

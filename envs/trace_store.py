@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from envs.blobs import BlobStore
 from envs.lease import LeaseHeld, RunLease
+from envs.trace_chain import Seal, check_chain, check_unedited, edited_message
 from envs.trace_reader import Step, Summary, Trace, has_header, iter_lines, read_summary, read_trace
 from envs.trace_writer import TraceWriter, now
 
@@ -14,10 +15,14 @@ __all__ = [
     "BlobStore",
     "LeaseHeld",
     "RunLease",
+    "Seal",
     "Step",
     "Summary",
     "Trace",
     "TraceWriter",
+    "check_chain",
+    "check_unedited",
+    "edited_message",
     "has_header",
     "iter_lines",
     "now",

@@ -19,6 +19,7 @@ from envs.errors import TraceError
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.trace import Event, Line
+from envs.trace_chain import last_value, linked_line
 
 
 class TraceWriter:
@@ -26,19 +27,30 @@ class TraceWriter:
 
     Guarantees: when `append` has returned, the line survives SIGKILL of this process; with *fsync* a power cut
     too. No declared secret reaches the disk. Opening a file whose last line is torn, be it of its line break alone,
-    drops that line and says so in an event. One writer a file: hold the run's lease.
+    drops that line and says so in an event. Every line continues the chain of those before it; with *own* it has the
+    mark of this machine. One writer a file: hold the run's lease.
     """
 
-    def __init__(self, path: Path, blobs: BlobStore, secrets: SecretVault = NO_SECRETS, *, fsync: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        blobs: BlobStore,
+        secrets: SecretVault = NO_SECRETS,
+        *,
+        fsync: bool = False,
+        own: bool = True,
+    ) -> None:
         self.path = path
         self.blobs = blobs
         self._secrets = secrets
         self._fsync = fsync
+        self._own = own
         path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if fsync:
             sync_folder(path.parent)
         dropped = _repair(self._handle)
+        self._chain = last_value(path)
         if dropped and os.fstat(self._handle).st_size > 0:
             detail = f"{dropped} bytes of an unfinished last line were dropped"
             self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
@@ -47,7 +59,8 @@ class TraceWriter:
         """Writes one line. Raises TraceError if the disk refuses it or the writer is closed."""
         if self._handle < 0:
             raise TraceError(f"{self.path}: the writer is closed")
-        line = self._line(record).encode() + b"\n"
+        linked, chain = linked_line(self._chain, self._line(record).encode(), own=self._own)
+        line = linked + b"\n"
         try:
             written = os.write(self._handle, line)
             if written < len(line):  # a full disk: never leave half a line before the next record
@@ -57,6 +70,7 @@ class TraceWriter:
                 os.fsync(self._handle)
         except OSError as error:
             raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
+        self._chain = chain
 
     def close(self) -> None:
         if self._handle >= 0:

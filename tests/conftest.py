@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -13,6 +15,11 @@ import hypothesis  # its plugin would load it inside a report hook, where CPytho
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
+
+_STATE = tempfile.mkdtemp(prefix="mira-state-")
+os.environ["XDG_STATE_HOME"] = _STATE
+"""The key that marks runs is the tests' own, in the processes that they start as well."""
+atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 
 FLAGS = [
     "--no-sandbox",

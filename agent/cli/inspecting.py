@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from agent.cli import options
-from agent.cli.output import print_json, print_table, stderr, stdout
+from agent.cli.output import print_json, print_problem, print_table, stderr, stdout
 from agent.cli.showing import show_trace
 from agent.extras import EXTRAS, Extra, missing_packages
 from agent.gathering import EpisodeFile, gather
@@ -20,7 +20,7 @@ from agent.listing import EpisodeRow, episode_row
 from agent.refusals import print_refused
 from agent.tables import Column, FittedTable
 from envs.blocked import summed
-from envs.trace_store import Trace
+from envs.trace_store import Trace, edited_message
 from models.specs import statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
@@ -144,6 +144,8 @@ def _show_rows(rows: Sequence[EpisodeRow], *, runs: bool) -> None:
 
 
 def _show_json(trace: Trace) -> int:
+    if trace.seal.edited is not None:
+        print_problem(edited_message(trace.path, trace.seal.edited))
     lines: list[object] = [trace.header.model_dump(mode="json")]
     lines += [plan.model_dump(mode="json") for plan in trace.plans]
     for intent, commit in trace.steps:

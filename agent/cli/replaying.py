@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +12,13 @@ import typer
 from rich.prompt import Confirm
 from rich.text import Text
 
-from agent.cli import options, running
+from agent.cli import giving, options, running
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
 from agent.notices import Notices
 from agent.replay.records import Replay, ReplayedStep, Verdict
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
+from envs.plain_values import merged
 
 if TYPE_CHECKING:
     from agent.replay.steps import ReplayOptions
@@ -57,6 +59,15 @@ def replay(
     temperature: options.Temperature = None,
     headed: options.Headed = False,
     secret: options.Secret = None,
+    url: giving.Url = None,
+    suite: giving.Suite = None,
+    allow: options.Allow = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    langsmith: options.LangSmith = False,
+    config: giving.Settings = None,
+    without: giving.Without = None,
     trace_zip: options.TraceZip = False,
     strict_original: options.StrictOriginal = None,
     yes: Yes = False,
@@ -68,10 +79,10 @@ def replay(
 
     With --branch another policy goes on from step --at, as a run of its own; planner, judge and limits are the
     trace's unless given.
-    """
-    from agent.replay.playback import live_address, read_recording
 
-    may_act = yes or _agreed(live_address(read_recording(trace, to_branch=branch is not None)), as_json)
+    A trace that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
+    (secrets, files, servers, models) is refused and named until the options here give it again.
+    """
     values = {
         "planner": planner,
         "judge": judge,
@@ -85,15 +96,21 @@ def replay(
         "strict_original": strict_original,
     }
     given = options.without_none(values)
+    session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
+    places = {"url": url, "suite": suite, "session": session}
+    again = giving.given_again({**places, "answer_schema": schema, "langsmith": langsmith or None}, config, without)
+    may_act = _may_act(trace, branch, merged(given, again), yes=yes, as_json=as_json)
     if branch is not None:
         if (from_step, until, on_difference, patience) != _AS_IT_WAS:
             raise BadInput("--from, --until, --on-difference and --patience are for a replay, not for --branch")
-        return _branch(trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs")}, as_json)
+        return _branch(
+            trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs"), "given_again": again}, as_json
+        )
     unused = [name for name in given if name not in ("headed", "secrets", "trace_zip", "strict_original")]
     if at is not None or unused:
         raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
     kept = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act, "out": out}
-    kept["strict_original"] = strict_original
+    kept |= {"strict_original": strict_original, "given_again": again}
     return _replay(trace, _options(from_step, until, on_difference, patience), kept, as_json)
 
 
@@ -139,6 +156,19 @@ def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_
     code = running.finish(run, as_json)
     lost = any(episode.outcome != "success" for episode in run.episodes)
     return EXIT_FAILED if code == EXIT_OK and lost else code
+
+
+def _may_act(trace: Path, branch: str | None, given: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
+    """Whether a live site may be acted on. What a trace of another machine would use is told first. Raises BadInput."""
+    from agent.replay.playback import live_address, permitted_to_play, read_recording
+    from agent.replay.world import permitted
+
+    recording = read_recording(trace, to_branch=branch is not None)
+    decides = {} if branch is None else {"policy": branch}
+    allowed = permitted(recording, {**given, **decides}) if branch is not None else permitted_to_play(recording, given)
+    if not recording.own:
+        giving.tell_given(trace, allowed.given)
+    return yes or _agreed(live_address(allowed.recording), as_json)
 
 
 def _agreed(live: str | None, as_json: bool) -> bool:

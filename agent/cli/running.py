@@ -19,7 +19,7 @@ from rich.prompt import Confirm
 from rich.text import Text
 
 from agent.approval import ApprovalRequest, Approver
-from agent.cli import options
+from agent.cli import giving, options
 from agent.cli.output import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -41,6 +41,7 @@ from agent.results import EpisodeResult, RunResult
 from agent.run_store import RunFolder
 from agent.terminal import printable_lines
 from envs.errors import BadInput
+from envs.local_key import local_key
 from envs.origins import Origins
 from envs.tasks import TaskSelection
 
@@ -157,15 +158,53 @@ def _refuse_choice_of_tasks(tasks: str | None, seeds: str, split: str | None) ->
 
 def resume(
     folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    url: giving.Url = None,
+    suite: giving.Suite = None,
+    parent: giving.Parent = None,
+    policy: options.Policy = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    allow: options.Allow = None,
+    secret: options.Secret = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    langsmith: options.LangSmith = False,
+    config: giving.Settings = None,
+    without: giving.Without = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed, interrupted or left by its model; nothing committed is done again."""
+    """Goes on with a run that was killed, interrupted or left by its model; nothing committed is done again.
+
+    A run that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
+    (secrets, files, servers, models) is refused and named until the options here give it again."""
+    from agent.taking_over import reviewed
+
+    values = {
+        "url": url,
+        "suite": suite,
+        "parent": parent,
+        "policy": policy,
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "secrets": secret,
+        "answer_schema": schema,
+        "langsmith": langsmith or None,
+        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
+    }
+    again = giving.given_again(values, config, without)
+    taken = reviewed(RunFolder(folder), again)
+    if taken is not None and not taken.own:
+        giving.tell_given(folder, taken.given)
     with display_of(as_json) as display:
         from agent import runner
         from envs.open_world import SUITE
 
-        result = asyncio.run(runner.resume(folder, listeners(display, as_json), approver=approver(display, as_json)))
+        hear, asks = listeners(display, as_json), approver(display, as_json)
+        result = asyncio.run(runner.resume(folder, hear, approver=asks, given_again=again))
     is_open = any(episode.task.suite == SUITE for episode in result.episodes)
     return _finish_open(result, as_json) if is_open else finish(result, as_json)
 
@@ -290,8 +329,9 @@ def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
 
 
 def _notices(config: RunConfig, as_json: bool) -> list[str]:
-    """What a person must know before the first step: that nobody is there to approve, and what leaves the machine."""
-    notices: list[str] = []
+    """What a person must know before the first step: that nobody is there to approve, what leaves the machine, and that
+    the run could not be marked as its own."""
+    notices = [problem] if (problem := local_key().problem) else []
     if config.approve and not _can_ask(as_json):
         why = "--json was given" if as_json else "stdin is no terminal"
         wanted = ",".join(config.approve)

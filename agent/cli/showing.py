@@ -18,7 +18,7 @@ from envs.errors import TraceError
 from envs.languages import PROGRAM
 from envs.observation import ElementKey
 from envs.trace import Flip, Footer, Header, Intent, KeyRow
-from envs.trace_store import BlobStore, Step, Trace
+from envs.trace_store import BlobStore, Step, Trace, edited_message
 from judges.observed import reached_after
 
 _ROWS = TypeAdapter(tuple[KeyRow, ...])
@@ -36,6 +36,8 @@ def show_trace(trace: Trace, blobs: BlobStore) -> None:
     _show_refused(trace)
     for event in trace.events:
         stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
+    if trace.seal.edited is not None:
+        stdout.print(Text(printable(edited_message(trace.path, trace.seal.edited)), "bold red"), soft_wrap=True)
     if trace.torn:
         stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
     if footer is None:

@@ -12,7 +12,7 @@ from agent.policy import Policy
 from agent.progress import Listener
 from agent.replay.playback import live_address, live_site, read_recording
 from agent.replay.recorded import Recording
-from agent.replay.world import config_of, declared_secrets, manifest_of
+from agent.replay.world import config_of, declared_secrets, manifest_of, permitted
 from agent.results import RunResult
 from agent.run_store import Branch, new_run_id
 from agent.worlds import SuiteMaker, check_display
@@ -32,26 +32,30 @@ async def branch_trace(
     listeners: Sequence[Listener] = (),
     approver: Approver | None = None,
     suite: SuiteMaker | None = None,
+    given_again: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> RunResult:
     """Steps before *at* are done again, from step *at* on *policy* decides; the new run's trace names its parent.
 
     *at* is by default the key step of a failed trace, and the step after its last one where a model broke it. Budgets,
     planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) replace
-    them. It is an ordinary run: it can be killed, resumed, analyzed and branched again. An old step whose element is
-    missing ends it as broken.
+    them. Of a trace of another machine, settings that read from this one or name a server are taken from *settings*
+    and *given_again* alone (:func:`agent.foreign.settle`; *given_again* can also hold `url` and `suite`). It is an
+    ordinary run: it can be killed, resumed, analyzed and branched again. An old step whose element is missing ends it
+    as broken.
 
-    Raises BadInput where the trace, the step or the settings are wrong, or a live site would be acted on again
-    without *may_act*.
-    """
+    Raises :class:`agent.foreign.ForeignRun` where such a setting is missing, and BadInput where the trace, the step or
+    the settings are wrong, or a live site would be acted on again without *may_act*."""
     from agent import runner  # it brings LangGraph, which a replay does not need
 
     recording = read_recording(Path(path), to_branch=True)
+    decides = {"policy": policy if isinstance(policy, str) else "scripted"}
+    recording = permitted(recording, merged(merged(settings, given_again or {}), decides)).recording
     where = live_address(recording)
     if where is not None and not may_act:
         raise live_site(where)
     first = _first_step(recording, at)
-    config = _config(recording, policy if isinstance(policy, str) else "scripted", settings)
+    config = _config(recording, decides["policy"], settings)
     check_display(config)
     declared_secrets(recording, config)
     header = recording.header

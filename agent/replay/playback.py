@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agent.config import RunConfig, parse_config
+from agent.foreign import nothing
 from agent.gathering import gather
 from agent.replay.recorded import Recording
 from agent.replay.records import Replay, ReplayedStep
 from agent.replay.steps import ReplayOptions, Walk, Walker
-from agent.replay.world import config_of, replay_world
+from agent.replay.world import Permitted, config_of, permitted, replay_world
 from agent.run_store import RunFolder
 from agent.worlds import SuiteMaker
 from envs.browsergym import names as browsergym
 from envs.errors import BadInput
-from envs.open_world import SUITE as OPEN
 from envs.plain_values import merged
 from envs.playwright_trace import TracedEnvironment
 from envs.tasks import Environment, Score
 from envs.trace import Outcome
 from envs.webarena.files import SUITE_NAMES
-
-LIVE_SUITES: Final = frozenset({OPEN, *SUITE_NAMES})
-"""Suites whose worlds are servers that nobody resets."""
-
+from envs.webarena.sites import Sites
 
 LOOK_S: Final = 15.0
 """Least bound on one look: a page that is closed because it is slow on this machine would be taken for another one."""
@@ -40,6 +37,7 @@ async def replay_trace(
     headed: bool = False,
     may_act: bool = False,
     secrets: Sequence[str] = (),
+    given_again: Mapping[str, Any] | None = None,
     trace_zip: bool = False,
     strict_original: bool | None = None,
     out: Path | None = None,
@@ -50,16 +48,19 @@ async def replay_trace(
 
     *path* is a trace, or a run of one episode. Elements are found by their durable keys; where one is missing nothing
     is done in its place. *may_act* must be set for worlds that live on a server of their own (open tasks, WebArena):
-    there, what was submitted is submitted again. *secrets* replace the run's declarations; *out* takes files (else
+    there, what was submitted is submitted again. *secrets* replace the run's declarations; *given_again* holds settings
+    that are not taken from a trace of another machine (:func:`agent.foreign.settle`); *out* takes files (else
     they are thrown away), among them Playwright's trace where *trace_zip* asks for it; *strict_original* scores
     WebArena's tasks by the benchmark's own rules or by Mira's, else as the run did; *suite* is needed where the
     run's came from Python; *tell* hears of each step as it is done.
 
-    Raises BadInput, TraceError and ResetFailed, each in one line. What a page does is a verdict, never an exception.
-    """
+    Raises BadInput (:class:`agent.foreign.ForeignRun` among it), TraceError and ResetFailed, each in one line. What a
+    page does is a verdict, never an exception."""
     options = options or ReplayOptions()
     recording = read_recording(Path(path))
     check_steps(recording, options)
+    declared = {"secrets": tuple(secrets)} if secrets else {}
+    recording = permitted_to_play(recording, {**declared, **(given_again or {})}).recording
     where = live_address(recording)
     if where is not None and not may_act:
         raise live_site(where)
@@ -73,6 +74,18 @@ async def replay_trace(
             if trace_zip:
                 await _keep_trace(world.environment, recording, out)
     return _told(recording, options, walk, score, time.monotonic() - began)
+
+
+UNUSED: Final = ("policy", "planner", "judge", "base_url", "answer_schema", "checkpoint_url", "langsmith")
+"""Settings that a replay does not use: no model is asked in it, and no run is stored."""
+
+
+def permitted_to_play(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
+    """As :func:`agent.replay.world.permitted`, without what a replay does not use."""
+    if not recording.own:
+        for name in UNUSED:
+            given_again = merged(given_again, nothing(name))
+    return permitted(recording, given_again)
 
 
 def _config(
@@ -124,10 +137,14 @@ def check_steps(recording: Recording, options: ReplayOptions) -> None:
 def live_address(recording: Recording) -> str | None:
     """Where a replay would act on a server that keeps what is done to it; None where the world is rebuilt."""
     task = recording.header.task
+    if recording.start is not None:
+        return recording.start.url
+    if task.suite in SUITE_NAMES:  # the addresses are this machine's own, whatever the trace says
+        return ", ".join((task.suite, *dict.fromkeys(Sites.from_environment().urls.values())))
     gym = task.suite.startswith(browsergym.PREFIX) and not browsergym.is_rebuilt(
         browsergym.module_of(task.suite), task.name
     )
-    return (recording.header.start_url or task.suite) if gym or task.suite in LIVE_SUITES else None
+    return (recording.header.start_url or task.suite) if gym else None
 
 
 def live_site(where: str) -> BadInput:

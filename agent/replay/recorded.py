@@ -11,10 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from agent.gathering import EpisodeFile
 from agent.recovery import Sent, recover
 from agent.replay.page import Page, Standing
+from agent.run_store import OpenTask, RunFolder
 from envs.actions import Action, Drag, Status
-from envs.errors import TraceError
+from envs.errors import BadInput, TraceError
+from envs.open_world import SUITE as OPEN
 from envs.trace import Footer, Header, Intent, KeyRow, Line
-from envs.trace_store import BlobStore, iter_lines
+from envs.trace_store import BlobStore, check_chain, iter_lines
 
 _ROWS: Final = TypeAdapter(tuple[KeyRow, ...])
 
@@ -59,17 +61,23 @@ class Recording:
     steps: tuple[RecordedStep, ...]
     footer: Footer | None
     blobs: BlobStore
+    own: bool
+    """This machine wrote the header and the steps, as they are now."""
+    start: OpenTask | None
+    """Of an open task: what is done again, and where it starts."""
 
     @classmethod
     def read(cls, file: EpisodeFile) -> Recording:
-        """Raises TraceError naming file, line and field."""
+        """Raises TraceError naming file, line and field, and BadInput for an open task without an address."""
         lines = tuple(iter_lines(file.path))
         if not lines:
             raise TraceError(f"{file.path}:1: kind: the trace is empty")
         found = recover(lines)
         after = (*(sent.intent for sent in found.sent[1:]), None)
         steps = tuple(RecordedStep(sent, seen) for sent, seen in zip(found.sent, after, strict=False))
-        return cls(file, found.header, steps, _footer(lines), file.blobs)
+        seal = check_chain(file.path)
+        own = seal.own_header and seal.own
+        return cls(file, found.header, steps, _footer(lines), file.blobs, own, _start(file, found.header, own=own))
 
     def page(self, intent: Intent) -> Page:
         """The page that the policy saw. Without the blobs (an imported trace), the target alone."""
@@ -103,6 +111,21 @@ def wanted(step: RecordedStep, page: Page) -> dict[str, Standing]:
             raise TraceError(f"step {step.number}: the element {action.to_ref} that it drags to is not in the trace")
         found["to_ref"] = to
     return found
+
+
+def _start(file: EpisodeFile, header: Header, *, own: bool) -> OpenTask | None:
+    """As the run's manifest has it where this machine wrote both; else from the header, which has the address that the
+    start led to."""
+    if header.task.suite != OPEN:
+        return None
+    folder = RunFolder(file.folder)
+    if own and folder.manifest.exists():
+        manifest, own_run = folder.read_marked()
+        if own_run and manifest.run_id == header.run_id and manifest.open_task is not None:
+            return manifest.open_task
+    if not header.start_url:
+        raise BadInput(f"{file.path}: the header names no address to start at (start_url)")
+    return OpenTask(instruction=header.instruction, url=header.start_url)
 
 
 def _footer(lines: Sequence[Line]) -> Footer | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from agent.config import RunConfig, parse_config
+from agent.foreign import Recorded, settle
 from agent.replay.recorded import Recording
-from agent.run_store import Manifest, OpenTask, RunFolder, versions
+from agent.run_store import Manifest, versions
 from agent.worlds import SuiteMaker, check_display, open_world, suite_maker
 from envs.actions import Type
 from envs.errors import BadInput
-from envs.open_world import SUITE as OPEN
 from envs.secrets import SecretVault
 from envs.tasks import Environment, Suite
 from envs.trace_store import now
@@ -36,6 +36,33 @@ def config_of(recording: Recording) -> RunConfig:
     return parse_config(recording.header.config, f"{recording.file.path}: config of the header")
 
 
+class Permitted(NamedTuple):
+    """A recording as it may be done again here."""
+
+    recording: Recording
+    """Its header and start hold what was given again, where another machine wrote the trace."""
+    given: tuple[str, ...]
+    """See :attr:`agent.foreign.Settled.given`."""
+
+
+def permitted(recording: Recording, given_again: Mapping[str, Any]) -> Permitted:
+    """Raises :class:`agent.foreign.ForeignRun` where this machine did not write the trace, and a setting that reads
+    from it or names a server is not *given_again*; BadInput as :func:`agent.foreign.settle` does."""
+    start = recording.start
+    asked = Recorded(
+        place=str(recording.file.path),
+        own=recording.own,
+        config=config_of(recording),
+        suite=recording.header.task.suite,
+        url=None if start is None else start.url,
+    )
+    settled = settle(asked, given_again, "replace")
+    header = recording.header.model_copy(update={"config": settled.config.resolved()})
+    if start is not None and settled.url is not None:
+        start = start.model_copy(update={"url": settled.url})
+    return Permitted(replace(recording, header=header, start=start), settled.given)
+
+
 def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifest:
     """A run of the recording's task alone."""
     header = recording.header
@@ -44,7 +71,7 @@ def manifest_of(recording: Recording, config: RunConfig, run_id: str) -> Manifes
         created_at=now(),
         config=config,
         suite=header.task.suite,
-        open_task=_open_task(recording) if header.task.suite == OPEN else None,
+        open_task=recording.start,
         names=(header.task.name,),
         seeds=(header.task.seed,),
         versions=versions(),
@@ -81,7 +108,7 @@ def check_task(recording: Recording, suite: Suite) -> None:
 
 def declared_secrets(recording: Recording, config: RunConfig) -> SecretVault:
     """The run's secrets, read anew. Raises BadInput where a value is not to be had, or a name was never declared."""
-    task = _open_task(recording) if recording.header.task.suite == OPEN else None
+    task = recording.start
     vault = SecretVault.declare(config.secrets, task.url if task else None)
     texts = [step.action.text for step in recording.steps if isinstance(step.action, Type)]
     for name in dict.fromkeys(name for text in texts for name in _SECRET.findall(text)):
@@ -90,13 +117,3 @@ def declared_secrets(recording: Recording, config: RunConfig) -> SecretVault:
                 f"{recording.file.path}: it types the secret {name}, which is not declared: give --secret {name}=env:…"
             )
     return vault
-
-
-def _open_task(recording: Recording) -> OpenTask:
-    """As the run's manifest has it; from the header where the trace lies alone."""
-    folder = RunFolder(recording.file.folder)
-    known = folder.read_manifest().open_task if folder.manifest.exists() else None
-    header = recording.header
-    if known is None and not header.start_url:
-        raise BadInput(f"{recording.file.path}: the header names no address to start at (start_url)")
-    return known or OpenTask(instruction=header.instruction, url=header.start_url)

@@ -28,7 +28,7 @@ from agent.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.report.timeline import timeline
 from envs.blocked import BlockedOrigin, summed
 from envs.errors import BadInput, TraceError
-from envs.trace_store import Trace, read_summary
+from envs.trace_store import Trace, edited_message, read_summary
 from envs.whole_files import replacing
 from judges.analysis import Analysis
 from judges.observed import Observed, observe
@@ -179,6 +179,8 @@ class _Writing:
             except TraceError as error:
                 self.problems.append(str(error))
                 continue
+            if trace.seal.edited is not None:
+                self.problems.append(edited_message(file.path, trace.seal.edited))
             analysis = self._analyses.get((trace.header.run_id, trace.header.episode_id))
             yield Material(f"e{number}", trace, file.blobs, analysis, self._beside(file, trace, analysis))
 

@@ -134,7 +134,7 @@ def _free(episode_id: str, used: set[str]) -> str:
 
 
 def _write(episode: ForeignEpisode, episode_id: str, path: Path, blobs: BlobStore, run_id: str) -> None:
-    writer = TraceWriter(path, blobs)
+    writer = TraceWriter(path, blobs, own=False)  # what it says comes from another machine's log
     try:
         writer.append(_header(episode, episode_id, run_id))
         for number, step in enumerate(episode.steps, 1):

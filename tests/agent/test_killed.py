@@ -30,7 +30,7 @@ from envs.errors import ResetFailed
 from envs.miniwob.environment import MiniwobEnvironment
 from envs.tasks import EpisodeStart, TaskSelection
 from envs.trace import Intent
-from envs.trace_store import Trace, iter_lines, read_trace
+from envs.trace_store import BlobStore, Trace, TraceWriter, iter_lines, read_trace
 from tests.agent.killable import ORDER, SELECTION, forked
 from tests.agent.shop import Shop, config, scripted
 
@@ -197,8 +197,8 @@ async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path
         await running
     path = tmp_path / "r" / "episodes" / "click-checkboxes-0-a1.jsonl"
     forged = next(line for line in iter_lines(path) if isinstance(line, Intent)).model_copy(update={"step": 2})
-    with path.open("a", encoding="utf-8") as file:
-        file.write(forged.model_dump_json() + "\n")  # as if killed while step 2 was sent
+    with TraceWriter(path, BlobStore(tmp_path / "r" / "blobs")) as writer:
+        writer.append(forged)  # as if killed while step 2 was sent
     result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop()))
     trace = read_trace(path)
     assert [event.name for event in trace.events] == ["void", "resumed"]

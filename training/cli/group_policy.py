@@ -134,6 +134,8 @@ def examples(
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
     asking = Asking(ask, think, resolution, frozenset(held), screenshots)
     found = examples_of(traces, asking, out.parent / f"{out.stem}-images")
+    for notice in found.provenance.notices():
+        tell(notice)
     for why, count in found.left_out.items():
         tell(f"{count} steps left out: {why.value}")
     if not found.examples:

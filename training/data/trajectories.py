@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -20,6 +20,7 @@ from envs.tasks import TaskRef
 from envs.trace import Call, Footer, Intent
 from envs.trace_store import BlobStore, Trace
 from models.base import Message
+from training.data.provenance import Provenance
 
 
 class LeftOut(StrEnum):
@@ -96,6 +97,7 @@ class Selection:
 
     kept: tuple[Trajectory, ...]
     left_out: Counter[LeftOut]
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def successes(self) -> int:
@@ -104,16 +106,19 @@ class Selection:
 
 def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) -> Selection:
     """Reads *traces* in their order. *texts*: prompts as text beside their token ids, for a learner with another
-    tokenizer. Raises TraceError for a blob that is missing or damaged."""
+    tokenizer. Raises TraceError for a trace that was edited after it was written, and for a blob that is missing or
+    damaged."""
     kept: list[Trajectory] = []
     left_out: Counter[LeftOut] = Counter()
+    provenance = Provenance()
     for trace, blobs in traces:
+        provenance.add(trace)
         found = trajectory(trace, blobs, texts=texts)
         if isinstance(found, LeftOut):
             left_out[found] += 1
         else:
             kept.append(found)
-    return Selection(tuple(kept), left_out)
+    return Selection(tuple(kept), left_out, provenance)
 
 
 def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajectory | LeftOut:

@@ -28,6 +28,7 @@ from planners.base import Situation
 from planners.causes import Tick, Trouble, Watch
 from planners.compact import plan_answer, plan_text
 from planners.model import PlannerSettings
+from training.data.provenance import Provenance
 from training.data.views import policy_views
 from training.embedded.lesson import Lesson
 
@@ -40,8 +41,12 @@ OFTEN = 12
 
 
 def lessons_of(places: Sequence[Path]) -> list[Lesson]:
-    """From the traces below *places*, in their order. Raises BadInput where a place holds none."""
+    """From the traces below *places*, in their order. Raises BadInput where a place holds none, TraceError for a
+    trace that was edited after it was written."""
     files = [(one.read(), one.blobs) for one in gather(places)]
+    provenance = Provenance()
+    for trace, _ in files:
+        provenance.add(trace)
     clean = {
         trace.header.task: _targets(trace)
         for trace, _ in files

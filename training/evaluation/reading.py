@@ -12,7 +12,7 @@ from envs.errors import BadInput, TraceError
 from envs.record import Record
 from envs.tasks import TaskRef
 from envs.trace import Footer, Outcome
-from envs.trace_store import Trace
+from envs.trace_store import Trace, check_unedited
 from judges.observed import Observed, observe
 
 NOT_ANALYZED = "not analyzed"
@@ -78,6 +78,7 @@ def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None
     for done, file in enumerate(files, 1):
         try:
             trace = file.read()
+            check_unedited(file.path, trace.seal)
         except TraceError as error:
             damaged.append(str(error))
         else:

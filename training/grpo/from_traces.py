@@ -31,6 +31,7 @@ from envs.trace import Intent
 from envs.trace_store import BlobStore, Trace
 from envs.whole_files import replacing
 from models.prompt_text import folded, quoted
+from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, size_of
 from training.rewards import PointTarget, StepTarget
@@ -77,17 +78,20 @@ class Asked:
     examples: list[Example] = field(default_factory=list[Example])
     left_out: Counter[Missing] = field(default_factory=Counter[Missing])
     """Steps, by why."""
+    provenance: Provenance = field(default_factory=Provenance)
 
 
 def examples_of(traces: Iterable[tuple[Trace, BlobStore]], asking: Asking, images: Path) -> Asked:
     """Examples in the order of episodes and steps, none that asks the same twice; screenshots are copied to *images*.
 
-    Raises TraceError for a blob that is missing or damaged, BadInput for a screenshot that is no image, and for a
-    resolution that no screenshot has.
+    Raises TraceError for a trace that was edited after it was written and for a blob that is missing or damaged,
+    BadInput for a screenshot that is no image, and for a resolution that no screenshot has.
     """
     found = Asked()
     known = set[object]()
     read = list(traces)
+    for trace, _ in read:
+        found.provenance.add(trace)
     shown = asking.ask != "step" or (asking.pictures and _has_pictures(read))
     if asking.resolution and not shown:
         raise BadInput("--resolution says how large a screenshot is, and none is shown")

@@ -17,7 +17,7 @@ from envs.lease import LOCK_NAME, RunLease
 from envs.plain_values import checked
 from envs.record import Record
 from envs.tasks import TaskRef
-from envs.trace_store import read_summary
+from envs.trace_store import check_chain, check_unedited, read_summary
 from models.base import ChatModel
 from models.embedded import embedded_dir
 from models.prompt_style import declared_style
@@ -26,6 +26,7 @@ from training.curriculum import Candidate, held_out, next_phase, played, pool_of
 from training.curriculum.listing import Selection
 from training.curriculum.trainable import check_name
 from training.data.cache import read_trajectories
+from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
 from training.loop.critics import fold_name
 from training.loop.data import read_runs
@@ -93,7 +94,7 @@ class Loop:
     async def run(self) -> Progress:
         """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
         demonstrations are of held-out instances; nothing is played then."""
-        await _check_demonstrations(self.settings.demonstrations)
+        await _check_demonstrations(self.settings.demonstrations, self.tell)
         async with _judge_of(self.settings):
             pass  # a missing key is found before anything is played
         with self.owned(), phase_tracker(self.out, self.settings.report_to) as track:
@@ -181,7 +182,9 @@ class Loop:
         path = self.folder(number) / "tasks.json"
         if path.exists():
             return tuple(one.task for one in read_record(path, Selection).tasks)
-        files = (one.path for before in range(1, number) for one in gather([self._run(before)]))
+        files = [one.path for before in range(1, number) for one in gather([self._run(before)])]
+        for path in files:
+            check_unedited(path, check_chain(path))
         told = played(read_summary(path) for path in files)
         async with _judge_of(self.settings) as judge:
             found = await next_phase(
@@ -327,8 +330,15 @@ def _check(settings: LoopSettings) -> None:
         gather(settings.demonstrations)
 
 
-async def _check_demonstrations(places: Sequence[Path]) -> None:
-    told = [read_summary(file.path) for file in gather(places)]
+async def _check_demonstrations(places: Sequence[Path], tell: Teller) -> None:
+    files, provenance = gather(places), Provenance()
+    for file in files:
+        seal = check_chain(file.path)
+        check_unedited(file.path, seal)
+        provenance.count(seal)
+    for notice in provenance.notices():
+        tell(f"demonstrations: {notice}")
+    told = [read_summary(file.path) for file in files]
     won = [one.header for one in told if one.footer is not None and one.footer.outcome == "success"]
     held = await held_out(header.task for header in won)
     if held:

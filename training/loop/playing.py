@@ -16,7 +16,6 @@ from agent.runner import resume, run_suite
 from envs.errors import BadInput
 from envs.lease import LeaseHeld, RunLease
 from envs.tasks import TaskRef, TaskSelection
-from envs.whole_files import write_whole
 from training.loop.parts import Place, once, place_of
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
@@ -109,7 +108,8 @@ async def played(
                 return await _on_cluster(folder.path, asked, refs, ray, tell)
             if folder.manifest.exists():
                 _ask_there(folder, asked.policy)
-                result = await resume(folder.path, listeners)
+                given = asked.resolved() | {"suite": refs[0].suite}
+                result = await resume(folder.path, listeners, given_again=given)
             else:
                 selection = TaskSelection(refs[0].suite, picked=tuple(refs))
                 result = await run_suite(asked, selection, folder.path.parent, listeners, run_id=folder.path.name)
@@ -126,10 +126,10 @@ def _finished(place: Path) -> int:
 
 def _ask_there(run: RunFolder, policy: str) -> None:
     """What is left of *run* is asked of *policy*: the same weights, which may have another address now."""
-    manifest = run.read_manifest()
-    if manifest.config.policy != policy:
+    manifest, own = run.read_marked()
+    if own and manifest.config.policy != policy:  # one of another machine is taken over as a whole when it is resumed
         config = manifest.config.model_copy(update={"policy": policy})
-        write_whole(run.manifest, manifest.model_copy(update={"config": config}).model_dump_json(indent=2) + "\n")
+        run.write_manifest(manifest.model_copy(update={"config": config}))
 
 
 def _found_anywhere(config: RunConfig, policy: Path) -> RunConfig:

@@ -93,6 +93,7 @@ def fine_tune(
     """Learns from the episodes of *runs*; a killed one goes on with the same command.
 
     Episodes of instances on which policies are measured are left out, and counted, unless *allow_evaluation*. Raises
+    TraceError for a trace that was edited after it was written, and
     BadInput where nothing can be learned from, where the rate would teach nothing, and where *out* holds anything else.
     """
     if not (out / BEGUN).exists() and out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -105,6 +106,8 @@ def fine_tune(
     width = hidden_width(model.config)
     del model
     selection = read_runs(runs, texts=True)
+    for notice in selection.provenance.notices():
+        tell(notice)
     kept = tuple(one for one in selection.kept if one.success or settings.failures)
     failed = len(selection.kept) - len(kept)
     trainable = kept if allow_evaluation else _trainable(kept, tell)

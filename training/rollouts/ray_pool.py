@@ -81,7 +81,9 @@ class Worker:
 
 async def _played(shard: Shard) -> None:
     if shard.folder.manifest.exists():
-        await resume(shard.folder.path)
+        # A worker on another machine than the one that began the shard: what it may use comes from the caller.
+        given = shard.config.resolved() | {"suite": shard.selection.suite}
+        await resume(shard.folder.path, given_again=given)
     else:
         await run_suite(shard.config, shard.selection, shard.out, run_id=shard.run_id)
 

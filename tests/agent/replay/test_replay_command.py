@@ -12,6 +12,7 @@ from agent.cli import main
 from envs.actions import ActionResult, Click, Status, Stop, Type
 from envs.tasks import TaskRef
 from envs.trace import Commit, Footer, Header, Intent, KeyRow, Rating, Seen, Timings, Totals
+from envs.trace_store import BlobStore, TraceWriter
 
 SEEN = Seen(url="http://shop.test/", title="", digest="d" * 16, text_blob="", keys_blob="", controls_total=1)
 ROW = KeyRow(ref=1, frame="", role="textbox", name="Pin", ordinal=0, digest="0" * 8)
@@ -37,7 +38,9 @@ def write_trace(path: Path, suite: str = "miniwob", name: str = "click-test", **
         result = ActionResult(status=Status.STOPPED if isinstance(action, Stop) else Status.OK)
         lines.append(Commit(step=step, result=result, timings=Timings(), at=""))
     lines.append(Footer(outcome="failure", ended_by="stop", judged_by="none", totals=Totals(), at=""))
-    path.write_text("".join(line.model_dump_json() + "\n" for line in lines), encoding="utf-8")
+    with TraceWriter(path, BlobStore(path.parent / "blobs")) as trace:
+        for line in lines:
+            trace.append(line)
     return path
 
 

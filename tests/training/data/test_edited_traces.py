@@ -1,0 +1,179 @@
+"""Edited traces are refused for training, by every command that learns from traces; unedited ones are accepted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from agent.gathering import EpisodeFile, gather
+from agent.run_store import RunFolder
+from envs.errors import TraceError
+from envs.importing.episodes import ForeignEpisode, write_episodes
+from envs.tasks import TaskRef
+from tests.agent.episodes import Play, write_run
+from tests.envs.edits import EDITS, Edit, chained_anew, rewrite, unchained
+from training.data.trajectories import select
+from training.embedded.lessons import lessons_of
+from training.grpo.from_traces import Asking, examples_of
+
+FAILED, WON = Play(outcome="failure"), Play(seed=1)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return write_run(tmp_path / "r", [FAILED, WON])
+
+
+def failed(run: RunFolder) -> Path:
+    return run.trace(FAILED.job.episode_id)
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+@pytest.mark.parametrize(("edit", "line"), EDITS.values(), ids=EDITS)
+@pytest.mark.parametrize("reader", ["trajectories", "examples", "lessons"])
+def test_every_edit_is_refused_by_every_reader(
+    run: RunFolder, tmp_path: Path, edit: Edit, line: int, reader: str
+) -> None:
+    def learned() -> int:
+        if reader == "lessons":
+            lessons_of([run.path])  # of an oracle's traces alone there are any
+            return 1
+        traces = ((one.read(), one.blobs) for one in gather([run.path]))
+        if reader == "trajectories":
+            return len(select(traces).kept)
+        return len(examples_of(traces, Asking("step"), tmp_path / "images").examples)
+
+    assert learned() > 0, "the control: unedited, it is learned from"
+    rewrite(failed(run), edit)
+    with pytest.raises(TraceError) as refused:
+        learned()
+    assert str(failed(run)) in str(refused.value) and "\n" not in str(refused.value)
+    if "chain:" in str(refused.value):
+        assert f"{failed(run)}:{line}: chain: " in str(refused.value)
+
+
+COMMANDS = {
+    "sft": ["train", "sft", "RUN", "-o", "OUT", "--allow-evaluation"],
+    "examples": ["train", "examples", "RUN", "-o", "OUT.jsonl", "--allow-evaluation"],
+    "mira": ["train", "mira", "-c", "tiny", "-o", "OUT", "--set", "phases=0", "--set", 'demonstrations=["RUN"]'],
+}
+TRIED = ["outcome", "reward", "text of the action", "result", "a step removed", "an event added"]
+
+
+@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_refuse_an_edited_trace_in_one_line(  # noqa: PLR0917 - fixtures
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: RunFolder,
+    tmp_path: Path,
+    command: str,
+    name: str,
+) -> None:
+    edit, line = EDITS[name]
+    rewrite(failed(run), edit)
+    words = [w.replace("RUN", str(run.path)).replace("OUT", str(tmp_path / "out")) for w in COMMANDS[command]]
+    assert mira(monkeypatch, *words) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert f"{failed(run)}:{line}: chain: " in said[-1]
+    assert not list(tmp_path.glob("out*/model")) and not (tmp_path / "out.jsonl").exists()
+
+
+def test_unedited_traces_are_accepted_by_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: RunFolder, tmp_path: Path
+) -> None:
+    words = ["train", "examples", run.path, "-o", tmp_path / "steps.jsonl", "--allow-evaluation"]
+    assert mira(monkeypatch, *words) == 0
+    said = capsys.readouterr()
+    assert "not written on this machine" not in said.err + said.out and "chain" not in said.err + said.out
+    assert (tmp_path / "steps.jsonl").read_text().count("\n") >= 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        pytest.param(unchained(version=3), "1 of 2 traces have no hash chain", id="recorded before the chain"),
+        pytest.param(chained_anew(lambda lines: lines), "1 of 2 traces were not written on", id="another machine's"),
+        pytest.param(chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain anew"),
+    ],
+)
+def test_what_cannot_be_told_is_accepted_and_counted(  # noqa: PLR0917 - fixtures
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: RunFolder,
+    tmp_path: Path,
+    edit: Edit,
+    told: str,
+) -> None:
+    rewrite(failed(run), edit)
+    words = ["train", "examples", run.path, "-o", tmp_path / "steps.jsonl", "--allow-evaluation"]
+    assert mira(monkeypatch, *words) == 0
+    said = capsys.readouterr()
+    assert (said.out + said.err).count(told) == 1
+
+
+def test_a_trace_cut_short_is_not_learned_from(run: RunFolder) -> None:
+    """Cut-off lines leave a whole chain; without a footer it is an unfinished episode."""
+    for path in run.traces():
+        rewrite(path, lambda lines: lines[:-1])
+    found = select((one.read(), one.blobs) for one in gather([run.path]))
+    assert (found.kept, sum(found.left_out.values())) == ((), 2)
+
+
+def test_imported_traces_have_a_chain_and_no_mark(tmp_path: Path) -> None:
+    episode = ForeignEpisode(
+        source="webarena",
+        task=TaskRef(suite="webarena", name="310"),
+        instruction="Buy",
+        category="shop",
+        policy="gpt",
+        outcome="success",
+        ended_by="stop",
+        evidence="the log says so",
+    )
+    (path,) = write_episodes([episode], tmp_path / "out")
+    seal = EpisodeFile(path).read().seal
+    assert (seal.chained, seal.edited, seal.own_header, seal.own) == (True, None, False, False)
+    assert select([(EpisodeFile(path).read(), EpisodeFile(path).blobs)]).provenance.foreign == 1
+    rewrite(path, lambda lines: [*lines[:-1], lines[-1].replace(b'"success"', b'"failure"', 1)])
+    with pytest.raises(TraceError, match=f"{path.name}:2: chain: "):
+        select([(EpisodeFile(path).read(), EpisodeFile(path).blobs)])
+
+
+@pytest.mark.parametrize(
+    ("words", "told_on"),
+    [
+        (["show", "RUN"], "err"),
+        (["show", "TRACE"], "out"),
+        (["show", "TRACE", "--json"], "err"),
+        (["report", "RUN"], "err"),
+        (["compare", "RUN", "RUN"], "out"),
+    ],
+)
+def test_commands_that_read_say_that_a_trace_was_edited(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: RunFolder,
+    words: list[str],
+    told_on: str,
+) -> None:
+    def said() -> str:
+        told = [word.replace("RUN", str(run.path)).replace("TRACE", str(failed(run))) for word in words]
+        assert mira(monkeypatch, *told) == 0
+        return " ".join(getattr(capsys.readouterr(), told_on).split())
+
+    assert "changed after it was written" not in said(), "the control"
+    rewrite(failed(run), EDITS["outcome"][0])
+    assert "changed after it was written" in said()
+    if words[0] == "report":
+        assert "changed after it was written" in (run.path / "report.html").read_text()
