@@ -60,6 +60,11 @@ def grpo(
         print_table(measured_table(found.held_out))
     if found.first_reward is not None and found.last_reward is not None:
         stdout.print(f"reward {found.first_reward:.3f} → {found.last_reward:.3f}", highlight=False)
+    if found.equal_groups:
+        stdout.print(f"{found.equal_groups} groups had equal rewards: nothing was learned from them", highlight=False)
+    if found.nonfinite_rows:
+        told = f"{found.nonfinite_rows} rows were left out, their rewards are NaN or infinite"
+        stdout.print(told, highlight=False)
     stdout.print(f"model: {found.model}", highlight=False, markup=False)
     return EXIT_OK
 
@@ -217,11 +222,13 @@ def reported_table(reports: Sequence[Reported], name: str) -> FittedTable:
     rows = put_together(reports)
     columns: dict[str, list[str]] = {
         "updates": [f"{one.first}-{one.last}" if one.first < one.last else str(one.last) for one in rows],
-        "reward": [f"{one.reward:.3f}" for one in rows],
+        "reward": ["" if one.reward is None else f"{one.reward:.3f}" for one in rows],
         "right": ["" if one.correct is None else f"{one.correct:.1%}" for one in rows],
         "proximity": ["" if one.proximity is None else f"{one.proximity:.2f}" for one in rows],
         "KL": ["" if one.kl is None else f"{one.kl:.2g}" for one in rows],
         "tokens": ["" if one.tokens is None else f"{one.tokens:.1f}" for one in rows],
+        "equal\ngroups": [f"{one.equal_groups}/{one.groups}" if one.equal_groups else "" for one in rows],
+        "nonfinite\nrows": [str(one.nonfinite_rows) if one.nonfinite_rows else "" for one in rows],
     }
     reported = {title: cells for title, cells in columns.items() if any(cells)}
     ranked = (Column(title, right=True, drop=max(0, place - 1)) for place, title in enumerate(reported))

@@ -23,7 +23,8 @@ class Reported(Record):
     first: int
     last: int
     """Updates, from 1."""
-    reward: float
+    reward: float | None
+    """None where no reward was finite."""
     correct: float | None = None
     """Share that is right, 0 to 1."""
     proximity: float | None = None
@@ -31,6 +32,12 @@ class Reported(Record):
     """Divergence from the start, nats a token; None where its weight is 0."""
     tokens: float | None = None
     """Mean length."""
+    nonfinite_rows: int = 0
+    """Completions that were left out: their rewards are NaN or infinite. A sum, not a mean."""
+    equal_groups: int = 0
+    """Groups whose rewards are equal, so that there is nothing to learn from them. A sum."""
+    groups: int = 0
+    """All groups; 0 in logs of versions that did not count them."""
 
 
 _NAMES: Final = {
@@ -41,16 +48,19 @@ _NAMES: Final = {
     "tokens": "completions/mean_length",
 }
 """How TRL's log calls them."""
+_COUNTS: Final = ("nonfinite_rows", "equal_groups", "groups")
 
 
 def read_reported(out: Path) -> tuple[Reported, ...]:
     """Every report of the run in *out*, the oldest first; of one that has not ended, up to its last checkpoint."""
     found: list[Reported] = []
     for line in _log(out):
-        if line.get("reward") is None:
+        if "reward" not in line:
             continue
         told = {name: line[key] for name, key in _NAMES.items() if line.get(key) is not None}
-        found.append(Reported(first=found[-1].last + 1 if found else 1, last=int(line["step"]), **told))
+        counts = {name: int(line.get(name) or 0) for name in _COUNTS}
+        first = found[-1].last + 1 if found else 1
+        found.append(Reported(first=first, last=int(line["step"]), **{"reward": None, **told}, **counts))
     return tuple(found)
 
 
@@ -68,11 +78,14 @@ def _mean(reports: Sequence[Reported]) -> Reported:
     return Reported(
         first=reports[0].first,
         last=reports[-1].last,
-        reward=fmean(one.reward for one in reports),
+        reward=mean(one.reward for one in reports),
         correct=mean(one.correct for one in reports),
         proximity=mean(one.proximity for one in reports),
         kl=mean(one.kl for one in reports),
         tokens=mean(one.tokens for one in reports),
+        nonfinite_rows=sum(one.nonfinite_rows for one in reports),
+        equal_groups=sum(one.equal_groups for one in reports),
+        groups=sum(one.groups for one in reports),
     )
 
 

@@ -74,6 +74,10 @@ class GrpoResult(Record):
     first_reward: float | None
     """Mean reward of sampled completions when the run began; None where nothing was trained."""
     last_reward: float | None
+    nonfinite_rows: int = 0
+    """Completions that were left out: their rewards are NaN or infinite."""
+    equal_groups: int = 0
+    """Groups whose rewards are equal, so that there was nothing to learn from them."""
 
 
 def improve(
@@ -168,6 +172,8 @@ def read_result(out: Path) -> GrpoResult:
         held_out=read_held_out(out),
         first_reward=rewards[0] if rewards else None,
         last_reward=rewards[-1] if rewards else None,
+        nonfinite_rows=sum(int(row.get("nonfinite_rows") or 0) for row in log),
+        equal_groups=sum(int(row.get("equal_groups") or 0) for row in log),
     )
 
 
@@ -218,6 +224,22 @@ class _Finite(TrainerCallback):
             raise TrainingDiverged(f"step {state.global_step}: the {bad[0]} is {(logs or {})[bad[0]]}")
 
 
+class _TellLeftOut(TrainerCallback):
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, float] | None = None,
+        **_: object,
+    ) -> None:
+        if (rows := int((logs or {}).get("nonfinite_rows", 0))) and state.is_world_process_zero:
+            self._tell(f"update {state.global_step}: {rows} rows are left out, their rewards are NaN or infinite")
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     examples: Sequence[Example]
@@ -251,6 +273,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     trainer.add_callback(SaveByTheClock(settings.compute.save_minutes, settings.reuse))
     trainer.add_callback(TellSteps("GRPO", work.watch, "reward"))
     trainer.add_callback(_Finite())
+    trainer.add_callback(_TellLeftOut(work.tell))
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
     measure_now(0)
     trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))

@@ -1,5 +1,6 @@
-"""TRL's GRPOTrainer with the four things that it does not have: prompts encoded as the policy plays them, rewards of
-whole groups, a divergence that counts by reward, and a check that a batch means to the model what its rows mean alone.
+"""TRL's GRPOTrainer with the five things that it does not have: prompts encoded as the policy plays them, rewards of
+whole groups, a divergence that counts by reward, a check that a batch means to the model what its rows mean alone, and
+groups without a signal that leave the weights as they are (:mod:`training.grpo.groups`).
 
 What is overridden are private methods of TRL, pinned in pyproject.toml; each has a contract test in
 `tests/training/grpo/test_trainer.py`. A completion is rewarded once, in the process that sampled it, with the others of
@@ -9,7 +10,7 @@ its group: batches are cut so that no group is split.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -22,6 +23,7 @@ from models.local_loading import reading_old_names
 from models.prompt_tokens import PromptTokens
 from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.examples import Example, check_images
+from training.grpo.groups import Groups, LeaveIdle, read_groups
 from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of, turns_of
 from training.grpo.seeing import padded_left
 from training.grpo.settings import GrpoSettings
@@ -29,6 +31,9 @@ from training.rewards import Rewarder, Score, TokenCount, is_placed
 from training.stages.checkpoints import lora_config
 from training.stages.trainer import one_device, shared_arguments
 
+COUNTED: Final = ("nonfinite_rows", "equal_groups", "groups")
+"""In the log: sums over the updates since the last report. Rows whose reward is NaN or infinite, groups whose rewards
+are equal, all groups."""
 VISION: Final = ("vision", "visual")
 """In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
 
@@ -56,7 +61,7 @@ class Rewarding:
         self._group = group
         self._tokenizer = tokenizer
         self.shares: list[float] = []
-        """Of the last batch, in its order: each reward by the greatest there is, 0 to 1."""
+        """Of the last batch, in its order: each reward by the greatest there is, 0 to 1; 0 where it is not finite."""
 
     def example(self, index: int) -> Example:
         return self._examples[index]
@@ -76,10 +81,12 @@ class Rewarding:
             example = self._examples[own.pop()]
             picture = example.picture if self._rewarder.looks else None
             scores += self._rewarder.of_group(example.target, texts[start : start + self._group], picture)
-        self.shares = [score.total / self._rewarder.most for score in scores]
-        for name, value in means_of(scores).items():
+        finite = [score for score in scores if math.isfinite(score.total)]
+        self.shares = [score.total / self._rewarder.most if math.isfinite(score.total) else 0.0 for score in scores]
+        for name, value in means_of(finite).items():
             log_metric(name, value)
-        return [score.total for score in scores]
+        # NaN would be no reward to TRL, of which it warns with the whole prompt; infinite ones are left out as well.
+        return [math.inf if math.isnan(score.total) else score.total for score in scores]
 
 
 def means_of(scores: Sequence[Score]) -> dict[str, float]:
@@ -113,11 +120,20 @@ def group_trainer() -> Any:
         def __init__(self, rewarding: Rewarding, settings: GrpoSettings, **given: Any) -> None:
             self._rewarding = rewarding
             self._room = settings.room
+            self._group = settings.group
             self._by_reward = settings.kl_by_reward
             self._checked: set[bool] = set()
             self._marks: dict[str, Any] = {}
+            self._groups: Groups | None = None
+            self._counts: Counter[str] = Counter()
             super().__init__(reward_funcs=rewarding, **given)
             self._prompts = PromptTokens(self._tokenizer)
+            self.add_callback(LeaveIdle(self))
+
+        @property
+        def idle(self) -> bool:
+            """Whether no row of the batch that is trained on has an advantage."""
+            return self._groups is not None and self._groups.idle
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
@@ -133,9 +149,41 @@ def group_trainer() -> Any:
             found.update(padded_marks(self._marks, *shape, found["prompt_ids"].device))
             self._marks = {}
             self._check_alignment(inputs, found)
+            self._leave_out(found)
             if self._by_reward:
                 found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
+
+        def _calculate_rewards(self, *given: Any, **named: Any) -> torch.Tensor:
+            """Of all processes (N, F). What is not finite becomes NaN, which TRL leaves out of the group's mean and
+            deviation."""
+            rewards: torch.Tensor = super()._calculate_rewards(*given, **named)
+            self._groups = read_groups(rewards, self.reward_weights.to(rewards.device), self._group)
+            return rewards.masked_fill(~self._groups.kept[:, None], torch.nan)
+
+        def _leave_out(self, found: dict[str, Any]) -> None:
+            """Exactly 0 for the advantages of equal rewards, no token of a row whose reward is not finite, and both
+            counted."""
+            groups = self._groups
+            assert groups is not None
+            rows = len(found["advantages"])
+            own = slice(self.accelerator.process_index * rows, (self.accelerator.process_index + 1) * rows)
+            found["advantages"] = found["advantages"].masked_fill((groups.equal | ~groups.kept)[own], 0.0)
+            found["completion_mask"] = found["completion_mask"] * groups.kept[own, None]
+            found["loss_scale"] = torch.full_like(found["advantages"], groups.loss_scale)
+            model: Any = self.model
+            mode = "train" if model.training else "eval"
+            self._metrics[mode]["frac_reward_zero_std"][-1] = groups.equal_groups / groups.groups
+            self._counts.update(
+                nonfinite_rows=groups.nonfinite_rows, equal_groups=groups.equal_groups, groups=groups.groups
+            )
+
+        def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+            """Adds how many rows and groups of the updates since the last report there was nothing to learn from."""
+            if "loss" in logs:
+                logs |= {name: float(self._counts[name]) for name in COUNTED}
+                self._counts.clear()
+            super().log(logs, start_time)
 
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **given: Any
@@ -155,13 +203,15 @@ def group_trainer() -> Any:
                 self._checked.add(padded)
 
         def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+            """The mean over the rows that are kept: TRL's is over all of them."""
+            scale = inputs["loss_scale"][0]
             if not self._by_reward:
-                return super()._compute_loss(model, inputs)
+                return super()._compute_loss(model, inputs) * scale
             beta = self.beta
             self.beta = _ByReward(beta)
             self.beta.factors = inputs["kl_share"]
             try:
-                return super()._compute_loss(model, inputs)
+                return super()._compute_loss(model, inputs) * scale
             finally:
                 self.beta = beta
 

@@ -49,8 +49,9 @@ class TellSteps(TrainerCallback):
         logs: dict[str, float] | None = None,
         **_: object,
     ) -> None:
-        if logs is not None and self._shown in logs:
-            value = round(float(logs[self._shown]), 3) + 0.0  # -0.0 is 0.0
+        told: float | None = (logs or {}).get(self._shown)
+        if told is not None:  # TRL reports None where no reward was finite
+            value = round(float(told), 3) + 0.0  # -0.0 is 0.0
             self._note = f"{self._shown} {value:.3f}"
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
