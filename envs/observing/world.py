@@ -209,8 +209,10 @@ class World:
         listed = await self.send(
             "Runtime.getProperties", {"objectId": pair["objectId"], "ownProperties": True}, timeout_s
         )
-        values = [one.get("value", {}) for one in listed["result"] if one["name"].isdigit()]
-        return [str(one["objectId"]) for one in values if one.get("className") in ("Window", "Navigation")]
+        window, *others = [one.get("value", {}) for one in listed["result"] if one["name"].isdigit()]
+        return [
+            str(one["objectId"]) for one in (window, *others) if one is window or one.get("className") == "Navigation"
+        ]
 
     async def _listeners_at(self, window: Sequence[str], timeout_s: float) -> list[dict[str, Any]]:
         """The listeners of what `_window_of` gave; a page that hides its `navigation` counts as listening there."""

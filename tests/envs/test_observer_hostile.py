@@ -296,7 +296,7 @@ RESTLESS = {
 @pytest.mark.parametrize("body", RESTLESS.values(), ids=RESTLESS.keys())
 async def test_a_page_that_changes_all_the_time_is_observed(page: Page, body: str) -> None:
     await build(page, body)
-    observer, _ = await look(page, effects=True, timeout_s=8.0)
+    observer, seen = await look(page, effects=True, timeout_s=8.0)
     for _ in range(3):
         seen = await observer.observe(boxes=True)
         assert named_element(seen, "Good") is not None and named_element(seen, "Last") is not None
