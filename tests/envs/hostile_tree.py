@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from playwright.async_api import Page
 
+from tests.envs.hostile_cases import MEMBERS, OF_DOCUMENT
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -78,6 +80,9 @@ def tree(seed: int, names: Sequence[str], *, size: int = 60) -> list[Any]:
     made = [root]
     for number in range(1, size):
         element = _element(chance, names, number)
+        if element[0] == "form":  # whose fields shadow what is asked of it
+            shadows = chance.sample(MEMBERS, 8)
+            element[5] += [["input", None, [["name", name], ["type", "hidden"]], "", None, []] for name in shadows]
         parent = made[-1] if chance.random() < 0.3 else chance.choice(made[-12:])
         parent[5].append(element)
         made.append(element)
@@ -89,7 +94,7 @@ def _element(chance: random.Random, names: Sequence[str], number: int) -> list[A
     tag = chance.choice(HTML)
     attributes = [["id", f"e{number}"]] if chance.random() < 0.5 else [["id", chance.choice(names)]]
     if chance.random() < 0.8:
-        attributes.append(["name", chance.choice(names)])
+        attributes.append(["name", chance.choice(OF_DOCUMENT if chance.random() < 0.2 else names)])
     if chance.random() < 0.4:
         attributes.append(["role", chance.choice(ROLES)])
     if chance.random() < 0.3:
