@@ -71,33 +71,9 @@ FILE_SAYS = "Download is starting"
 PROXY_SAYS = "mira: "
 """How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
 
-SCROLL_PAGE = """(dx, dy) => {
-  const axis = dx ? ['scrollWidth', 'clientWidth'] : ['scrollHeight', 'clientHeight'];
-  const top = document.scrollingElement || document.documentElement;
-  const room = e => e[axis[0]] > e[axis[1]] + 1;
-  let scroller = top;
-  if (!room(top)) {
-    let best = 0;
-    for (const e of document.querySelectorAll('*')) {
-      const area = e.clientWidth * e.clientHeight;
-      if (area > best && room(e) && /auto|scroll/.test(getComputedStyle(e)[dx ? 'overflowX' : 'overflowY'])) {
-        best = area; scroller = e;
-      }
-    }
-  }
-  const before = [scroller.scrollLeft, scroller.scrollTop];
-  scroller.scrollBy({left: dx * scroller.clientWidth, top: dy * scroller.clientHeight, behavior: 'instant'});
-  return before[0] !== scroller.scrollLeft || before[1] !== scroller.scrollTop;
-}"""
-
-SCROLL_ELEMENT = """function (dx, dy) {
-  let scroller = this;
-  const room = e => dx ? e.scrollWidth > e.clientWidth + 1 : e.scrollHeight > e.clientHeight + 1;
-  while (scroller.parentElement && !(room(scroller) && scroller.clientHeight)) scroller = scroller.parentElement;
-  const before = [scroller.scrollLeft, scroller.scrollTop];
-  scroller.scrollBy({left: dx * scroller.clientWidth, top: dy * scroller.clientHeight, behavior: 'instant'});
-  return before[0] !== scroller.scrollLeft || before[1] !== scroller.scrollTop;
-}"""
+SCROLL_PAGE = "(dx, dy) => mira.scrollPage(dx, dy)"
+SCROLL_ELEMENT = "function (dx, dy) { return mira.scrollAround(this, dx, dy); }"
+IS_FILE_INPUT = "function () { return mira.isFileInput(this); }"
 
 DIRECTIONS = {
     "up": (0.0, -SCROLL_SHARE),
@@ -204,7 +180,7 @@ async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
     file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
         return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
-    if await target.call("function () { return this.tagName === 'INPUT' && this.type === 'file'; }"):
+    if await target.call(IS_FILE_INPUT):
         await target.set_files([file])
         return OK
     point = await target.point()

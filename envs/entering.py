@@ -7,6 +7,7 @@ address was checked in the same step.
 
 from __future__ import annotations
 
+import json
 import re
 
 from playwright.async_api import Page
@@ -22,74 +23,14 @@ SECRET_MARK = "<secret>"
 MAX_LISTED = 40
 TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
 
-# What kind of field the element is, and the focus on it (a click on a label or wrapper may not have given it).
-PREPARE = """function () {
-  const tag = this.tagName, type = tag === 'INPUT' ? this.type : '';
-  if (this.disabled) return 'disabled';
-  if (['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color'].includes(type)) return 'value';
-  const buttons = ['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'file', 'hidden'];
-  const text = tag === 'TEXTAREA' || (tag === 'INPUT' && !buttons.includes(type));
-  if (!text && !this.isContentEditable) return 'keys';
-  if (this.readOnly) return 'readonly';
-  const active = this.getRootNode().activeElement;
-  if (active !== this && !this.contains(active)) this.focus();
-  return tag === 'INPUT' ? 'line' : 'lines';
-}"""
-
-# Selects all that is in the field; false if it is empty.
-SELECT_ALL = """function () {
-  if (!this.isContentEditable) { this.select(); return this.value !== '' || !this.validity.valid; }
-  const range = this.ownerDocument.createRange(), selection = this.ownerDocument.defaultView.getSelection();
-  range.selectNodeContents(this);
-  selection.removeAllRanges();
-  selection.addRange(range);
-  return this.textContent !== '';
-}"""
-
-CARET_TO_END = """function () {
-  if (this.isContentEditable) {
-    const selection = this.ownerDocument.defaultView.getSelection();
-    selection.selectAllChildren(this);
-    selection.collapseToEnd();
-  } else if (this.selectionStart !== null) this.setSelectionRange(this.value.length, this.value.length);
-}"""
-
-# For fields that no keyboard fills the same way in every locale; false if the value is of the wrong form.
-SET_VALUE = """function (value) {
-  if (this.readOnly) return false;
-  this.value = value;
-  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  this.dispatchEvent(new Event('change', {bubbles: true}));
-  return value === '' || this.value !== '';
-}"""
-
-# Puts text into this element and no other, with trusted input events; false if it does not hold the focus.
-INSERT = """function (text) {
-  if (this.getRootNode().activeElement !== this) return false;
-  return this.ownerDocument.execCommand('insertText', false, text);
-}"""
-
-ADDRESS = "function () { return this.ownerDocument.defaultView.location.href; }"
-
-# By label, by value, then by label whatever its case; a list that takes several keeps what is chosen.
-CHOOSE = """function (wanted, most) {
-  if (this.tagName !== 'SELECT') return {status: 'wrong'};
-  if (this.disabled) return {status: 'disabled'};
-  const squeeze = text => text.replace(/\\s+/g, ' ').trim();
-  const label = option => squeeze(option.label || option.text), name = squeeze(wanted);
-  const barred = o => o.disabled || (o.parentNode.tagName === 'OPTGROUP' && o.parentNode.disabled);
-  const usable = [...this.options].filter(o => !barred(o));
-  const tests = [o => label(o) === name, o => o.value === wanted, o => label(o).toLowerCase() === name.toLowerCase()];
-  const among = options => tests.map(test => options.find(test)).find(found => found);
-  const option = among(usable);
-  if (!option && among([...this.options])) return {status: 'barred'};
-  if (!option) return {status: 'none', options: usable.slice(0, most).map(label), total: usable.length};
-  this.focus();
-  if (this.multiple) option.selected = true; else this.selectedIndex = option.index;
-  this.dispatchEvent(new Event('input', {bubbles: true, composed: true}));
-  this.dispatchEvent(new Event('change', {bubbles: true}));
-  return {status: 'ok'};
-}"""
+# The scripts are in `envs/observing/entering.js`, where each is described.
+PREPARE = "function () { return mira.prepare(this); }"
+SELECT_ALL = "function () { return mira.selectAll(this); }"
+CARET_TO_END = "function () { mira.caretToEnd(this); }"
+SET_VALUE = "function (value) { return mira.fillValue(this, value); }"
+INSERT = "function (text) { return mira.insert(this, text); }"
+ADDRESS = "function () { return mira.pageAddress(this); }"
+CHOOSE = "function (wanted, most) { return mira.chooseOption(this, wanted, most); }"
 
 
 async def type_into(page: Page, target: Target, action: Type, secrets: SecretVault) -> ActionResult:
@@ -110,7 +51,7 @@ async def type_into(page: Page, target: Target, action: Type, secrets: SecretVau
 
 async def choose(target: Target, option: str) -> ActionResult:
     """Chooses an option of a native drop-down or list."""
-    answer = await target.call(CHOOSE, option, MAX_LISTED)
+    answer = json.loads(str(await target.call(CHOOSE, option, MAX_LISTED)))
     match answer["status"]:
         case "ok":
             return OK

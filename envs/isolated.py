@@ -1,7 +1,8 @@
 """Calls into a page from a script world of our own, where the page cannot replace the built-ins.
 
 Chromium gives such a world its own pristine `Object`, `Promise`, `setTimeout`, `MutationObserver`;
-it shares only the DOM with the page. None of these calls is bounded by itself: callers bound them.
+it shares only the DOM with the page. That is read by the calls of `mira.` (`observing/*.js`), where no element that a
+page names after a property of the DOM shadows it. None of these calls is bounded by itself: callers bound them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Any
 from playwright.async_api import CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
+from envs.observing.program import program
+
 WORLD = "mira-settle"
+_PROGRAM = program(
+    ("settling.js", "scrolling.js", "reading.js"),
+    "untilQuiet, firstChange, firstSuggestion, scrollPage, wholePage, pageSource",
+)
 NO_CONTEXT = "Cannot find context"
 """Chromium's words for a world that went away with its document: the call was not begun."""
 
@@ -27,6 +34,8 @@ class Isolated:
         self._opening = asyncio.Lock()
         self._frame = ""
         self._context: int | None = None
+        self._installed: int | None = None
+        """The context that holds the program of `mira.` calls."""
         self._loaded = asyncio.Event()
         self._loaded.set()
         self.windows = 0
@@ -65,10 +74,14 @@ class Isolated:
         if self._context is None:
             made = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
             self._context = int(made["executionContextId"])
+        context = self._context
+        if self._installed != context:  # in the same message: a document may live for one call only
+            expression = f"{_PROGRAM};\n{expression}"
         answer = await cdp.send(
             "Runtime.evaluate",
-            {"expression": expression, "contextId": self._context, "awaitPromise": True, "returnByValue": True},
+            {"expression": expression, "contextId": context, "awaitPromise": True, "returnByValue": True},
         )
+        self._installed = context
         if "exceptionDetails" in answer:
             raise PlaywrightError(f"page script failed: {answer['exceptionDetails'].get('text', '')}")
         return answer["result"].get("value")

@@ -33,7 +33,8 @@ def marked(png: bytes, elements: Iterable[Element], viewport: tuple[int, int]) -
         if box.y + box.height <= 0:
             continue
         left, top = max(0.0, box.x * scale), max(0.0, box.y * scale)
-        right, bottom = (box.x + box.width) * scale, (box.y + box.height) * scale
+        right = min((box.x + box.width) * scale, image.width)
+        bottom = min((box.y + box.height) * scale, image.height)
         color = COLORS[element.ref % len(COLORS)]
         draw.rectangle((left, top, max(left + 1, right), max(top + 1, bottom)), outline=color, width=round(2 * scale))
         label = str(element.ref)

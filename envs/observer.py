@@ -18,7 +18,7 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Page
 
 from envs.actions import ActionResult, Status
-from envs.errors import PageCrashed, PageHung
+from envs.errors import EnvError, PageCrashed, PageHung
 from envs.nearest import NO_SUCH_NUMBER
 from envs.observation import Element, ElementKey, Observation, Tab
 from envs.observing.frames import FrameWorlds
@@ -90,6 +90,9 @@ class Observer:
         total = sum(one.answer["full"] for one in _parts(part))
         if part.remotes and total > budget:
             await self._share(part, budget, deadline)
+        unread = sum(one.answer["unread"] for one in _parts(part))
+        if unread:
+            notes.append(f"{unread} elements could not be read")
         unexamined = sum(len(one.world.unexamined) for one in _parts(part))
         if unexamined:
             notes.append(f"{unexamined} elements that may be clickable were not examined yet")
@@ -143,7 +146,7 @@ class Observer:
             if boxes or self._settings.boxes:
                 left, top = await part.world.call("frameOrigin", index, timeout_s=_left(deadline))
                 remote.origin = (part.origin[0] + left, part.origin[1] + top)
-        except (PageHung, PageCrashed, WorldGone) as error:
+        except EnvError as error:
             notes.append(f"frame {path} was left out: {error}")
             if world is not None:
                 self._frames.forget(world)

@@ -25,36 +25,10 @@ RETRY_S = 0.01
 GRACE_S = 0.3
 """How much later than its own timer a page may answer before it is taken to be busy."""
 
-# Resolves once `idle` ms passed without a change, or `quiet` ms after the last change, or `most` ms at all.
-QUIET = """(idle, quiet, most) => new Promise(done => {
-  const end = () => { observer.disconnect(); clearTimeout(cap); clearTimeout(timer); done(); };
-  const counts = record => record.type !== 'attributes' || record.attributeName !== 'style';
-  const observer = new MutationObserver(records => {
-    if (!records.some(counts)) return;
-    clearTimeout(timer);
-    timer = setTimeout(end, quiet);
-  });
-  const cap = setTimeout(end, most);
-  let timer = setTimeout(end, idle);
-  observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-})"""
-
-# Resolves with true at the first change of the document, with false after `most` ms without one.
-FIRST_CHANGE = """most => new Promise(done => {
-  const end = changed => { observer.disconnect(); clearTimeout(timer); done(changed); };
-  const observer = new MutationObserver(() => end(true));
-  const timer = setTimeout(() => end(false), most);
-  observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-})"""
-
-# As FIRST_CHANGE, where the focus is in a field that offers suggestions; false at once where it is not.
-FIRST_SUGGESTION = f"""most => {{
-  let focused = document.activeElement;
-  while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
-  const offers = '[role=combobox], [role=searchbox], [type=search], [aria-autocomplete]:not([aria-autocomplete=none]), '
-    + '[aria-haspopup]:not([aria-haspopup=false]), [autocomplete=off]';
-  return focused?.matches(offers) ? ({FIRST_CHANGE})(most) : false;
-}}"""
+# The scripts are in `envs/observing/settling.js`, where each is described.
+QUIET = "(idle, quiet, most) => mira.untilQuiet(idle, quiet, most)"
+FIRST_CHANGE = "most => mira.firstChange(most)"
+FIRST_SUGGESTION = "most => mira.firstSuggestion(most)"
 
 
 class Traffic:

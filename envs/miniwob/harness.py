@@ -30,10 +30,12 @@ HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium",
 """Tasks whose page keeps something from one episode to the next (a calendar its month, a form its radio button): they
 are loaded anew every time."""
 
+# What was typed in the episode before may name an element `activeElement`, so that is read by the prototype's getter.
 # The cover that the page shows after an episode would start another one when clicked: only a reset may.
 _START_JS = r"""
 async ([seed, episode, limit, wait, fresh]) => {
-  document.activeElement?.blur?.();
+  const active = Object.getOwnPropertyDescriptor(Document.prototype, 'activeElement').get.call(document);
+  if (active instanceof HTMLElement) HTMLElement.prototype.blur.call(active);
   window.scrollTo(0, 0);
   Math.seedrandom(seed);
   core.EPISODE_MAX_TIME = limit;
@@ -90,6 +92,7 @@ class Harness:
                 self._loaded = name
             said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
         except PlaywrightError as error:
+            self._loaded = None  # a page that does not start again is loaded anew
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
         except TimeoutError as error:
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error

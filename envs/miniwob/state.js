@@ -1,25 +1,31 @@
-// One look at a task page, see state.py. Reads only; the limits bound what comes back.
-([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) => {
+// One look at a task page, see state.py. Reads only; the limits bound what comes back. What was typed may have become
+// elements whose names shadow what the DOM calls its own, so nodes are read by the getters of `pristine.js`, which stands
+// before this. One odd element does not cost the page: it is left out.
+function look([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) {
   if (typeof core === 'undefined' || core.miraEpisode !== EPISODE) return null;
-  const OURS = ['query', 'reward-display', 'sync-task-cover'].map(id => document.getElementById(id)).filter(x => x);
+  const OURS = ['query', 'reward-display', 'sync-task-cover'].map(id => byId(document, id)).filter(x => x);
   const cut = text => String(text ?? '').replace(/\s+/g, ' ').trim().slice(0, VALUE);
-  const area = document.getElementById('area') ?? document.body;
-  const shown = node => node.getClientRects().length > 0;
-  const label = node => cut(node.labels?.[0]?.innerText || node.innerText || node.placeholder || '');
-  const fields = [...document.querySelectorAll('input, textarea, select')].slice(0, FIELDS).map(node => [
-    node.tagName === 'SELECT' || node.tagName === 'TEXTAREA' ? node.tagName.toLowerCase() : node.type,
-    node.id, label(node), String(node.value ?? '').slice(0, VALUE), !!node.checked,
-    node.tagName === 'SELECT' ? [...node.selectedOptions].slice(0, FIELDS).map(o => cut(o.label)) : [],
-    shown(node), document.activeElement === node]);
-  const open = [...document.querySelectorAll('[aria-expanded=true], [aria-selected=true]')]
-    .filter(shown).slice(0, FIELDS).map(node => cut(node.innerText));
-  const words = node => [...node.childNodes].map(each => each.nodeType === Node.TEXT_NODE ? each.data : '').join('');
-  const own = node => !node.childElementCount ? node.innerText
-    : node.getAttribute('role') === 'menuitem' ? words(node) : ''; // its words stand beside an icon
-  const items = [...document.body.querySelectorAll('*')]
-    .filter(node => shown(node) && !OURS.some(ours => ours.contains(node)))
-    .map(node => cut(own(node))).filter(text => text).slice(0, ITEMS);
-  const parts = [...document.body.querySelectorAll('[id]')].filter(shown).slice(0, FIELDS).map(node => node.id);
+  const body = bodyOf(document);
+  const area = byId(document, 'area') ?? body;
+  const each = (nodes, read) => [...nodes].flatMap(node => { try { return [read(node)]; } catch { return []; } });
+  const shown = node => getClientRects(node).length > 0;
+  const label = node => cut(innerText(labelsOf(node)?.[0] ?? node) || innerText(node) || attr(node, 'placeholder'));
+  const chosen = node => [...chosenOf(node) ?? []].slice(0, FIELDS).map(option => cut(optionLabel(option)));
+  const fields = each([...documentQueryAll(document, 'input, textarea, select')].slice(0, FIELDS), node => [
+    htmlTag(node) === 'input' ? typeOf(node) : localName(node), attr(node, 'id'), label(node),
+    String(valueOf(node) ?? '').slice(0, VALUE), !!isChecked(node), chosen(node), shown(node), activeOf(document) === node]);
+  const all = selector => [...queryAll(body, selector)].filter(shown);
+  const open = each(all('[aria-expanded=true], [aria-selected=true]').slice(0, FIELDS), node => cut(innerText(node)));
+  const words = node => {
+    let text = '';
+    for (let at = firstChild(node); at; at = nextSibling(at)) if (nodeType(at) === 3) text += dataOf(at);
+    return text;
+  };
+  const own = node => !firstElement(node) ? innerText(node)
+    : attr(node, 'role') === 'menuitem' ? words(node) : ''; // its words stand beside an icon
+  const items = each(all('*').filter(node => !OURS.some(ours => contains(ours, node))), node => cut(own(node)))
+    .filter(text => text).slice(0, ITEMS);
+  const parts = all('[id]').slice(0, FIELDS).map(node => attr(node, 'id'));
   return [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON && String(WOB_REWARD_REASON), fields, open, items,
-    parts, String(area.innerText ?? '').slice(0, TEXT)];
+    parts, String(innerText(area) ?? '').slice(0, TEXT)];
 }

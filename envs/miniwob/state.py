@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.observing.program import pristine
 from envs.record import storable
 
 MAX_FIELDS = 200
@@ -19,7 +20,8 @@ FULL_REWARD = 0.999
 """Some tasks add up thirds."""
 
 LIMITS = (MAX_FIELDS, MAX_ITEMS, MAX_VALUE, MAX_TEXT)
-SNAPSHOT_JS = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
+_LOOK = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
+SNAPSHOT_JS = f"(given) => {{ 'use strict';\n{pristine()}\n{_LOOK}\nreturn look(given);\n}}"
 """A function of the episode's mark and `LIMITS`; null where the page shows another episode."""
 
 

@@ -2,6 +2,7 @@
 
 let latest = null; // the look that refs refer to
 let latestLines = [];
+const UNKNOWN_DIGEST = '00000000';
 
 const configured = (given) => ({ skip: '', collapseRows: 40, nameChars: 160, maxOptions: 30, boxes: false, effects: false, walkMs: 2000, ...given });
 
@@ -10,21 +11,22 @@ function observe(settings, budget, listed) {
   latest = new PageLook(configured(settings)).run(MAX_NODES, settings.walkMs);
   latestLines = renderLines(latest);
   const main = scroller(document) ?? rootElement(document); // null: a document that was opened and not written to
-  return JSON.stringify({
+  return sent({
     ...laidOut(budget, listed),
     url: location.href,
     title: clean(titleOf(document)),
     viewport: [innerWidth, innerHeight],
-    scroll: [Math.round(scrollY), main ? Math.max(0, Math.round(main.scrollHeight - innerHeight - scrollY)) : 0],
+    scroll: [Math.round(scrollY), main ? Math.max(0, Math.round(scrollHeight(main) - innerHeight - scrollY)) : 0],
     nodes: latest.nodes,
     left: latest.left,
+    unread: latest.unread,
     hosts: latest.hosts.length,
     frames: latest.frames.map((frame) => ({ remote: frame.remote, path: frame.path, open: frame.remote ? renderOpen(frame) : '' })),
   });
 }
 
 /** Lays the last look out again in another budget, without walking the page. */
-const relayOut = (budget, listed) => JSON.stringify(laidOut(budget, listed));
+const relayOut = (budget, listed) => sent(laidOut(budget, listed));
 
 function laidOut(budget, listed) {
   const { text, full } = layOut(latest, latestLines, budget);
@@ -47,14 +49,14 @@ function columns(controls, shown) {
     role: controls.map((c) => c.role),
     name: controls.map((c) => c.name),
     ordinal: controls.map((c) => c.ordinal),
-    digest: controls.map(digestOf),
+    digest: controls.map((c) => attempt(() => digestOf(c), UNKNOWN_DIGEST)),
     frame: controls.map((c) => latest.documents[c.frame].path),
     tag: controls.map((c) => c.tag),
     states: controls.map((c) => c.states.join(' ')),
     value: controls.map((c) => c.value),
     options: controls.map((c) => c.options),
     shown: controls.map((c) => (shown.has(c.id) ? 1 : 0)),
-    box: boxes ? controls.map((c) => topBox(c.element)) : null,
+    box: boxes ? controls.map((c) => attempt(() => topBox(c.element), null)) : null,
     effect: effectsOf(controls),
   };
 }
@@ -77,7 +79,7 @@ function expand(id, start, limit) {
   const group = latest && latest.markers[id];
   if (!group) return null;
   const texts = group.rows.slice(start - 1).map((row) => group.lines.slice(row.from, row.to).map((line) => line.text).join('\n'));
-  return JSON.stringify({ ...JSON.parse(told(texts, limit)), kind: group.kind, rows: group.rows.length });
+  return sent({ ...JSON.parse(told(texts, limit)), kind: group.kind, rows: group.rows.length });
 }
 
 function told(texts, limit, left = 0) {
@@ -86,7 +88,7 @@ function told(texts, limit, left = 0) {
   while (count < texts.length && (count === 0 || chars + texts[count].length + 1 <= limit)) chars += texts[count++].length + 1;
   const text = texts.slice(0, count).join('\n');
   const ids = new Set(idsIn(text));
-  return JSON.stringify({ text, count, left, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
+  return sent({ text, count, left, of: texts.length, controls: columns(latest.controls.filter((c) => ids.has(c.id)), ids) });
 }
 
 /** Elements of the last look for which the observer has to ask the browser something. */
@@ -98,7 +100,7 @@ function frameOrigin(index) {
   const frame = frameHolder(index);
   const [left, top] = offsetOf(frame);
   const box = boxOf(frame);
-  return JSON.stringify([left + box.left + frame.clientLeft, top + box.top + frame.clientTop]);
+  return sent([left + box.left + clientLeft(frame), top + box.top + clientTop(frame)]);
 }
 
 function adoptRoots(...pairs) {

@@ -2,6 +2,7 @@
 
 const LEAVES = new Set(['input', 'select', 'textarea', 'video', 'audio']);
 const CONTAINER_NAME = 60; // characters of the name of a clickable area that holds other controls
+const MAX_NESTED = 50; // controls around a control, beyond which it is counted and not listed
 const DELEGATES = 8; // a listener over more controls than this only delegates for them
 
 class PageLook extends Look {
@@ -9,6 +10,7 @@ class PageLook extends Look {
   addControl(element, tag, role, style, context, inner) {
     if (tag === 'label') return this.enterLabel(element, inner);
     if (isControl(role, tag)) {
+      if (this.isTooDeep(inner)) return true;
       if (!this.hasPlace(element, role, inner.placed)) inner.text = false;
       else if (inner.visible) this.addWidget(element, tag, role, inner);
       return !LEAVES.has(tag) && !isEditingHost(element);
@@ -17,20 +19,28 @@ class PageLook extends Look {
       if (inner.visible && this.hasPlace(element, 'textbox', inner.placed)) this.emit(element, tag, 'textbox', inner);
       return false;
     }
-    const source = inner.visible ? this.isGeneric(element, style, context) : '';
+    const source = inner.visible && !this.isTooDeep(inner) ? this.isGeneric(element, style, context) : '';
     if (source) this.addClickable(element, tag, source, inner);
+    return true;
+  }
+
+  /** Many controls in one another are a trap: each is named by all that it holds. */
+  isTooDeep(inner) {
+    if (!inner.control || inner.control.depth < MAX_NESTED) return false;
+    if (inner.control !== this.deepest) this.unread++;
+    this.deepest = inner.control; // counted once
     return true;
   }
 
   /** A box that scrolling can bring into view. A link may have an empty box around a visible picture. */
   hasPlace(element, role, placed) {
-    if (!placed && element.offsetWidth && element.offsetHeight) return true;
+    if (!placed && offsetWidth(element) && offsetHeight(element)) return true;
     const box = boxOf(element);
     if (box.width < 1 || box.height < 1) {
       const child = FROM_CONTENT.has(role) ? firstElement(element) : null;
       return child !== null && isDrawn(child);
     }
-    const view = ownerDocument(element).defaultView;
+    const view = viewOf(ownerDocument(element));
     return !view || (box.right + view.scrollX > 0 && box.bottom + view.scrollY > 0);
   }
 
@@ -46,10 +56,10 @@ class PageLook extends Look {
 
   /** The text of a label is the name of its control, so only the controls in it are shown. */
   enterLabel(label, inner) {
-    const control = label.control;
+    const control = labelTarget(label);
     if (!control || !inner.visible) return true;
-    const tag = localName(control);
-    const checkable = tag === 'input' && ['checkbox', 'radio', 'file'].includes(control.type);
+    const tag = tagOf(control);
+    const checkable = tag === 'input' && ['checkbox', 'radio', 'file'].includes(typeOf(control));
     if (checkable && !this.emitted.has(control) && !isDrawn(control)) {
       this.emit(control, tag, roleOf(control, tag), inner);
     }
@@ -61,12 +71,12 @@ class PageLook extends Look {
 
   /** Why an element without a widget role is clickable, '' where it is not. */
   isGeneric(element, style, context) {
-    const tag = localName(element);
+    const tag = tagOf(element);
     if (tag === 'html' || tag === 'body' || (context.control && context.control.role !== 'clickable')) return '';
     const bare = !hasAttributes(element);
     if (listening.has(element) || (!bare && hasHandler(element))) return 'listener';
     if (style.cursor === 'pointer' && !context.pointer && !context.label) return 'pointer';
-    return !bare && hasAttr(element, 'tabindex') && element.tabIndex >= 0 && !context.control ? 'focus' : '';
+    return !bare && hasAttr(element, 'tabindex') && tabIndexOf(element) >= 0 && !context.control ? 'focus' : '';
   }
 
   /** A clickable area becomes one control, or a control followed by those that it holds: known when it ends. */
@@ -100,11 +110,11 @@ class PageLook extends Look {
   }
 
   emit(element, tag, role, inner) {
-    const full = nameOf(element, tag, role, this.settings.nameChars);
+    const full = attempt(() => nameOf(element, tag, role, this.settings.nameChars), '');
     const control = { element, tag, role, name: cut(full, this.settings.nameChars), cut: full.length > this.settings.nameChars,
       labelled: hasAttr(element, 'aria-label') || hasAttr(element, 'aria-labelledby'), states: [], value: null, options: [],
-      moreOptions: 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
-    readState(control, this.settings);
+      moreOptions: 0, depth: inner.control ? inner.control.depth + 1 : 0, frame: inner.frame, hash: inner.hash, dropped: false, id: this.controls.length, ordinal: 0 };
+    attempt(() => readState(control, this.settings), null);
     if (inner.inert && !control.states.includes('disabled')) control.states.unshift('disabled');
     this.emitted.add(element);
     this.controls.push(control);
@@ -140,7 +150,7 @@ function digestOf(control) {
   const { element, tag, hash } = control;
   const id = attr(element, 'id');
   const stable = /\d{3}|[:.]/.test(id) ? '' : id; // generated ids change with every rendering
-  const path = attr(element, 'href').replace(/[?#].*$/, '');
+  const path = pathOf(attr(element, 'href'));
   const text = [tag, attr(element, 'type'), stable, attr(element, 'name'), path].join('\n');
   return fnv(text, hash).toString(16).padStart(8, '0');
 }

@@ -4,7 +4,6 @@
 const PRESS = 1, CHANGE = 2, HOVER = 4, FORM = 8, FOCUS = 16, KEY = 32, ROUTE = 64, NAVIGATE = 128;
 const ANY = 255; // the groups of envs/observing/listening.py
 const LOOKED_INTO = 200; // elements examined inside one control; a larger one counts as heard by everything
-const XHTML = 'http://www.w3.org/1999/xhtml';
 const NOT_TYPED = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'hidden']);
 const FRAMES = new Set(['iframe', 'frame', 'object', 'embed']);
 const CONTROLS = 'a[href],button,input,select,textarea';
@@ -18,22 +17,6 @@ const hearing = new WeakMap(); // node → groups of the events that its listene
 const shadowHears = new WeakMap(); // host → the same for its shadow trees, those that are not known otherwise too
 let windowHears = 0; // the same for the windows of this process's documents
 
-const namespaceOf = getter(Element.prototype, 'namespaceURI');
-const slotOf = getter(Element.prototype, 'assignedSlot');
-const baseOf = getter(Node.prototype, 'baseURI');
-const editable = getter(HTMLElement.prototype, 'isContentEditable');
-const labelTarget = getter(HTMLLabelElement.prototype, 'control');
-const methodOf = getter(HTMLFormElement.prototype, 'method');
-const actionOf = getter(HTMLFormElement.prototype, 'action');
-const ofButton = (name) => {
-  const [button, input] = [getter(HTMLButtonElement.prototype, name), getter(HTMLInputElement.prototype, name)];
-  return (element) => (localName(element) === 'button' ? button : input)(element);
-};
-const typeOf = ofButton('type');
-const formOf = ofButton('form');
-const ownMethod = ofButton('formMethod');
-const ownAction = ofButton('formAction');
-const isHtml = (element) => namespaceOf(element) === XHTML;
 const hears = (node) => (hearing.get(node) ?? 0) | (nodeType(node) === 1 ? shadowHears.get(parentNode(node)) ?? 0 : 0);
 
 /** Records who listens: `groups[i]` is that of `nodes[i]`, null where the node is gone. */
@@ -49,24 +32,24 @@ function adoptHearing(ofWindows, groups, ...nodes) {
 /** The host of the shadow root, open or closed, that a node stands in. */
 function hostOf(node) {
   const root = getRootNode(node);
-  return nodeType(root) === 11 ? root.host ?? null : null;
+  return nodeType(root) === 11 ? rootHost(root) : null;
 }
 
 /** Where an event at `node` goes next: the slot, the shadow root's host or the parent. */
 function eventParent(node) {
-  if (nodeType(node) === 11) return node.host ?? null;
+  if (nodeType(node) === 11) return rootHost(node);
   return (nodeType(node) === 1 ? slotOf(node) : null) ?? parentNode(node);
 }
 
 /** Where whole pages and applications listen: document, root, body, and the child of the body that holds the page. */
 function isRoot(node) {
   if (nodeType(node) !== 1) return nodeType(node) === 9;
-  const tag = localName(node);
+  const tag = htmlTag(node);
   if (tag === 'html' || tag === 'body') return true;
   const parent = parentNode(node);
-  if (!parent || nodeType(parent) !== 1 || localName(parent) !== 'body' || !hearing.has(node)) return false;
-  const held = Element.prototype.querySelectorAll.call(node, CONTROLS).length;
-  return held > ROOT_CONTROLS && 2 * held > Element.prototype.querySelectorAll.call(parent, CONTROLS).length;
+  if (!parent || nodeType(parent) !== 1 || htmlTag(parent) !== 'body' || !hearing.has(node)) return false;
+  const held = queryAll(node, CONTROLS).length;
+  return held > ROOT_CONTROLS && 2 * held > queryAll(parent, CONTROLS).length;
 }
 
 /** What listens around `node`: `far` at the roots and the window, `near` below them. */
@@ -88,7 +71,7 @@ function aroundInForm(element) {
   let groups = 0;
   for (let node = eventParent(element); node; node = eventParent(node)) {
     groups |= hears(node);
-    if (nodeType(node) === 1 && localName(node) === 'form') return groups;
+    if (nodeType(node) === 1 && htmlTag(node) === 'form') return groups;
   }
   return 0;
 }
@@ -116,7 +99,7 @@ function insideOf(element, tag) {
       if (isActive(node, name)) active.push(node);
     }
     groups |= shadowHears.get(node) ?? 0;
-    stack.push(...flatChildren(node));
+    for (const child of flatChildren(node)) stack.push(child); // too many to be arguments
   }
   return { active, groups };
 }
@@ -134,7 +117,7 @@ function activated(element, inside) {
   const nearest = activeAround(element);
   const found = new Set(nearest ? [nearest, ...inside] : inside);
   for (const one of found) {
-    const control = localName(one) === 'label' && isHtml(one) ? labelTarget(one) : null;
+    const control = labelTarget(one) ?? null;
     if (control) found.add(control); // a set is walked on over what is added meanwhile
   }
   return [...found].map((one) => ({ one, tag: localName(one) }));
@@ -182,7 +165,7 @@ function takenBy(element, tag) {
 }
 
 /** Attributes by which scripts find what they handle: all but those of plain HTML. Classes and ids style as well. */
-const isMarked = (element) => Element.prototype.getAttributeNames.call(element).some((name) =>
+const isMarked = (element) => attributeNames(element).some((name) =>
   name === 'role' ? !PLAIN_ROLES.has(attr(element, name)) : !PLAIN_ATTRIBUTES.has(name) && !name.startsWith('aria-'));
 
 /** Whether a click on an active element loads a page as plain HTML does: by a link, or a form sent by GET. */
@@ -206,7 +189,7 @@ function formHears(active, known, plain) {
 /** What listens at the labels of a form control. */
 function labelsHear(element, tag) {
   let groups = 0;
-  if (isHtml(element) && OWN_ROLES.has(tag)) for (const label of element.labels ?? []) groups |= hears(label);
+  if (isHtml(element) && OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= hears(label);
   return groups;
 }
 

@@ -7,6 +7,7 @@ const REMOTE = '\u0003';
 const GROUP = '\u0004';
 const END = '\u0005';
 const ROW_CHARS = 1500; // a longer row is hidden line by line
+const UNREADABLE = '(this line could not be read)';
 const LOOSE = { kind: 'line', rows: 0 };
 
 function renderControl(control) {
@@ -82,7 +83,7 @@ function broken(text) {
 function renderLines(look) {
   const lines = [];
   for (const line of look.lines) {
-    for (const text of renderLine(line)) {
+    for (const text of attempt(() => renderLine(line), [UNREADABLE])) {
       lines.push({ text, at: line.at, frame: line.frame, group: line.group ?? null, row: line.row ?? 0, fixed: !!(line.open || line.close), shown: true });
     }
   }
@@ -144,8 +145,11 @@ function showRun(look, lines, from, to, out) {
 function choose(look, lines, limit) {
   const units = unitsOf(lines);
   const offsets = look.documents.map((entry) => frameOffset(look, entry));
+  const places = new Map(); // the lines of a long text have one place
   for (const unit of units) {
-    const box = placeOf(unit.line.at);
+    const { at } = unit.line;
+    if (!places.has(at)) places.set(at, attempt(() => placeOf(at), NOWHERE));
+    const box = places.get(at);
     const top = box.top + offsets[unit.line.frame];
     unit.away = Math.max(0, top - innerHeight, -(top + box.height));
     unit.order = unit.away === 0 ? 0 : unit.grouped ? 2 : 1;
@@ -207,6 +211,7 @@ function markHidden(lines, units) {
   }
 }
 
+const NOWHERE = { top: 0, height: 0 };
 const ruler = new Range();
 /** The box of the element a line starts with, or of its text where that is a small part of a large element. */
 function placeOf(node) {
@@ -227,7 +232,8 @@ function placeOf(node) {
 function frameOffset(look, entry) {
   let top = 0;
   for (let holder = entry.holder; holder; ) {
-    top += boxOf(holder).top + holder.clientTop;
+    const box = boxOf(holder);
+    top += box.top + clientTop(holder);
     const page = ownerDocument(holder);
     holder = look.documents.find((other) => other.holder && documentOf(other.holder) === page)?.holder ?? null;
   }

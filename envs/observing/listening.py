@@ -16,6 +16,7 @@ FOCUS: Final = 16
 KEY: Final = 32
 ROUTE: Final = 64
 NAVIGATE: Final = 128
+ANY: Final = 255
 
 _TYPES: Final = {
     PRESS: "click mousedown mouseup pointerdown pointerup dblclick auxclick contextmenu DOMActivate toggle "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from envs.errors import PageHung
-from envs.observing.listening import groups_by_node, groups_of
+from envs.observing.listening import ANY, groups_by_node, groups_of
 from envs.observing.world import World, WorldGone
 
 POINTER_EVENTS = frozenset(
@@ -84,9 +84,17 @@ async def _frame_groups(world: World, answer: dict[str, Any], left_s: Callable[[
     groups = 0
     for index, frame in enumerate(answer["frames"] if not world.is_large else ()):
         if not frame["remote"]:
-            holder = await world.call_for_object("frameHolder", index, timeout_s=left_s())
-            groups |= groups_of(await world.frame_listeners(holder["objectId"], left_s()))
+            groups |= await _groups_of_frame(world, index, left_s())
     return groups
+
+
+async def _groups_of_frame(world: World, index: int, timeout_s: float) -> int:
+    """What the window of one frame listens to; everything, where the frame is just coming or going."""
+    try:
+        holder = await world.call_for_object("frameHolder", index, timeout_s=timeout_s)
+        return groups_of(await world.frame_listeners(holder["objectId"], timeout_s))
+    except WorldGone:
+        return ANY
 
 
 async def _adopt(world: World, answer: dict[str, Any], left_s: Callable[[], float]) -> bool:
@@ -119,7 +127,7 @@ async def _scan(world: World, timeout_s: float, *, effects: bool) -> None:
             world.window_groups = groups_of(of_window)
         else:
             found = await world.all_listeners(timeout_s)
-    except PageHung:
+    except (PageHung, WorldGone):  # the page is too much for the browser's answer; a document that went says so itself
         world.is_large = True
         return
     ids = {one["backendNodeId"] for one in found if one["type"] in POINTER_EVENTS and "backendNodeId" in one}

@@ -5,9 +5,9 @@ const WIDGETS = new Set(('button link checkbox radio switch textbox searchbox co
   'menuitemcheckbox menuitemradio tab treeitem slider spinbutton').split(' '));
 const FROM_CONTENT = new Set(('button link checkbox radio switch option menuitem menuitemcheckbox menuitemradio tab ' +
   'treeitem clickable gridcell').split(' '));
-const LANDMARKS = { main: 'main', nav: 'navigation', form: 'form', dialog: 'dialog', table: 'table', tr: 'row',
+const LANDMARKS = { __proto__: null, main: 'main', nav: 'navigation', form: 'form', dialog: 'dialog', table: 'table', tr: 'row',
   ul: 'list', ol: 'list', li: 'listitem', aside: 'complementary', header: 'banner', footer: 'contentinfo', fieldset: 'group' };
-const INPUTS = { button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
+const INPUTS = { __proto__: null, button: 'button', submit: 'button', reset: 'button', image: 'button', checkbox: 'checkbox', radio: 'radio',
   range: 'slider', number: 'spinbutton', search: 'searchbox', email: 'textbox', tel: 'textbox', text: 'textbox',
   url: 'textbox', password: 'textbox' };
 const OWN_ROLES = new Set(['button', 'textarea', 'summary', 'select', 'input']);
@@ -33,12 +33,11 @@ function nativeRole(element, tag) {
     case 'textarea':
       return tag === 'button' ? 'button' : 'textbox';
     case 'summary':
-      return parentNode(element) && localName(parentNode(element)) === 'details' ? 'button' : '';
+      return isDetails(parentNode(element)) ? 'button' : '';
     case 'select':
-      return element.multiple || element.size > 1 ? 'listbox' : 'combobox';
+      return isMultiple(element) || sizeOf(element) > 1 ? 'listbox' : 'combobox';
     case 'input':
-      if (element.type === 'hidden') return '';
-      return element.list && TEXTUAL.has(INPUTS[element.type]) ? 'combobox' : INPUTS[element.type] ?? element.type;
+      return inputRole(element, typeOf(element));
     case 'video':
     case 'audio':
       return hasAttr(element, 'controls') ? tag : '';
@@ -47,19 +46,25 @@ function nativeRole(element, tag) {
   }
 }
 
+function inputRole(element, type) {
+  if (type === 'hidden') return '';
+  return listOf(element) && TEXTUAL.has(INPUTS[type]) ? 'combobox' : INPUTS[type] ?? type;
+}
+
+const isDetails = (node) => node !== null && nodeType(node) === 1 && htmlTag(node) === 'details';
+
 function isEditingHost(element) {
   const value = getAttribute.call(element, 'contenteditable');
   return value !== null && value.toLowerCase() !== 'false';
 }
 
-const SVG = 'http://www.w3.org/2000/svg';
 const isControl = (role, tag) => WIDGETS.has(role) || (tag === 'input' && role !== '') || role === 'video' || role === 'audio';
 
 /** Text of a subtree as a reader sees it, at most about `limit` characters; `all` takes hidden parts too. */
 function contentText(element, limit, all = false, without = null) {
   const only = firstChild(element);
   if (!only) return shadowOf(element) ? gather(element, limit, all, without) : '';
-  if (!nextSibling(only) && nodeType(only) === 3 && !shadowOf(element)) return clean(only.data);
+  if (!nextSibling(only) && nodeType(only) === 3 && !shadowOf(element)) return clean(dataOf(only));
   return gather(element, limit, all, without);
 }
 
@@ -70,14 +75,14 @@ function gather(element, limit, all, without) {
   while (stack.length && text.length < 2 * limit + 200) {
     const node = stack.pop();
     if (node === BREAK) text += ' ';
-    else if (nodeType(node) === 3) text += node.data;
+    else if (nodeType(node) === 3) text += dataOf(node);
     else if (nodeType(node) === 1 && node !== without) text += gatherElement(node, stack, all);
   }
   return clean(text);
 }
 
 function gatherElement(element, stack, all) {
-  const tag = localName(element);
+  const tag = tagOf(element);
   if (SKIPPED.has(tag) || tag === 'select' || tag === 'textarea') return '';
   const style = getComputedStyle(element);
   if (!all && (style.display === 'none' || style.visibility !== 'visible')) return '';
@@ -86,20 +91,20 @@ function gatherElement(element, stack, all) {
   if (label) return block ? ` ${label} ` : label;
   if (tag === 'img') return ' ' + attr(element, 'alt') + ' ';
   if (tag === 'br') return ' ';
-  if (tag === 'input') return element.type === 'button' || element.type === 'submit' ? ' ' + element.value + ' ' : '';
+  if (tag === 'input') return ['button', 'submit'].includes(typeOf(element)) ? ' ' + valueOf(element) + ' ' : '';
   if (block) stack.push(BREAK);
   const children = flatChildren(element);
   for (let i = children.length - 1; i >= 0; i--) stack.push(children[i]);
   return block ? ' ' : '';
 }
 
+const NAMED_BY = 50; // elements of an aria-labelledby that are read
 /** The accessible name before any cut. Without one: title, placeholder, then what identifies it to a developer. */
 function nameOf(element, tag, role, limit) {
   const ids = attr(element, 'aria-labelledby').trim();
   if (ids) {
     const root = getRootNode(element);
-    const byId = nodeType(root) === 9 ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
-    const parts = isConnected(element) ? ids.split(/\s+/).map((id) => byId.call(root, id)) : [];
+    const parts = isConnected(element) ? ids.split(/\s+/, NAMED_BY).map((id) => byId(root, id)) : [];
     const text = parts.map((part) => (part ? attr(part, 'aria-label') || contentText(part, limit, true) : '')).join(' ').trim();
     if (text) return clean(text);
   }
@@ -117,17 +122,17 @@ function nameOf(element, tag, role, limit) {
 
 function nativeName(element, tag, limit) {
   if (tag === 'input') {
-    const type = element.type;
+    const type = typeOf(element);
     if (type === 'submit' || type === 'button' || type === 'reset') {
-      return clean(element.value) || (type === 'submit' ? 'Submit' : type === 'reset' ? 'Reset' : '');
+      return clean(valueOf(element)) || (type === 'submit' ? 'Submit' : type === 'reset' ? 'Reset' : '');
     }
     if (type === 'image') return clean(attr(element, 'alt') || attr(element, 'value'));
   }
   if (tag === 'area') return clean(attr(element, 'alt'));
   if (tag === 'input' || tag === 'select' || tag === 'textarea' || tag === 'button') {
-    const labels = element.labels;
+    const labels = labelsOf(element);
     if (labels && labels.length) {
-      return clean(Array.prototype.map.call(labels, (label) => contentText(label, limit, false, element)).join(' '));
+      return clean(firstOf(labels, NAMED_BY, (label) => contentText(label, limit, false, element)).join(' '));
     }
   }
   return '';
@@ -144,12 +149,15 @@ function colorName(value) {
   return COLORS[part.slice(0, 3).join(',')] ?? `rgb(${part.slice(0, 3).join(',')})`;
 }
 
+/** An address without query and fragment. */
+const pathOf = (address) => address.slice(0, ((address + '#').search(/[?#]/)));
+
 /** Departs from accname: a nameless control is called by its name or id attribute, its address, its shape or colour. */
 function describedName(element, tag, role) {
-  if (element.namespaceURI === SVG) return shapeName(element);
+  if (namespaceOf(element) === SVG) return shapeName(element);
   const word = [attr(element, 'name'), attr(element, 'id')].find((text) => /^[a-z][a-z _-]{0,30}$/i.test(text));
   if (word) return word;
-  if (role === 'link') return cut(clean(attr(element, 'href').replace(/[?#].*$/, '').split('/').filter(Boolean).pop() ?? ''), 40);
+  if (role === 'link') return cut(clean(pathOf(attr(element, 'href')).split('/').filter(Boolean).pop() ?? ''), 40);
   if (role === 'clickable') return colorName(getComputedStyle(element).backgroundColor);
   return '';
 }
@@ -166,7 +174,7 @@ function shapeName(element) {
 
 const isPassword = (element) => {
   if (oncePassword.has(element)) return true;
-  const secret = element.type === 'password' || /password/i.test(attr(element, 'autocomplete')) ||
+  const secret = typeOf(element) === 'password' || /password/i.test(attr(element, 'autocomplete')) ||
     (getComputedStyle(element).webkitTextSecurity ?? 'none') !== 'none';
   if (secret) oncePassword.add(element);
   return secret;
@@ -179,17 +187,17 @@ function readState(control, settings) {
   const aria = (name) => attr(element, 'aria-' + name);
   const input = tag === 'input' || tag === 'textarea';
   const native = input || tag === 'select' || tag === 'button';
-  const checkable = tag === 'input' && (element.type === 'checkbox' || element.type === 'radio');
-  if (checkable ? element.checked : aria('checked') === 'true' || aria('pressed') === 'true') states.push('checked');
-  if (checkable ? element.indeterminate : aria('checked') === 'mixed') states.push('unchecked-mixed');
+  const checkable = tag === 'input' && ['checkbox', 'radio'].includes(typeOf(element));
+  if (checkable ? isChecked(element) : aria('checked') === 'true' || aria('pressed') === 'true') states.push('checked');
+  if (checkable ? isIndeterminate(element) : aria('checked') === 'mixed') states.push('unchecked-mixed');
   if ((native && matches(element, ':disabled')) || aria('disabled') === 'true') states.push('disabled');
-  const open = tag === 'summary' ? String(parentNode(element).open) : aria('expanded');
+  const open = tag === 'summary' ? String(isOpen(parentNode(element))) : aria('expanded');
   if (open === 'true') states.push('expanded');
   if (open === 'false') states.push('collapsed');
   if (aria('selected') === 'true') states.push('selected');
-  if (getRootNode(element).activeElement === element) states.push('focused');
-  if ((input && element.readOnly && TEXTUAL.has(role)) || aria('readonly') === 'true') states.push('readonly');
-  if ((native && element.required) || aria('required') === 'true') states.push('required');
+  if (activeOf(getRootNode(element)) === element) states.push('focused');
+  if ((input && isReadOnly(element) && TEXTUAL.has(role)) || aria('readonly') === 'true') states.push('readonly');
+  if ((native && isRequired(element)) || aria('required') === 'true') states.push('required');
   readValue(control, settings);
 }
 
@@ -199,15 +207,14 @@ function readValue(control, settings) {
   if (tag === 'input' || tag === 'textarea') {
     if (isPassword(element)) {
       control.states.push('password');
-      control.value = element.value ? '•••' : '';
-    } else if (element.type === 'file') {
-      control.value = Array.prototype.map.call(element.files ?? [], (file) => clean(file.name)).join(', ');
-    } else if (role !== 'button' && element.type !== 'checkbox' && element.type !== 'radio') {
-      control.value = cut(clean(element.value), settings.nameChars);
+      control.value = valueOf(element) ? '•••' : '';
+    } else if (typeOf(element) === 'file') {
+      control.value = Array.from(filesOf(element) ?? [], (file) => clean(file.name)).join(', ');
+    } else if (role !== 'button' && !['checkbox', 'radio'].includes(typeOf(element))) {
+      control.value = cut(clean(valueOf(element)), settings.nameChars);
     }
-    if (tag === 'input' && element.list) {
-      setOptions(control, Array.prototype.map.call(element.list.options, (option) => option.label || option.value), settings);
-    }
+    const list = listOf(element);
+    if (list) setOptions(control, optionsOf(list), (option) => clean(optionLabel(option) || valueOf(option)), settings);
   } else if (isEditingHost(element) || role === 'combobox') {
     control.value = cut(contentText(element, settings.nameChars), settings.nameChars);
   } else if (hasAttr(element, 'aria-valuetext') || hasAttr(element, 'aria-valuenow')) {
@@ -216,15 +223,18 @@ function readValue(control, settings) {
 }
 
 function readSelect(control, settings) {
-  const label = (option) => clean(option.label || option.text);
-  const { options, selectedOptions } = control.element;
-  control.value = cut(Array.prototype.map.call(selectedOptions, label).join(', '), settings.nameChars);
-  setOptions(control, Array.prototype.map.call(options, label), settings);
-  const barred = (option) => option.disabled || matches(option, 'optgroup[disabled] > option'); // not: of a disabled list
-  control.barred = new Set(control.options.flatMap((_, i) => (barred(options[i]) ? [i] : [])));
+  const options = optionsOf(control.element);
+  const chosen = firstOf(chosenOf(control.element), settings.nameChars, labelOf); // more of them would be cut anyway
+  control.value = cut(chosen.join(', '), settings.nameChars);
+  setOptions(control, options, labelOf, settings);
+  control.barred = new Set(control.options.flatMap((_, i) => (isBarred(options[i]) ? [i] : [])));
 }
 
-function setOptions(control, labels, settings) {
-  control.options = labels.slice(0, settings.maxOptions).map((label) => cut(label, settings.nameChars));
-  control.moreOptions = labels.length - control.options.length;
+const labelOf = (option) => clean(optionLabel(option) || optionText(option));
+/** An option that cannot be chosen; of a disabled list all the same that by itself. */
+const isBarred = (option) => isDisabled(option) || matches(option, 'optgroup[disabled] > option');
+
+function setOptions(control, options, label, settings) {
+  control.options = firstOf(options, settings.maxOptions, (option) => cut(label(option), settings.nameChars));
+  control.moreOptions = options.length - control.options.length;
 }

@@ -3,12 +3,12 @@
 /** The element of ref `id` of the last look, or of its key, or a status: 'stale' or 'ambiguous'. */
 function resolve(id, key) {
   const known = latest && latest.controls.find((control) => control.id === id && !control.dropped);
-  if (known && isConnected(known.element) && sameKey(known.element, key, known)) return known.element;
+  if (known && isConnected(known.element) && attempt(() => sameKey(known.element, key, known), false)) return known.element;
   return search(key, known ? contextOf(known.element, latest, known) : null, known ? countOf(latest, key) : null);
 }
 
 function sameKey(element, key, known) {
-  const tag = localName(element);
+  const tag = tagOf(element);
   const native = roleOf(element, tag);
   const role = isControl(native, tag) ? native : known.role;
   const name = cut(nameOf(element, tag, role, 160), latest.settings.nameChars);
@@ -28,7 +28,7 @@ function contextOf(element, look, control) {
 /** Looks at the page as it is now. One match is it; of several, the one in the same line; else no guess is made. */
 function search(key, context, count) {
   const look = new PageLook(latest ? latest.settings : configured({})).run(2 * MAX_NODES, 2000);
-  const same = look.controls.filter((control) => fits(look, control, key) && digestOf(control) === key.digest);
+  const same = look.controls.filter((control) => fits(look, control, key) && attempt(() => digestOf(control), '') === key.digest);
   if (same.length === 1) return same[0].element;
   if (!same.length) return 'stale';
   const ranked = same.find((control) => control.ordinal === key.ordinal);
@@ -43,7 +43,8 @@ function topBox(element) {
   const box = boxOf(element);
   if (!box.width && !box.height) return null;
   const offset = offsetOf(element);
-  return [box.left, box.top, box.width, box.height].map((value, i) => Math.round((value + (offset[i] ?? 0)) * 10) / 10);
+  const values = [box.left, box.top, box.width, box.height].map((value, i) => Math.round((value + (offset[i] ?? 0)) * 10) / 10);
+  return values.every(Number.isFinite) ? values : null; // a transform may exceed all measure
 }
 
 /** Where the viewport of an element's document lies in that of this process's top document. */
@@ -51,49 +52,49 @@ function offsetOf(element) {
   let [left, top] = [0, 0];
   for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
     const box = boxOf(holder);
-    left += box.left + holder.clientLeft;
-    top += box.top + holder.clientTop;
+    left += box.left + clientLeft(holder);
+    top += box.top + clientTop(holder);
   }
   return [left, top];
 }
 
 function holderOf(element) {
-  const view = ownerDocument(element).defaultView;
+  const view = viewOf(ownerDocument(element));
   return view && view !== window ? view.frameElement : null;
 }
 
 /** Brings `this` into view and finds a point of it that a click would reach: {x, y} or {status, message}. */
 function pointOf() {
-  if (!isConnected(this)) return JSON.stringify({ status: 'stale', message: 'the element left the page' });
+  if (!isConnected(this)) return sent({ status: 'stale', message: 'the element left the page' });
   if (matches(this, ':disabled') || attr(this, 'aria-disabled') === 'true') {
-    return JSON.stringify({ status: 'disabled', message: 'the element is disabled' });
+    return sent({ status: 'disabled', message: 'the element is disabled' });
   }
   const shown = drawnPart(this);
-  if (!shown) return JSON.stringify({ status: 'not_actionable', message: 'the element has no visible box' });
-  Element.prototype.scrollIntoView.call(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
+  if (!shown) return sent({ status: 'not_actionable', message: 'the element has no visible box' });
+  scrollIntoView(shown, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
   let covering = tryPoints(shown, this);
   if (covering.x === undefined) {
-    Element.prototype.scrollIntoView.call(shown, { block: 'center', inline: 'center', behavior: 'instant' });
+    scrollIntoView(shown, { block: 'center', inline: 'center', behavior: 'instant' });
     covering = tryPoints(shown, this);
   }
-  if (covering.x !== undefined) return JSON.stringify(covering);
-  return JSON.stringify({ status: 'covered', message: `covered by ${covering.by}` });
+  if (covering.x !== undefined) return sent(covering);
+  return sent({ status: 'covered', message: `covered by ${covering.by}` });
 }
 
 /** The element itself, or the label that stands for it where it is not drawn. */
 function drawnPart(element) {
   const box = boxOf(element);
   if (box.width >= 2 && box.height >= 2 && getComputedStyle(element).visibility === 'visible') return element;
-  for (const label of element.labels ?? []) if (isDrawn(label)) return label;
-  for (const child of element.querySelectorAll('*')) if (isDrawn(child)) return child;
+  for (const label of labelsOf(element) ?? []) if (isDrawn(label)) return label;
+  for (const child of queryAll(element, '*')) if (isDrawn(child)) return child;
   return box.width > 0 && box.height > 0 ? element : null;
 }
 
 function tryPoints(shown, target) {
   const [left, top] = offsetOf(shown);
-  const view = ownerDocument(shown).defaultView;
+  const view = viewOf(ownerDocument(shown));
   let by = 'another element';
-  for (const box of Element.prototype.getClientRects.call(shown)) {
+  for (const box of getClientRects(shown)) {
     const x0 = Math.max(box.left, 0);
     const y0 = Math.max(box.top, 0);
     const width = Math.min(box.right, view.innerWidth) - x0;
@@ -111,9 +112,9 @@ function tryPoints(shown, target) {
 
 /** The topmost element at a point, through open and known closed shadow roots. */
 function deepest(page, x, y) {
-  let hit = Document.prototype.elementFromPoint.call(page, x, y);
+  let hit = elementAt(page, x, y);
   for (let root = hit && shadowOf(hit); root; root = shadowOf(hit)) {
-    const inner = root.elementFromPoint(x, y);
+    const inner = elementAt(root, x, y);
     if (!inner || inner === hit) break;
     hit = inner;
   }
@@ -124,48 +125,49 @@ function deepest(page, x, y) {
 function reaches(hit, shown, target) {
   for (let node = hit; node && nodeType(node) === 1; node = flatUp(node)) {
     if (node === shown || node === target) return true;
-    if (localName(node) === 'label' && node.control === target) return true;
+    if (labelTarget(node) === target) return true;
   }
   return false;
 }
 
-const flatUp = (node) => (node.assignedSlot ? node.assignedSlot : flatParent(node));
+const flatUp = (node) => slotOf(node) ?? flatParent(node);
 
 /** In every outer document of this process the iframe itself is on top at the point. */
 function holdersShow(element, x, y) {
   for (let holder = holderOf(element); holder; holder = holderOf(holder)) {
     const box = boxOf(holder);
-    x += box.left + holder.clientLeft;
-    y += box.top + holder.clientTop;
+    x += box.left + clientLeft(holder);
+    y += box.top + clientTop(holder);
     if (deepest(ownerDocument(holder), x, y) !== holder) return false;
   }
   return true;
 }
 
 function described(element) {
-  const tag = localName(element);
+  const tag = tagOf(element);
   const name = cut(nameOf(element, tag, 'clickable', 40), 40);
   return name ? `${tag} ${quoted(name)}` : tag;
 }
 
 /** For an iframe that another process draws: brings it into view. */
 function showHolder(frame) {
-  Element.prototype.scrollIntoView.call(frame, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
+  scrollIntoView(frame, { block: 'nearest', inline: 'nearest', behavior: 'instant' });
 }
 
 /** Turns a point of a cross-process frame's viewport into one of ours, 'null' where the frame is covered there. */
 function throughHolder(frame, x, y) {
   const box = boxOf(frame);
-  const scale = frame.offsetWidth ? box.width / frame.offsetWidth : 1;
-  const [left, top] = [box.left + (frame.clientLeft + x) * scale, box.top + (frame.clientTop + y) * scale];
+  const scale = offsetWidth(frame) ? box.width / offsetWidth(frame) : 1;
+  const [left, top] = [box.left + (clientLeft(frame) + x) * scale, box.top + (clientTop(frame) + y) * scale];
   if (deepest(ownerDocument(frame), left, top) !== frame || !holdersShow(frame, left, top)) return 'null';
   const [outerLeft, outerTop] = offsetOf(frame);
-  return JSON.stringify([left + outerLeft, top + outerTop]);
+  return sent([left + outerLeft, top + outerTop]);
 }
 
 /** What a resolved element is: its input type and its states now. */
 function facts(element) {
-  const control = { element, tag: localName(element), role: roleOf(element, localName(element)), states: [], value: null };
-  readState(control, configured({}));
-  return JSON.stringify({ tag: control.tag, type: control.tag === 'input' ? element.type : '', states: control.states });
+  const tag = tagOf(element);
+  const control = { element, tag, role: roleOf(element, tag), states: [], value: null };
+  attempt(() => readState(control, configured({})), null);
+  return sent({ tag, type: tag === 'input' ? typeOf(element) : '', states: control.states });
 }

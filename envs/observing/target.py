@@ -12,6 +12,7 @@ from envs.actions import ActionResult, Status
 from envs.errors import EnvError
 from envs.observation import ElementKey
 from envs.observing.world import World
+from envs.record import storable
 
 
 class Point(NamedTuple):
@@ -93,7 +94,7 @@ class Target:
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
             told = details.get("exception", {}).get("description") or details.get("text", "")
-            raise EnvError(f"a script on {_told(self.key)} failed: {told}")
+            raise EnvError(f"a script on {_told(self.key)} failed: {storable(str(told))}")
         return answer["result"].get("value")
 
 

@@ -15,7 +15,16 @@ const SHAPES_SHOWN = 40; // shapes of one drawing that are listed
 
 /** A box that hides what it holds: `content-visibility: hidden`, or clipped to no height (a closed accordion). */
 const isShut = (element, tag, style) => style.contentVisibility === 'hidden' ||
-  (!element.clientHeight && style.overflowY !== 'visible' && tag !== 'html' && tag !== 'body' && element.namespaceURI !== SVG);
+  (!clientHeight(element) && style.overflowY !== 'visible' && tag !== 'html' && tag !== 'body' && namespaceOf(element) !== SVG);
+
+/** What `read` gives, `otherwise` where it throws. */
+function attempt(read, otherwise) {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}
 
 class Look {
   constructor(settings) {
@@ -30,6 +39,7 @@ class Look {
     this.documents = []; // per walked document: the frame path and the iframe that holds it
     this.hosts = [];
     this.nodes = 0;
+    this.unread = 0; // elements that could not be read, or are nested too deep in other controls
     this.stack = [];
     this.pushDocument(document, '', null);
   }
@@ -39,13 +49,27 @@ class Look {
     const end = performance.now() + milliseconds;
     const last = this.nodes + nodes;
     while (this.stack.length && this.nodes < last && (this.nodes % 64 || performance.now() < end)) {
-      const item = this.stack.pop();
-      if (typeof item === 'function') item();
-      else this.visit(item.node, item.context);
+      this.step(this.stack.pop());
     }
     this.flush();
     rankControls(this.controls);
     return this;
+  }
+
+  /** One broken element does not cost the page: it is counted, and what it holds is walked all the same. */
+  step(item) {
+    try {
+      if (typeof item === 'function') item();
+      else this.visit(item.node, item.context);
+    } catch {
+      this.unread++;
+      if (typeof item !== 'function') this.walkInto(item.node, item.context);
+    }
+  }
+
+  walkInto(node, context) {
+    const children = attempt(() => flatChildren(node), []);
+    for (let i = children.length - 1; i >= 0; i--) this.stack.push({ node: children[i], context });
   }
 
   /** Subtrees not walked: 0 where the whole page was. */
@@ -66,9 +90,9 @@ class Look {
     this.nodes++;
     const type = nodeType(node);
     if (type === 3) {
-      if (context.text && context.visible) this.addText(node.data, node);
+      if (context.text && context.visible) this.addText(dataOf(node), node);
     } else if (type === 1) {
-      this.visitElement(node, localName(node), context);
+      this.visitElement(node, tagOf(node), context);
     }
   }
 
@@ -119,7 +143,7 @@ class Look {
     if (inline && !grouped) return false;
     this.flush();
     this.current = inner;
-    if ((display === 'table-row' || role === 'row') && !element.querySelector('table,[role=grid],iframe')) inner.row = element;
+    if ((display === 'table-row' || role === 'row') && !queryFirst(element, 'table,[role=grid],iframe')) inner.row = element;
     if (/^h[1-6]$/.test(tag) || role === 'heading') this.parts.push({ heading: true });
     return true;
   }
@@ -132,8 +156,8 @@ class Look {
   descend(element, tag, inner) {
     if (tag === 'svg' && !inner.control) return this.visitDrawing(element, inner);
     let children = flatChildren(element);
-    if (tag === 'details' && !element.open) {
-      children = children.filter((child) => nodeType(child) === 1 && localName(child) === 'summary').slice(0, 1);
+    if (tag === 'details' && !isOpen(element)) {
+      children = children.filter((child) => nodeType(child) === 1 && htmlTag(child) === 'summary').slice(0, 1);
     }
     if (!inner.group && children.length > this.settings.collapseRows) this.openGroup(element, children, inner);
     this.considerHost(element, tag, children);
@@ -159,7 +183,8 @@ class Look {
     const custom = tag.includes('-');
     if (this.hosts.length >= MAX_HOSTS || !(custom || OWN_HOSTS.has(tag)) || shadowOf(element)) return;
     const child = firstElement(element);
-    const filled = child ? boxOf(child).width > 0 : children.some((one) => nodeType(one) === 3 && clean(one.data));
+    const inside = child && boxOf(child);
+    const filled = inside ? inside.width > 0 : children.some((one) => nodeType(one) === 3 && clean(dataOf(one)));
     if (filled && !custom) return;
     const asked = askedHosts.get(element) ?? 0;
     if (asked >= (filled ? 1 : 3)) return; // a custom element may get its root after it was first seen
@@ -173,7 +198,7 @@ class Look {
   visitDrawing(svg, inner) {
     const box = boxOf(svg);
     const large = box.width >= 60 && box.height >= 60;
-    const shapes = [...svg.querySelectorAll('*')].filter((shape) => SHAPES.has(localName(shape)));
+    const shapes = [...queryAll(svg, '*')].filter((shape) => SHAPES.has(localName(shape)));
     let shown = 0;
     let more = 0;
     for (const shape of shapes) {
@@ -182,7 +207,7 @@ class Look {
       const style = getComputedStyle(shape);
       if (style.display === 'none' || style.visibility !== 'visible') continue;
       const live = this.isGeneric(shape, style, { pointer: inner.pointer, control: null });
-      if (live && !(tag === 'g' && shapes.some((other) => other !== shape && listening.has(other) && shape.contains(other)))) {
+      if (live && !(tag === 'g' && shapes.some((other) => other !== shape && listening.has(other) && contains(shape, other)))) {
         this.emit(shape, tag, tag === 'g' || tag === 'use' || tag === 'path' ? 'clickable' : tag, { ...inner, control: null });
       } else if (tag === 'text') {
         if (inner.text) this.parts.push({ text: clean(textContent(shape)), at: shape });
@@ -201,7 +226,7 @@ class Look {
     if (box.width < 2 || box.height < 2) return;
     const page = documentOf(element);
     const title = clean(attr(element, 'title') || attr(element, 'aria-label') || attr(element, 'name'));
-    const frame = { element, path, remote: !page, title, url: page ? addressOf(page) : element.src, index: this.frames.length };
+    const frame = { element, path, remote: !page, title, url: page ? addressOf(page) : frameAddress(element), index: this.frames.length };
     this.frames.push(frame);
     this.flush();
     this.current = { frame: inner.frame, group: inner.group };
@@ -220,7 +245,7 @@ class Look {
   }
 
   addText(data, node) {
-    const text = data.replace(INVISIBLE, '');
+    const text = visible(data);
     if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
     else if (text) this.parts.push({ space: true });
   }

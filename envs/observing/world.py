@@ -11,21 +11,25 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 from playwright.async_api import CDPSession
 from playwright.async_api import Error as PlaywrightError
 
 from envs.errors import EnvError, PageCrashed, PageHung
+from envs.observing.program import program
+from envs.record import storable
 
 T = TypeVar("T")
 
-_PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js")
+_PARTS = (
+    *("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js"),
+    *("entering.js", "scrolling.js"),
+)
 _CALLS = (
     "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, adoptHearing, "
-    "resolve, facts, pointOf, showHolder, throughHolder"
+    "resolve, facts, pointOf, showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, "
+    "chooseOption, pageAddress, isFileInput, scrollAround"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
@@ -33,20 +37,15 @@ _GONE = ("Cannot find context", "context was destroyed", "uniqueContextId not fo
 _CRASH = ("crashed", "Target crashed")
 
 
-_WINDOW = "function () { return [window, window.navigation]; }"
-"""A window and what hears of its navigations. Runs in the page's own world, where listeners of a window are known."""
+MAX_ERROR = 500
+"""Characters of a failure of the page program that are reported."""
+_WINDOW = "function () { try { return [window, window.navigation]; } catch { return [window]; } }"
+"""A window and what hears of its navigations. Runs in the page's own world, where listeners of a window are known: the
+page may have put something else in the place of the latter."""
 
 
 class WorldGone(EnvError):
     """The document of this world was replaced by another: look again."""
-
-
-@cache
-def program() -> str:
-    """The in-page program: one function expression that leaves its calls in the world's global `mira`."""
-    folder = Path(__file__).parent
-    parts = "\n".join((folder / name).read_text(encoding="utf-8") for name in _PARTS)
-    return f"(() => {{ 'use strict';\n{parts}\nglobalThis.mira = {{ {_CALLS} }};\n}})()"
 
 
 class World:
@@ -103,7 +102,11 @@ class World:
         self.window_groups = 0
         self._window = []
         self.is_large = False
-        _result(await self.send("Runtime.evaluate", {"expression": program(), "contextId": self._context}, timeout_s))
+        _result(
+            await self.send(
+                "Runtime.evaluate", {"expression": program(_PARTS, _CALLS), "contextId": self._context}, timeout_s
+            )
+        )
         # Listeners are asked of the document as the page's own world knows it: Chromium 156 hands out broken nodes,
         # and may crash, after they were asked of an isolated world's document. `document` cannot be overridden.
         self._document = await self._page_document(timeout_s)
@@ -206,11 +209,16 @@ class World:
         listed = await self.send(
             "Runtime.getProperties", {"objectId": pair["objectId"], "ownProperties": True}, timeout_s
         )
-        return [str(one["value"]["objectId"]) for one in listed["result"] if one["name"].isdigit()]
+        window, *others = [one.get("value", {}) for one in listed["result"] if one["name"].isdigit()]
+        return [
+            str(one["objectId"]) for one in (window, *others) if one is window or one.get("className") == "Navigation"
+        ]
 
-    async def _listeners_at(self, targets: Sequence[str], timeout_s: float) -> list[dict[str, Any]]:
-        asked = (self.send("DOMDebugger.getEventListeners", {"objectId": one}, timeout_s) for one in targets)
-        return [listener for one in await asyncio.gather(*asked) for listener in one["listeners"]]
+    async def _listeners_at(self, window: Sequence[str], timeout_s: float) -> list[dict[str, Any]]:
+        """The listeners of what `_window_of` gave; a page that hides its `navigation` counts as listening there."""
+        asked = (self.send("DOMDebugger.getEventListeners", {"objectId": one}, timeout_s) for one in window)
+        found = [listener for one in await asyncio.gather(*asked) for listener in one["listeners"]]
+        return found if len(window) > 1 else [*found, {"type": "navigate"}]
 
     async def _document_in(self, frame: str, timeout_s: float) -> str | None:
         """The remote object of an iframe's document in the page's own world."""
@@ -246,5 +254,5 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
     if "exceptionDetails" in answer:
         details = answer["exceptionDetails"]
         text = details.get("exception", {}).get("description") or details.get("text", "")
-        raise EnvError(f"the observer's page program failed: {text}")
+        raise EnvError(f"the observer's page program failed: {storable(text)[:MAX_ERROR]}")
     return answer["result"]

@@ -12,6 +12,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import AnswerDialog
 from envs.errors import EnvError
+from envs.record import storable
 from envs.session import BrowserSession
 from envs.settle import settle
 from envs.tabs import OpenTab
@@ -23,24 +24,14 @@ READ_S = 10.0
 FETCH_S = 30.0
 POLL_S = 0.1
 
-# What a person sees, then the document itself (attributes, values that were set by the server) without its code.
-_WHOLE = """() => {
-  const copy = document.documentElement.cloneNode(true);
-  for (const code of copy.querySelectorAll('script, style, template')) code.remove();
-  return ((document.body ? document.body.innerText : '') + '\\n' + copy.outerHTML).slice(0, 4000000);
-}"""
+# The scripts are in `envs/observing/reading.js`, where each is described.
+_WHOLE = "() => mira.wholePage()"
+_SOURCE = "() => mira.pageSource()"
 
 _EXPRESSION = """() => {
   let found;
   try { found = (%s); } catch { return ''; }
   return found === null || found === undefined ? '' : String(found).slice(0, 1000000);
-}"""
-
-
-# The whole document, code included.
-_SOURCE = """() => {
-  const kind = document.doctype ? new XMLSerializer().serializeToString(document.doctype) : '';
-  return (kind + document.documentElement.outerHTML).slice(0, 4000000);
 }"""
 
 # The value as JSON; '' where there is none, or the expression fails.
@@ -162,7 +153,7 @@ class Pages:
     async def _call(self, tab: OpenTab, function: str, *arguments: str) -> str:
         try:
             async with asyncio.timeout(READ_S):
-                return str(await tab.world.call(function, *arguments))
+                return storable(str(await tab.world.call(function, *arguments)))
         except (PlaywrightError, TimeoutError) as error:
             raise CheckBroken(f"{tab.page.url} could not be read for the check: {_line(error)}") from error
 

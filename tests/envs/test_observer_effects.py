@@ -216,3 +216,28 @@ async def test_asking_for_effects_changes_nothing_else(page: Page, site: Site, h
     assert (with_effects.text, with_effects.digest) == (without.text, without.digest)
     assert [one.key for one in with_effects.elements] == [one.key for one in without.elements]
     assert [one.effect for one in without.elements] == [None] * len(without.elements)
+
+
+HIDDEN_NAVIGATION = [
+    ("shown", "", frozenset[str]()),
+    ("throws", "Object.defineProperty(window, 'navigation', { get() { throw 1; } });", frozenset({"press"})),
+    ("missing", "Object.defineProperty(window, 'navigation', { value: undefined });", frozenset({"press"})),
+    (
+        "another",
+        "Object.defineProperty(window, 'navigation', { value: { addEventListener() {} } });",
+        frozenset({"press"}),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "heard"), [case[1:] for case in HIDDEN_NAVIGATION], ids=[case[0] for case in HIDDEN_NAVIGATION]
+)
+async def test_a_page_that_hides_its_navigation_counts_as_listening_to_it(
+    page: Page, site: Site, script: str, heard: frozenset[str]
+) -> None:
+    site.pages["/"] = f"<script>{script}</script><a href=/next rel=x data-x>Next</a>"
+    await page.goto(site.url())
+    seen = await Observer(page, ObserveSettings(timeout_s=30, effects=True)).observe()
+    effect = seen.elements[0].effect
+    assert effect is not None and effect.heard == heard

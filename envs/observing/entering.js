@@ -1,0 +1,85 @@
+// What no input can do portably: the state of a field, its selection, choosing an option, filling a date.
+
+const FORMATTED = new Set(['date', 'time', 'month', 'week', 'datetime-local', 'range', 'color']);
+const NO_TEXT = new Set(['checkbox', 'radio', 'button', 'submit', 'reset', 'image', 'file', 'hidden']);
+
+/** What kind of field an element is, and the focus on it (a click on a label or wrapper may not have given it). */
+function prepare(element) {
+  const tag = htmlTag(element);
+  if (isDisabled(element)) return 'disabled';
+  if (tag === 'input' && FORMATTED.has(typeOf(element))) return 'value';
+  const text = tag === 'textarea' || (tag === 'input' && !NO_TEXT.has(typeOf(element)));
+  if (!text && !editable(element)) return 'keys';
+  if (isReadOnly(element)) return 'readonly';
+  const active = activeOf(getRootNode(element));
+  if (active !== element && !(active && contains(element, active))) focusOn(element);
+  return tag === 'input' ? 'line' : 'lines';
+}
+
+/** Selects all that is in a field; false if it is empty. */
+function selectAll(element) {
+  if (!editable(element)) {
+    selectText(element);
+    return valueOf(element) !== '' || !validityOf(element).valid;
+  }
+  const range = newRange(ownerDocument(element));
+  const view = viewOf(ownerDocument(element));
+  const selection = view.getSelection();
+  range.selectNodeContents(element);
+  selection.removeAllRanges();
+  selection.addRange(range);
+  return textContent(element) !== '';
+}
+
+function caretToEnd(element) {
+  if (editable(element)) {
+    const view = viewOf(ownerDocument(element));
+    const selection = view.getSelection();
+    selection.selectAllChildren(element);
+    selection.collapseToEnd();
+  } else if ((caretOf(element) ?? null) !== null) setCaret(element, valueOf(element).length, valueOf(element).length);
+}
+
+/** The events by which a page hears that a value was entered. */
+function tellEntered(element) {
+  dispatch(element, new Event('input', { bubbles: true, composed: true }));
+  dispatch(element, new Event('change', { bubbles: true }));
+}
+
+/** For fields that no keyboard fills the same way in every locale; false if the value is of the wrong form. */
+function fillValue(element, value) {
+  if (isReadOnly(element)) return false;
+  setValue(element, value);
+  tellEntered(element);
+  return value === '' || valueOf(element) !== '';
+}
+
+/** Puts text into this element and no other, with trusted input events; false if it does not hold the focus. */
+const insert = (element, text) =>
+  activeOf(getRootNode(element)) === element && execCommand(ownerDocument(element), 'insertText', false, text);
+
+const pageAddress = (element) => {
+  const view = viewOf(ownerDocument(element));
+  return storable(view.location.href);
+};
+const isFileInput = (element) => htmlTag(element) === 'input' && typeOf(element) === 'file';
+
+/** Chooses an option by label, by value, then by label whatever its case; a list that takes several keeps what is chosen. */
+function chooseOption(element, wanted, most) {
+  if (htmlTag(element) !== 'select') return sent({ status: 'wrong' });
+  if (isDisabled(element)) return sent({ status: 'disabled' });
+  const name = clean(wanted);
+  const options = [...optionsOf(element)];
+  const usable = options.filter((option) => !isBarred(option));
+  const tests = [(option) => labelOf(option) === name, (option) => storable(valueOf(option)) === wanted,
+    (option) => labelOf(option).toLowerCase() === name.toLowerCase()];
+  const among = (some) => tests.map((test) => some.find(test)).find((found) => found);
+  const option = among(usable);
+  if (!option && among(options)) return sent({ status: 'barred' });
+  if (!option) return sent({ status: 'none', options: usable.slice(0, most).map(labelOf), total: usable.length });
+  focusOn(element);
+  if (isMultiple(element)) setChosen(option, true);
+  else setChosenIndex(element, indexOf(option));
+  tellEntered(element);
+  return sent({ status: 'ok' });
+}

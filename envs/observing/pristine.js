@@ -1,0 +1,159 @@
+// The getters and methods of the DOM, taken from the prototypes of this world.
+// This code runs in an isolated world: the page can neither see it nor change its built-ins. What a page can
+// still do is shadow a property of a form, a frameset or the document by naming an element after it
+// (<input name=childNodes>, <img name=body>). So no property of a node is read directly, only through what is here.
+// A getter that meets an element of another kind throws: read by `htmlTag`, which knows the kind.
+
+const getter = (prototype, name) => {
+  const get = Object.getOwnPropertyDescriptor(prototype, name).get;
+  return (object) => get.call(object);
+};
+const setter = (prototype, name) => {
+  const set = Object.getOwnPropertyDescriptor(prototype, name).set;
+  return (object, value) => set.call(object, value);
+};
+const method = (prototype, name) => {
+  const run = prototype[name];
+  return (object, ...given) => run.apply(object, given);
+};
+
+const nodeType = getter(Node.prototype, 'nodeType');
+const firstChild = getter(Node.prototype, 'firstChild');
+const nextSibling = getter(Node.prototype, 'nextSibling');
+const parentNode = getter(Node.prototype, 'parentNode');
+const parentElement = getter(Node.prototype, 'parentElement');
+const isConnected = getter(Node.prototype, 'isConnected');
+const textContent = getter(Node.prototype, 'textContent');
+const ownerDocument = getter(Node.prototype, 'ownerDocument');
+const baseOf = getter(Node.prototype, 'baseURI');
+const getRootNode = (node) => Node.prototype.getRootNode.call(node);
+const contains = method(Node.prototype, 'contains');
+const dataOf = getter(CharacterData.prototype, 'data');
+const hostOfRoot = getter(ShadowRoot.prototype, 'host');
+
+const localName = getter(Element.prototype, 'localName');
+const namespaceOf = getter(Element.prototype, 'namespaceURI');
+const openRoot = getter(Element.prototype, 'shadowRoot');
+const firstElement = getter(Element.prototype, 'firstElementChild');
+const slotOf = getter(Element.prototype, 'assignedSlot');
+const textSlotOf = getter(Text.prototype, 'assignedSlot');
+const assignedNodes = method(HTMLSlotElement.prototype, 'assignedNodes');
+const clientLeft = getter(Element.prototype, 'clientLeft');
+const clientTop = getter(Element.prototype, 'clientTop');
+const clientWidth = getter(Element.prototype, 'clientWidth');
+const clientHeight = getter(Element.prototype, 'clientHeight');
+const scrollWidth = getter(Element.prototype, 'scrollWidth');
+const scrollHeight = getter(Element.prototype, 'scrollHeight');
+const scrollLeft = getter(Element.prototype, 'scrollLeft');
+const scrollTop = getter(Element.prototype, 'scrollTop');
+const scrollBy = method(Element.prototype, 'scrollBy');
+const scrollIntoView = method(Element.prototype, 'scrollIntoView');
+const getClientRects = method(Element.prototype, 'getClientRects');
+const outerHtml = getter(Element.prototype, 'outerHTML');
+const removeNode = method(Element.prototype, 'remove');
+const cloneOf = method(Node.prototype, 'cloneNode');
+const attributeNames = method(Element.prototype, 'getAttributeNames');
+const queryAll = method(Element.prototype, 'querySelectorAll');
+const queryFirst = method(Element.prototype, 'querySelector');
+const dispatch = method(EventTarget.prototype, 'dispatchEvent');
+const getAttribute = Element.prototype.getAttribute;
+const attr = (element, name) => getAttribute.call(element, name) ?? '';
+const hasAttr = (element, name) => getAttribute.call(element, name) !== null;
+const hasAttributes = (element) => Element.prototype.hasAttributes.call(element);
+const boxOf = (element) => Element.prototype.getBoundingClientRect.call(element);
+const matches = (element, selector) => Element.prototype.matches.call(element, selector);
+
+const rootElement = getter(Document.prototype, 'documentElement');
+const doctypeOf = getter(Document.prototype, 'doctype');
+const bodyOf = getter(Document.prototype, 'body');
+const scroller = getter(Document.prototype, 'scrollingElement');
+const titleOf = getter(Document.prototype, 'title');
+const addressOf = getter(Document.prototype, 'URL');
+const viewOf = getter(Document.prototype, 'defaultView');
+const newRange = method(Document.prototype, 'createRange');
+const execCommand = method(Document.prototype, 'execCommand');
+const documentQuery = method(Document.prototype, 'querySelector');
+const documentQueryAll = method(Document.prototype, 'querySelectorAll');
+const modalOf = (page) => documentQuery(page, ':modal');
+
+/** What documents and shadow roots both have, each on a prototype of its own. */
+const ofRoot = (make, name) => {
+  const [document, root] = [make(Document.prototype, name), make(ShadowRoot.prototype, name)];
+  return (object, ...given) => {
+    if (nodeType(object) === 9) return document(object, ...given);
+    return isShadowRoot(object) ? root(object, ...given) : null;
+  };
+};
+/** A fragment that is in a page is a shadow root. */
+const isShadowRoot = (node) => nodeType(node) === 11 && isConnected(node);
+const activeOf = ofRoot(getter, 'activeElement');
+const elementAt = ofRoot(method, 'elementFromPoint');
+const byId = (root, id) => (nodeType(root) === 9 ? Document : DocumentFragment).prototype.getElementById.call(root, id);
+
+const XHTML = 'http://www.w3.org/1999/xhtml';
+const SVG = 'http://www.w3.org/2000/svg';
+const isHtml = (element) => namespaceOf(element) === XHTML;
+/** The local name of an HTML element, '' for one of SVG, MathML or an unknown namespace. */
+const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
+
+/** A property that some HTML elements have, each kind on its own prototype; undefined for all others. */
+const ofKinds = (make, name, kinds) => {
+  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, make(kind.prototype, name)]));
+  return (element, ...given) => made.get(htmlTag(element))?.(element, ...given);
+};
+const TEXT_FIELDS = { input: HTMLInputElement, textarea: HTMLTextAreaElement };
+const FIELDS = { ...TEXT_FIELDS, select: HTMLSelectElement };
+const BUTTONS_TOO = { ...FIELDS, button: HTMLButtonElement };
+const LABELLED = { ...BUTTONS_TOO, meter: HTMLMeterElement, output: HTMLOutputElement, progress: HTMLProgressElement };
+const FRAMED = { iframe: HTMLIFrameElement, frame: HTMLFrameElement };
+const typeOf = ofKinds(getter, 'type', BUTTONS_TOO);
+const valueOf = ofKinds(getter, 'value', { ...BUTTONS_TOO, option: HTMLOptionElement });
+const labelsOf = ofKinds(getter, 'labels', LABELLED);
+const isDisabled = ofKinds(getter, 'disabled', { ...BUTTONS_TOO, option: HTMLOptionElement, optgroup: HTMLOptGroupElement });
+const isReadOnly = ofKinds(getter, 'readOnly', TEXT_FIELDS);
+const isRequired = ofKinds(getter, 'required', FIELDS);
+const validityOf = ofKinds(getter, 'validity', FIELDS);
+const setValue = ofKinds(setter, 'value', TEXT_FIELDS);
+const selectText = ofKinds(method, 'select', TEXT_FIELDS);
+const caretOf = ofKinds(getter, 'selectionStart', TEXT_FIELDS);
+const setCaret = ofKinds(method, 'setSelectionRange', TEXT_FIELDS);
+const isMultiple = ofKinds(getter, 'multiple', { select: HTMLSelectElement });
+const sizeOf = ofKinds(getter, 'size', { select: HTMLSelectElement });
+const optionsOf = ofKinds(getter, 'options', { select: HTMLSelectElement, datalist: HTMLDataListElement });
+const chosenOf = ofKinds(getter, 'selectedOptions', { select: HTMLSelectElement });
+const setChosenIndex = ofKinds(setter, 'selectedIndex', { select: HTMLSelectElement });
+const setChosen = ofKinds(setter, 'selected', { option: HTMLOptionElement });
+const indexOf = ofKinds(getter, 'index', { option: HTMLOptionElement });
+const optionLabel = ofKinds(getter, 'label', { option: HTMLOptionElement });
+const optionText = ofKinds(getter, 'text', { option: HTMLOptionElement });
+const isChecked = ofKinds(getter, 'checked', { input: HTMLInputElement });
+const isIndeterminate = ofKinds(getter, 'indeterminate', { input: HTMLInputElement });
+const filesOf = ofKinds(getter, 'files', { input: HTMLInputElement });
+const listOf = ofKinds(getter, 'list', { input: HTMLInputElement });
+const isOpen = ofKinds(getter, 'open', { details: HTMLDetailsElement });
+const labelTarget = ofKinds(getter, 'control', { label: HTMLLabelElement });
+const frameDocument = ofKinds(getter, 'contentDocument', FRAMED);
+const frameAddress = ofKinds(getter, 'src', FRAMED);
+const methodOf = getter(HTMLFormElement.prototype, 'method');
+const actionOf = getter(HTMLFormElement.prototype, 'action');
+const SENDERS = { button: HTMLButtonElement, input: HTMLInputElement };
+const formOf = ofKinds(getter, 'form', SENDERS);
+const ownMethod = ofKinds(getter, 'formMethod', SENDERS);
+const ownAction = ofKinds(getter, 'formAction', SENDERS);
+
+/** A property of all HTML elements; `other` for elements of other namespaces. */
+const ofHtml = (name, other) => {
+  const get = getter(HTMLElement.prototype, name);
+  return (element) => (isHtml(element) ? get(element) : other);
+};
+const offsetWidth = ofHtml('offsetWidth', 0);
+const offsetHeight = ofHtml('offsetHeight', 0);
+const innerText = ofHtml('innerText', '');
+const editable = ofHtml('isContentEditable', false);
+const htmlTabIndex = ofHtml('tabIndex', null);
+const svgTabIndex = getter(SVGElement.prototype, 'tabIndex');
+const tabIndexOf = (element) => htmlTabIndex(element) ?? (namespaceOf(element) === SVG ? svgTabIndex(element) : -1);
+const focusOn = (element) => {
+  const kind = isHtml(element) ? HTMLElement : namespaceOf(element) === SVG ? SVGElement : null;
+  kind?.prototype.focus.call(element);
+};
