@@ -34,8 +34,8 @@ class Isolated:
         self._opening = asyncio.Lock()
         self._frame = ""
         self._context: int | None = None
-        self._installed: int | None = None
-        """The context that holds the program of `mira.` calls."""
+        self._holds_program = False
+        """The context has the calls of `mira.`."""
         self._loaded = asyncio.Event()
         self._loaded.set()
         self.windows = 0
@@ -74,14 +74,15 @@ class Isolated:
         if self._context is None:
             made = await cdp.send("Page.createIsolatedWorld", {"frameId": self._frame, "worldName": WORLD})
             self._context = int(made["executionContextId"])
+            self._holds_program = False  # ids of contexts come again in other processes
         context = self._context
-        if self._installed != context:  # in the same message: a document may live for one call only
+        if not self._holds_program:  # in the same message: a document may live for one call only
             expression = f"{_PROGRAM};\n{expression}"
         answer = await cdp.send(
             "Runtime.evaluate",
             {"expression": expression, "contextId": context, "awaitPromise": True, "returnByValue": True},
         )
-        self._installed = context
+        self._holds_program = self._holds_program or context == self._context
         if "exceptionDetails" in answer:
             raise PlaywrightError(f"page script failed: {answer['exceptionDetails'].get('text', '')}")
         return answer["result"].get("value")

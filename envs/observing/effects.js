@@ -124,7 +124,7 @@ function activated(element, inside) {
 }
 
 const BUTTONS = new Set(['submit', 'image', 'reset', 'button']);
-const isButton = ({ one, tag }) => isHtml(one) && (tag === 'button' || tag === 'input') && BUTTONS.has(typeOf(one));
+const isButton = ({ one, tag }) => (tag === 'button' || tag === 'input') && BUTTONS.has(typeOf(one)); // no type: not HTML
 const isChoice = (active) => active.tag === 'select' || (active.tag === 'input' && isHtml(active.one) && !isButton(active));
 const scheme = (address, base) => {
   try {
@@ -159,8 +159,9 @@ function ledBy({ one, tag }) {
 function takenBy(element, tag) {
   if (!isHtml(element)) return '';
   if (tag === 'select') return 'choice';
-  if (tag === 'input' && typeOf(element) === 'file') return 'file';
-  if (tag === 'textarea' || (tag === 'input' && !NOT_TYPED.has(typeOf(element)))) return 'text';
+  const type = tag === 'input' ? typeOf(element) : '';
+  if (type === 'file') return 'file';
+  if (tag === 'textarea' || (tag === 'input' && !NOT_TYPED.has(type))) return 'text';
   return editable(element) ? 'text' : '';
 }
 
@@ -189,7 +190,7 @@ function formHears(active, known, plain) {
 /** What listens at the labels of a form control. */
 function labelsHear(element, tag) {
   let groups = 0;
-  if (isHtml(element) && OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= hears(label);
+  if (OWN_ROLES.has(tag)) for (const label of labelsOf(element) ?? []) groups |= hears(label);
   return groups;
 }
 

@@ -97,7 +97,15 @@ const isHtml = (element) => namespaceOf(element) === XHTML;
 const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
 
 /** A property that some HTML elements have, each kind on its own prototype; undefined for all others. */
-const ofKinds = (make, name, kinds) => {
+const ofKinds = (name, kinds) => {
+  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, getter(kind.prototype, name)]));
+  return (element) => {
+    const get = made.get(htmlTag(element));
+    return get === undefined ? undefined : get(element);
+  };
+};
+/** The same for setters and methods. */
+const runOfKinds = (make, name, kinds) => {
   const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, make(kind.prototype, name)]));
   return (element, ...given) => made.get(htmlTag(element))?.(element, ...given);
 };
@@ -106,40 +114,40 @@ const FIELDS = { ...TEXT_FIELDS, select: HTMLSelectElement };
 const BUTTONS_TOO = { ...FIELDS, button: HTMLButtonElement };
 const LABELLED = { ...BUTTONS_TOO, meter: HTMLMeterElement, output: HTMLOutputElement, progress: HTMLProgressElement };
 const FRAMED = { iframe: HTMLIFrameElement, frame: HTMLFrameElement };
-const typeOf = ofKinds(getter, 'type', BUTTONS_TOO);
-const valueOf = ofKinds(getter, 'value', { ...BUTTONS_TOO, option: HTMLOptionElement });
-const labelsOf = ofKinds(getter, 'labels', LABELLED);
-const isDisabled = ofKinds(getter, 'disabled', { ...BUTTONS_TOO, option: HTMLOptionElement, optgroup: HTMLOptGroupElement });
-const isReadOnly = ofKinds(getter, 'readOnly', TEXT_FIELDS);
-const isRequired = ofKinds(getter, 'required', FIELDS);
-const validityOf = ofKinds(getter, 'validity', FIELDS);
-const setValue = ofKinds(setter, 'value', TEXT_FIELDS);
-const selectText = ofKinds(method, 'select', TEXT_FIELDS);
-const caretOf = ofKinds(getter, 'selectionStart', TEXT_FIELDS);
-const setCaret = ofKinds(method, 'setSelectionRange', TEXT_FIELDS);
-const isMultiple = ofKinds(getter, 'multiple', { select: HTMLSelectElement });
-const sizeOf = ofKinds(getter, 'size', { select: HTMLSelectElement });
-const optionsOf = ofKinds(getter, 'options', { select: HTMLSelectElement, datalist: HTMLDataListElement });
-const chosenOf = ofKinds(getter, 'selectedOptions', { select: HTMLSelectElement });
-const setChosenIndex = ofKinds(setter, 'selectedIndex', { select: HTMLSelectElement });
-const setChosen = ofKinds(setter, 'selected', { option: HTMLOptionElement });
-const indexOf = ofKinds(getter, 'index', { option: HTMLOptionElement });
-const optionLabel = ofKinds(getter, 'label', { option: HTMLOptionElement });
-const optionText = ofKinds(getter, 'text', { option: HTMLOptionElement });
-const isChecked = ofKinds(getter, 'checked', { input: HTMLInputElement });
-const isIndeterminate = ofKinds(getter, 'indeterminate', { input: HTMLInputElement });
-const filesOf = ofKinds(getter, 'files', { input: HTMLInputElement });
-const listOf = ofKinds(getter, 'list', { input: HTMLInputElement });
-const isOpen = ofKinds(getter, 'open', { details: HTMLDetailsElement });
-const labelTarget = ofKinds(getter, 'control', { label: HTMLLabelElement });
-const frameDocument = ofKinds(getter, 'contentDocument', FRAMED);
-const frameAddress = ofKinds(getter, 'src', FRAMED);
+const typeOf = ofKinds('type', BUTTONS_TOO);
+const valueOf = ofKinds('value', { ...BUTTONS_TOO, option: HTMLOptionElement });
+const labelsOf = ofKinds('labels', LABELLED);
+const isDisabled = ofKinds('disabled', { ...BUTTONS_TOO, option: HTMLOptionElement, optgroup: HTMLOptGroupElement });
+const isReadOnly = ofKinds('readOnly', TEXT_FIELDS);
+const isRequired = ofKinds('required', FIELDS);
+const validityOf = ofKinds('validity', FIELDS);
+const setValue = runOfKinds(setter, 'value', TEXT_FIELDS);
+const selectText = runOfKinds(method, 'select', TEXT_FIELDS);
+const caretOf = ofKinds('selectionStart', TEXT_FIELDS);
+const setCaret = runOfKinds(method, 'setSelectionRange', TEXT_FIELDS);
+const isMultiple = ofKinds('multiple', { select: HTMLSelectElement });
+const sizeOf = ofKinds('size', { select: HTMLSelectElement });
+const optionsOf = ofKinds('options', { select: HTMLSelectElement, datalist: HTMLDataListElement });
+const chosenOf = ofKinds('selectedOptions', { select: HTMLSelectElement });
+const setChosenIndex = runOfKinds(setter, 'selectedIndex', { select: HTMLSelectElement });
+const setChosen = runOfKinds(setter, 'selected', { option: HTMLOptionElement });
+const indexOf = ofKinds('index', { option: HTMLOptionElement });
+const optionLabel = ofKinds('label', { option: HTMLOptionElement });
+const optionText = ofKinds('text', { option: HTMLOptionElement });
+const isChecked = ofKinds('checked', { input: HTMLInputElement });
+const isIndeterminate = ofKinds('indeterminate', { input: HTMLInputElement });
+const filesOf = ofKinds('files', { input: HTMLInputElement });
+const listOf = ofKinds('list', { input: HTMLInputElement });
+const isOpen = ofKinds('open', { details: HTMLDetailsElement });
+const labelTarget = ofKinds('control', { label: HTMLLabelElement });
+const frameDocument = ofKinds('contentDocument', FRAMED);
+const frameAddress = ofKinds('src', FRAMED);
 const methodOf = getter(HTMLFormElement.prototype, 'method');
 const actionOf = getter(HTMLFormElement.prototype, 'action');
 const SENDERS = { button: HTMLButtonElement, input: HTMLInputElement };
-const formOf = ofKinds(getter, 'form', SENDERS);
-const ownMethod = ofKinds(getter, 'formMethod', SENDERS);
-const ownAction = ofKinds(getter, 'formAction', SENDERS);
+const formOf = ofKinds('form', SENDERS);
+const ownMethod = ofKinds('formMethod', SENDERS);
+const ownAction = ofKinds('formAction', SENDERS);
 
 /** A property of all HTML elements; `other` for elements of other namespaces. */
 const ofHtml = (name, other) => {

@@ -20,6 +20,9 @@ HTML: Final = _words(
     "details summary dialog fieldset legend option optgroup datalist output meter slot ul li map area video canvas "
     "frameset frame template x-odd math h2 br"
 )
+CONTAINERS: Final = frozenset(
+    _words("form div span table tr td button label li ul p details fieldset x-odd slot dialog")
+)
 ROLES: Final = _words(
     "row grid table gridcell button link checkbox combobox listbox option tab menuitem textbox dialog heading none "
     "presentation rowgroup treeitem slider constructor __proto__ \ud800"
@@ -81,11 +84,13 @@ def tree(seed: int, names: Sequence[str], *, size: int = 60) -> list[Any]:
     for number in range(1, size):
         element = _element(chance, names, number)
         if element[0] == "form":  # whose fields shadow what is asked of it
-            shadows = chance.sample(MEMBERS, 8)
+            shadows = chance.sample(MEMBERS, 20)
+            element[2].append(["role", chance.choice(("row", "button", "combobox", "none"))])
             element[5] += [["input", None, [["name", name], ["type", "hidden"]], "", None, []] for name in shadows]
-        parent = made[-1] if chance.random() < 0.3 else chance.choice(made[-12:])
+        parent = root if chance.random() < 0.3 else chance.choice(made)
         parent[5].append(element)
-        made.append(element)
+        if element[0] in CONTAINERS or chance.random() < 0.1:
+            made.append(element)
     return root
 
 

@@ -85,3 +85,13 @@ async def test_a_lone_surrogate_everywhere_can_be_written_down(web: Web, opener:
     repr(seen).encode()
     assert [one.message for one in went.dialogs] == ["sure\ufffd?"]
     assert seen.title == "done\ufffd"
+
+
+async def test_the_calls_into_a_page_are_there_after_every_navigation(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<p>page"
+    world = session.tabs.front.world
+    for host in ("127.0.0.1", "localhost") * 4:  # of two sites, so in another process each time
+        await session.page.goto(web.url().replace("127.0.0.1", host).replace("localhost", host))
+        assert await world.call("() => typeof mira.untilQuiet") == "function"
+        assert await world.call("() => typeof mira.scrollPage") == "function"
