@@ -26,8 +26,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from envs.disk import writing
 from models.base import ModelUnavailable
 from models.gguf_header import GgufHeader, read_header
+from models.safe_loading import LOCAL
 
 SOURCE: Final = "source.json"
 """In a copy: which file it was made from."""
@@ -114,8 +116,9 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, tell: Tell) -
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        _write(file, part, "bfloat16" if header.quantized else "float32")
-        part.rename(folder)
+        with writing(folder):
+            _write(file, part, "bfloat16" if header.quantized else "float32")
+            part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     tell(f"{spec}: converted in {time.monotonic() - begun:.0f} s; later runs read the copy")
@@ -125,7 +128,7 @@ def _write(file: Path, out: Path, dtype: str) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    given: dict[str, Any] = {"gguf_file": file.name, **LOCAL}
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):  # a progress bar is for terminals
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **given)
         model: Any = AutoModelForCausalLM.from_pretrained(
