@@ -74,7 +74,8 @@ def torch_file(folder: Path) -> None:
 
 
 def table(folder: Path) -> None:
-    tokens = tuple(random.Random(0).randrange(2**31) for _ in range(50_000))
+    chance = random.Random(0)
+    tokens = tuple(chance.randrange(2**31) for _ in range(50_000))
     write_rows(folder / "rows.parquet", (Row(tokens, (1,), 0, 0),), {"a": [1.0]})
 
 
