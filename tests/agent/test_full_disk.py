@@ -168,7 +168,7 @@ def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int
 
 @pytest.mark.parametrize("part", range(1, 10))
 def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path, part: int) -> None:
-    """The same against a server that counts; nine moments between the first line and the last."""
+    """The same against a server that counts; nine sizes, from where the first steps are written to the last ones."""
     script = order_script(tmp_path)
     roles = ("--planner", "none", "--judge", "none", "--max-steps", 20)
     with small_disk(ROOM) as disk:
@@ -177,7 +177,7 @@ def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path
         size = disk.used()
     assert shop.orders == ORDERS
     shop.orders = 0
-    with small_disk(max(2 * PAGE, size * part // 10)) as disk:
+    with small_disk(size * (50 + 5 * part) // 100) as disk:
         ended = mira(*words, disk.path)
         assert ended.code == 1, ended.err
         one_line_about(ended, disk.path)
