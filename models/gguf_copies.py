@@ -26,7 +26,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from envs.disk import writing
 from models.base import ModelUnavailable
 from models.gguf_header import GgufHeader, read_header
 from models.safe_loading import LOCAL
@@ -116,9 +115,8 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, tell: Tell) -
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        with writing(folder):
-            _write(file, part, "bfloat16" if header.quantized else "float32")
-            part.rename(folder)
+        _write(file, part, "bfloat16" if header.quantized else "float32")
+        part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     tell(f"{spec}: converted in {time.monotonic() - begun:.0f} s; later runs read the copy")
