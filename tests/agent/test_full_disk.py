@@ -187,10 +187,7 @@ def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path
 
 def test_a_download_that_does_not_fit_ends_the_run_and_comes_after_it(shop: Counter, tmp_path: Path) -> None:
     shop.file = os.urandom(3_000_000)
-    rules = [
-        {"when": "is kept as", "answer": 'exit(message="here it is")'},
-        {"when": "Prices", "answer": 'do(action="Click", element="1")'},
-    ]
+    rules = [{"when": "Prices", "answer": 'do(action="Click", element="1")'}]
     script = tmp_path / "script.json"
     script.write_text(json.dumps(rules))
     with small_disk(1_500_000) as disk:
@@ -201,8 +198,10 @@ def test_a_download_that_does_not_fit_ends_the_run_and_comes_after_it(shop: Coun
         assert "/downloads/prices.csv: No space left on device" in one_line_about(ended, disk.path)
         run = run_of(disk.path)
         assert run is not None and not list((run / "downloads").iterdir())
-        finish(disk, words)
-        assert [path.read_bytes() for path in (run / "downloads").iterdir()] == [shop.file]
+        disk.resize(ROOM)
+        mira("resume", run)  # it clicks until its steps are used up: how it ends says nothing here
+        kept = [path.read_bytes() for path in (run / "downloads").glob("prices*")]
+        assert kept and all(data == shop.file for data in kept)
 
 
 @pytest.mark.parametrize("limit", [3_000, 9_000, 20_000, 50_000])
