@@ -15,24 +15,28 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from agent.state import serializer
+from envs.disk import writing
 from envs.errors import BadInput
 
 
 @asynccontextmanager
 async def open_checkpoints(path: Path, url: str | None) -> AsyncGenerator[BaseCheckpointSaver[Any]]:
-    """One saver for all episodes of a run, with a pinned serializer. Raises BadInput for an unusable *url*."""
+    """One saver for all episodes of a run, with a pinned serializer. Raises BadInput for an unusable *url*, NotWritten
+    where the disk does not take the file."""
     if url is not None:
         async with _postgres(url) as saver:
             yield saver
         return
-    await asyncio.to_thread(_set_damaged_aside, path)
-    await asyncio.to_thread(path.touch, 0o600)
-    async with aiosqlite.connect(path) as connection:
-        await connection.execute("PRAGMA journal_mode=WAL")
-        # The trace is the truth and is synced by itself; a checkpoint lost to a power cut is rebuilt from it.
-        await connection.execute("PRAGMA synchronous=NORMAL")
-        saver = AsyncSqliteSaver(connection, serde=serializer())
-        await saver.setup()
+    async with AsyncExitStack() as stack:
+        with writing(path):
+            await asyncio.to_thread(_set_damaged_aside, path)
+            await asyncio.to_thread(path.touch, 0o600)
+            connection = await stack.enter_async_context(aiosqlite.connect(path))
+            await connection.execute("PRAGMA journal_mode=WAL")
+            # The trace is the truth and is synced by itself; a checkpoint lost to a power cut is rebuilt from it.
+            await connection.execute("PRAGMA synchronous=NORMAL")
+            saver = AsyncSqliteSaver(connection, serde=serializer())
+            await saver.setup()
         yield saver
 
 

@@ -13,8 +13,10 @@ from agent.approval import ApprovalRequest, Approver
 from agent.config import RunConfig
 from agent.episode import Ending, Episode, Interrupted, WorldLost
 from agent.graph import NODES_PER_STEP, Graph
+from agent.run_store import RunFolder
 from agent.state import State
-from envs.errors import BrowserNotStarted, EnvError, TraceError
+from envs.disk import disk_refusal
+from envs.errors import BrowserNotStarted, EnvError, NotWritten, TraceError
 from envs.record import storable
 from envs.trace import EndedBy, Footer, Totals
 from envs.trace_store import now
@@ -43,23 +45,29 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
     that fails ends it as `broken`, with the error's type, and never as a failure of the policy; where it was a model,
     the footer is `resumable`. Raises EnvError without a footer where the world may be lost once (`may_retry`);
-    Interrupted, BrowserNotStarted and CancelledError pass without a footer too: the episode can be resumed.
+    Interrupted, BrowserNotStarted and CancelledError pass without a footer too, and so does a disk that is full
+    (NotWritten): the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
+    checkpoints = RunFolder(episode.trace.path.parents[1]).checkpoints
     try:
         try:
             state = await _run(graph, config, episode, approver, entry)
         except ModelOutOfTime as error:
             state = await _run(graph, config, episode, approver, await _out_of_time(graph, config, episode, error))
-    except (Interrupted, TraceError, BrowserNotStarted):
+    except (Interrupted, TraceError, NotWritten, BrowserNotStarted):
         raise
+    except ModelError as error:
+        return await _broken(graph, config, episode, error)
     except EnvError as error:
+        if refused := disk_refusal(error, checkpoints):
+            raise refused from error
         if episode.may_retry:
             raise
         return await _broken(graph, config, episode, error)
-    except ModelError as error:
-        return await _broken(graph, config, episode, error)
     except Exception as error:
+        if refused := disk_refusal(error, checkpoints):
+            raise refused from error
         # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
         # shows itself in many ways), then recorded with its type; the run goes on.
         # Only its type is logged: message and traceback may hold a secret, and only the trace masks them.

@@ -22,7 +22,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -33,7 +34,8 @@ from platform import python_version
 from agent.config import RunConfig
 from agent.results import EpisodeResult
 from agent.run_mark import is_own, marked
-from envs.errors import BadInput
+from envs.disk import disk_refusal, write_all, writing
+from envs.errors import BadInput, NotWritten
 from envs.record import Record
 from envs.tasks import TaskRef, TaskSelection
 from envs.trace import Parent
@@ -138,7 +140,9 @@ class RunFolder:
 
     def take(self, episode_id: str) -> None:
         """Marks an episode as begun, before its world is: if that ends the process, it is known which one did."""
-        self.trace(episode_id).touch(mode=0o600)
+        path = self.trace(episode_id)
+        with writing(path):
+            path.touch(mode=0o600)
 
     def was_taken(self, episode_id: str) -> bool:
         return self.trace(episode_id).exists()
@@ -162,15 +166,22 @@ class RunFolder:
         return self.path / "state" / episode_id
 
     def create(self, manifest: Manifest) -> None:
-        """Makes the folder; raises BadInput if it holds a run already or cannot be written."""
+        """Makes the folder; raises BadInput if it holds a run already or cannot be written. Where the disk takes no
+        `run.json`, what was made of it is removed, and NotWritten is raised."""
         if self.manifest.exists():
             raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
+        new = not self.path.exists()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
-            for folder in (self.path / "episodes", self.blobs, self.downloads):
-                folder.mkdir(mode=0o700, exist_ok=True)
+            with writing(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
+                for folder in (self.path / "episodes", self.blobs, self.downloads):
+                    folder.mkdir(mode=0o700, exist_ok=True)
             self.write_manifest(manifest)
+        except NotWritten:
+            if new:
+                shutil.rmtree(self.path, ignore_errors=True)
+            raise
         except OSError as error:
             raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
 
@@ -202,14 +213,33 @@ class RunFolder:
 
     def append_result(self, result: EpisodeResult) -> None:
         row = result.model_dump_json().encode() + b"\n"
-        fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(fd, row)
-        finally:
-            os.close(fd)
+        with writing(self.results):
+            fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                write_all(fd, row)
+            finally:
+                os.close(fd)
 
     def write_results(self, results: Iterable[EpisodeResult]) -> None:
         write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results), private=True)
+
+
+@contextmanager
+def goes_on(folder: Path) -> Generator[None]:
+    """Around what plays the run in *folder*. Where the disk does not take what it writes, raises NotWritten, which says
+    how the run goes on."""
+    try:
+        yield
+    except Exception as error:
+        # A full disk shows itself by errors of many kinds; all others are raised again.
+        refused = disk_refusal(error, folder)
+        if refused is None:
+            raise
+        if RunFolder(folder).manifest.exists():
+            refused.go_on = f"mira resume {folder}"
+        if refused is error:
+            raise
+        raise refused from error
 
 
 def new_run_id() -> str:

@@ -21,7 +21,7 @@ from agent.policy import Policy
 from agent.progress import Listener, RunEnded, RunStarted
 from agent.replay.retracing import retraced
 from agent.results import EpisodeResult, RunResult
-from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, new_run_id, versions
+from agent.run_store import Manifest, OpenTask, RunFolder, checked_run_id, goes_on, new_run_id, versions
 from agent.sitting import Sitting
 from agent.solvable import check_solvable
 from agent.stopping import play_until_stopped
@@ -161,7 +161,7 @@ def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
     """What a finished run came to, from its footers alone: no browser, no model, no secret is needed."""
     began = time.monotonic()
     jobs = manifest.jobs()
-    with RunLease(folder.path):
+    with goes_on(folder.path), RunLease(folder.path):
         finished = folder.finished(jobs)
         episodes = tuple(finished[job] for job in jobs)
         folder.write_results(episodes)
@@ -218,6 +218,7 @@ async def _run(
         raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
     _check_input(manifest, folder, vault)
     async with AsyncExitStack() as stack:
+        stack.enter_context(goes_on(folder.path))
         stack.enter_context(langsmith_tracing(manifest.config.langsmith))
         team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
         if manifest.branch is not None:

@@ -22,6 +22,7 @@ from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.recovery import Recovered, read_unfinished, rebuilt_state
 from agent.results import EpisodeResult
 from agent.run_store import Job, Manifest, RunFolder
+from envs.disk import disk_refusal, writing
 from envs.errors import BadInput, BrowserNotStarted, EnvError, SessionNotOpened, TraceError
 from envs.playwright_trace import TracedEnvironment
 from envs.secrets import SecretVault
@@ -159,9 +160,11 @@ class Sitting:
             await world.close()
 
     def _raise_if_the_runs(self, error: EnvError, job: Job, *, again: bool) -> None:
-        """Passes on what no other episode would survive: wrong input, no browser, a trace that cannot be written, and,
-        when it is not tried *again*, a browser that does not start, and the one address of an open task that does not
-        open."""
+        """Passes on what no other episode would survive: wrong input, no browser, a full disk, a trace that cannot be
+        written, and, when it is not tried *again*, a browser that does not start, and the one address of an open task
+        that does not open."""
+        if refused := disk_refusal(error, self.folder.path):
+            raise refused from error
         if isinstance(error, BadInput | TraceError) or (isinstance(error, BrowserNotStarted) and not again):
             raise error
         if self.manifest.open_task is not None and not again and not has_header(self.folder.trace(job.episode_id)):
@@ -220,8 +223,12 @@ class Sitting:
         except Exception as error:  # noqa: BLE001
             # A damaged row can raise anything at all when it is decoded.
             step = f"unreadable ({type(error).__name__})"
-        await self.saver.adelete_thread(thread)
+        await self._delete(thread)
         return step
+
+    async def _delete(self, thread: str) -> None:
+        with writing(self.folder.checkpoints):
+            await self.saver.adelete_thread(thread)
 
     def _make_episode(self, job: Job, environment: Environment, trace: TraceWriter, start: EpisodeStart) -> Episode:
         return Episode(
@@ -262,5 +269,5 @@ class Sitting:
         result = result.masked(self.vault.mask)
         self.results[job] = result
         self.folder.append_result(result)
-        await self.saver.adelete_thread(thread_id(self.manifest.run_id, job.episode_id))
+        await self._delete(thread_id(self.manifest.run_id, job.episode_id))
         self.tell(EpisodeEnded(worker, result))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from envs.disk import writing
 from envs.errors import TraceError
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
@@ -34,12 +35,13 @@ class BlobStore:
         self._made = False
 
     def put(self, data: bytes) -> str:
-        """Stores *data* and returns its name, 64 hex digits."""
+        """Stores *data* and returns its name, 64 hex digits. Raises NotWritten where the disk does not take it."""
         name = hashlib.sha256(data).hexdigest()
         if name not in self._known:
             path = self.folder / name
             if not path.exists():
-                self._write(path, data)
+                with writing(path):
+                    self._write(path, data)
             self._known.add(name)
         return name
 

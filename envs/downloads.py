@@ -12,13 +12,16 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
 
 from envs.actions import UNAPPROVED, Download
 from envs.arrivals import Arrivals
+from envs.disk import writing
 from envs.download_limit import DownloadLimit, Limits, bytes_in
+from envs.errors import NotWritten
 from envs.record import storable
 
 FOLDER = "downloads"
@@ -41,6 +44,8 @@ class Downloads:
         self.begun = Arrivals()
         self.limit: DownloadLimit | None = None
         """Cancels what grows too large while it streams; None: the size is checked when a download is whole."""
+        self.not_written: NotWritten | None = None
+        """What the disk did not take; the run ends for it."""
         self._done: list[Download] = []
         self._refused: list[str] = []
 
@@ -116,6 +121,9 @@ class Downloads:
             else:
                 self._refused.append(kept)
             await download.delete()
+        except NotWritten as error:
+            self.not_written = error
+            self._refused.append(f"download {name!r} was not kept: {error.why}")
         except (PlaywrightError, OSError, TimeoutError) as error:
             why = self.limit.refused(download.url, download.suggested_filename) if self.limit is not None else None
             self._refused.append(
@@ -123,28 +131,38 @@ class Downloads:
             )
 
     def _store(self, source: Path, name: str) -> Download | str:
-        """Copies the file; why not, if it may not be kept."""
+        """Copies the file; why not, if it may not be kept. Raises NotWritten, and leaves nothing, where the disk does
+        not take it."""
         weight = source.stat().st_size
         home = self._folder / FOLDER
         if (why := self._limits.excess(weight, bytes_in(home) + weight)) is not None:
             return f"download {name!r} refused: {why}"
-        home.mkdir(parents=True, exist_ok=True)
+        with writing(home):
+            home.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
-        target = home / name
-        number = 1
-        while True:
+        with writing(home / name):
+            target, out = _new_file(home, name)
             try:
-                out = target.open("xb")
-                break
-            except FileExistsError:
-                target = home / f"{Path(name).stem}-{number}{Path(name).suffix}"
-                number += 1
-        with out, source.open("rb") as data:
-            while block := data.read(1 << 20):
-                digest.update(block)
-                size += len(block)
-                out.write(block)
+                with out, source.open("rb") as data:
+                    while block := data.read(1 << 20):
+                        digest.update(block)
+                        size += len(block)
+                        out.write(block)
+            except OSError:
+                target.unlink(missing_ok=True)  # half a file is none, and its room is wanted
+                raise
         return Download(name=name, path=f"{FOLDER}/{target.name}", sha256=digest.hexdigest(), bytes=size)
+
+
+def _new_file(home: Path, name: str) -> tuple[Path, BinaryIO]:
+    """A file that was not there before, by *name* or by *name* with a number."""
+    target, number = home / name, 1
+    while True:
+        try:
+            return target, target.open("xb")
+        except FileExistsError:
+            target = home / f"{Path(name).stem}-{number}{Path(name).suffix}"
+            number += 1
 
 
 def safe_name(suggested: str) -> str:

@@ -8,6 +8,7 @@
     ├── PageCrashed         the renderer died
     ├── ResetFailed         a task could not be brought to its first observation
     │   └── SessionNotOpened   because the browser was too busy
+    ├── NotWritten          the disk did not take a file: full, over quota, failing (exit code 1, goes on with room)
     └── TraceError          a trace file cannot be read: names file, line and field
 
 An action that cannot be done on a healthy page is *not* an error: it is an
@@ -15,6 +16,11 @@ An action that cannot be done on a healthy page is *not* an error: it is an
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+SAME_COMMAND: Final = "give the same command again"
 
 
 class EnvError(Exception):
@@ -47,6 +53,21 @@ class ResetFailed(EnvError):
 
 class SessionNotOpened(ResetFailed):
     """The browser was too busy to open a session in time, which says nothing of the input."""
+
+
+class NotWritten(EnvError):
+    """The disk did not take what was written, which says nothing of the input; the message names the file."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, why)
+        self.path = path
+        self.why = why
+        """One phrase: what the system says, and how much is free."""
+        self.go_on = SAME_COMMAND
+        """What to do once there is room."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}; make room, then go on: {self.go_on}"
 
 
 class TraceError(EnvError):

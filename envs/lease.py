@@ -7,11 +7,13 @@ import json
 import os
 import socket
 import weakref
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from envs.disk import disk_refusal
 from envs.errors import BadInput
 
 LOCK_NAME = "lease"
@@ -40,7 +42,7 @@ class RunLease:
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise BadInput(f"cannot open {self.path}: {error.strerror}") from None
+            raise disk_refusal(error, self.path) or BadInput(f"cannot open {self.path}: {error.strerror}") from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -48,16 +50,18 @@ class RunLease:
             os.close(handle)
             raise LeaseHeld(f"run {self.path.parent} is in use by {owner}; wait for it or stop it first") from None
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat("T", "seconds")}
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, json.dumps(owner).encode(), 0)
         self._handle = handle
         _HELD.add(self)
+        with suppress(OSError):  # the lock holds without its owner's name, which a full disk does not take
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, json.dumps(owner).encode(), 0)
         return self
 
     def release(self) -> None:
         """Gives the lease back; a second call does nothing."""
         if self._handle is not None:
-            os.ftruncate(self._handle, 0)
+            with suppress(OSError):  # a disk that fails keeps the name of an owner that is gone
+                os.ftruncate(self._handle, 0)
             self.abandon()
 
     def abandon(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from envs.blobs import BlobStore, sync_folder
+from envs.disk import REFUSALS, not_written, write_all, writing
 from envs.errors import TraceError
 from envs.record import storable
 from envs.secrets import NO_SECRETS, SecretVault
@@ -45,32 +47,40 @@ class TraceWriter:
         self._secrets = secrets
         self._fsync = fsync
         self._own = own
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if fsync:
-            sync_folder(path.parent)
-        dropped = _repair(self._handle)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if fsync:
+                sync_folder(path.parent)
+            dropped = _repair(self._handle)
         self._chain = last_value(path)
         if dropped and os.fstat(self._handle).st_size > 0:
             detail = f"{dropped} bytes of an unfinished last line were dropped"
             self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
 
     def append(self, record: Line) -> None:
-        """Writes one line. Raises TraceError if the disk refuses it or the writer is closed."""
+        """Writes one line, or nothing of it. Raises NotWritten where the disk does not take it, TraceError where the
+        writer is closed."""
         if self._handle < 0:
             raise TraceError(f"{self.path}: the writer is closed")
         linked, chain = linked_line(self._chain, self._line(record).encode(), own=self._own)
-        line = linked + b"\n"
+        self._append(linked + b"\n")
+        self._chain = chain
+
+    def _append(self, line: bytes) -> None:
+        """A line that a full disk takes in part, or that it takes and cannot sync, is taken back: what it would tell of
+        is not done, and a reader must not believe that it was."""
+        before = os.fstat(self._handle).st_size
         try:
-            written = os.write(self._handle, line)
-            if written < len(line):  # a full disk: never leave half a line before the next record
-                os.ftruncate(self._handle, os.fstat(self._handle).st_size - written)
-                raise TraceError(f"{self.path}: only {written} of {len(line)} bytes fitted on the disk")
+            write_all(self._handle, line)
             if self._fsync:
                 os.fsync(self._handle)
         except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._handle, before)
+            if error.errno in REFUSALS:
+                raise not_written(self.path, error.strerror) from error
             raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
-        self._chain = chain
 
     def close(self) -> None:
         if self._handle >= 0:

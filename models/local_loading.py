@@ -13,11 +13,10 @@ from typing import Any
 from models.base import ModelUnavailable
 from models.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local_generation import Generator
+from models.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 
 DEFAULT_CONTEXT = 4_096
 """Tokens, where a checkpoint does not say."""
-ADAPTER_CONFIG = "adapter_config.json"
-"""What makes a folder a PEFT adapter."""
 SMALL_PARAMETERS = 20_000_000
 """Below this a second thread costs more than it brings, and the browser needs it more."""
 
@@ -67,6 +66,8 @@ def read_checkpoint(
     from safetensors import SafetensorError
 
     file = gguf_file(folder)
+    if problem := (None if file else weights_problem(folder)) or (adapter and adapter_problem(adapter)):
+        raise ModelUnavailable(f"{name}: {problem}")
     try:
         place = folder if file is None else converted(file, name)
         half = playing and adapter is None and is_quantized_copy(place) and _multiplies_bfloat16()
@@ -92,9 +93,9 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
     logging.disable_progress_bar()
     on_gpu = torch.cuda.is_available() and not on_cpu
     on_this_cpu = torch.bfloat16 if half else torch.float32
-    options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, "local_files_only": True}
+    options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, **WEIGHTS}
     brings_tokenizer = adapter is not None and (adapter / "tokenizer_config.json").is_file()
-    tokenizer = AutoTokenizer.from_pretrained(adapter if brings_tokenizer else folder, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(adapter if brings_tokenizer else folder, **LOCAL)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
     if adapter is not None:
         model = _with_adapter(model, adapter)

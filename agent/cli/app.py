@@ -20,7 +20,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, print_problem
-from envs.errors import BadInput, BrowserNotStarted, EnvError
+from envs.errors import BadInput, BrowserNotStarted, EnvError, NotWritten
 
 
 class Place(NamedTuple):
@@ -187,8 +187,8 @@ def _version() -> str:
 
 
 def main() -> None:
-    """Runs the command line. Exit codes: 0 done, 1 the open task failed or the browser did not start, 2 wrong input,
-    130 interrupted."""
+    """Runs the command line. Exit codes: 0 done, 1 the open task failed, the browser did not start or the disk is full,
+    2 wrong input, 130 interrupted."""
     # What goes wrong is in the trace, masked; a library's log line on the terminal would be neither.
     logging.basicConfig(handlers=[logging.NullHandler()])
     words = completed_words(os.environ) if COMPLETE in os.environ else sys.argv[1:]
@@ -202,7 +202,7 @@ def main() -> None:
         sys.exit(EXIT_BAD_INPUT)
     except EnvError as error:
         print_problem(str(error))
-        sys.exit(EXIT_FAILED if isinstance(error, BrowserNotStarted) else EXIT_BAD_INPUT)
+        sys.exit(EXIT_FAILED if isinstance(error, BrowserNotStarted | NotWritten) else EXIT_BAD_INPUT)
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise

@@ -16,7 +16,7 @@ from agent.terminal import Terminal, printable
 EXIT_OK = 0
 EXIT_FAILED = 1
 """One open task was run and it failed or broke, or nobody judged it and it was not the policy that ended it; or the
-browser did not start in time."""
+browser did not start in time; or the disk did not take what was to be written."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """Stopped by the user; `mira resume` goes on."""

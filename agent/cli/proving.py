@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from agent.cli.output import stderr
 from agent.tables import Column, FittedTable
 from envs.chromium import Chromium
+from envs.disk import writing
 from envs.errors import BadInput
 from envs.sites.proof import Proof, prove
 from envs.sites.suite import SitesSuite
@@ -112,6 +113,7 @@ def _read(path: Path | None) -> dict[tuple[str, int], Proof]:
 
 def _keep(path: Path | None, proof: Proof) -> None:
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(proof.model_dump_json() + "\n")
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(proof.model_dump_json() + "\n")

@@ -38,7 +38,7 @@ from agent.open_defaults import roles_line, with_open_defaults
 from agent.progress import Event, Listener, RunStarted
 from agent.refusals import print_refused
 from agent.results import EpisodeResult, RunResult
-from agent.run_store import RunFolder
+from agent.run_store import RunFolder, goes_on
 from agent.terminal import printable_lines
 from envs.errors import BadInput
 from envs.local_key import local_key
@@ -284,7 +284,7 @@ def finish(result: RunResult, as_json: bool) -> int:
     page, suites = None, {episode.task.suite for episode in result.episodes}
     if result.episodes:
         runs = (result.folder,)
-        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell:
+        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell, goes_on(result.folder):
             page = write_report(runs, analyses=explained(runs), tell=tell).path
     if as_json:
         print_json(

@@ -38,6 +38,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, intent, commit, look)
+    _check_downloads(episode)
     await episode.save_state()
     return await _after(state, episode, history_line(action, target, result), action, result)
 
@@ -84,6 +85,13 @@ def _permit_downloads(state: State, episode: Episode, action: Action) -> None:
     waits = isinstance(action, Wait | Find | Expand)
     if asks_about_downloads(episode.config.approve) and isinstance(session, BrowserSession) and not waits:
         session.downloads.permitted = state.approval == "yes"
+
+
+def _check_downloads(episode: Episode) -> None:
+    """Raises NotWritten where the disk did not take a file of this step: the run ends, its commit is kept."""
+    session = getattr(episode.environment, "session", None)
+    if isinstance(session, BrowserSession) and session.downloads.not_written is not None:
+        raise session.downloads.not_written
 
 
 def _declined(state: State) -> ActionResult | None:

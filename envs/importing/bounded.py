@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal, cast
 
-from envs.errors import BadInput
+from envs.disk import writing
+from envs.errors import BadInput, NotWritten
 from envs.importing.agentlab import read_agentlab
 from envs.importing.episodes import ForeignEpisode, write_episodes
 from envs.importing.webarena import read_webarena
@@ -39,8 +40,8 @@ class ImportBounds:
 def import_folder(kind: Format, where: Path, out: Path, bounds: ImportBounds | None = None) -> Iterator[Path]:
     """Writes traces of the logs below *where* to *out* and yields each path as it is done.
 
-    Raises BadInput, in one line, for what cannot be read, and where a bound is met; traces that were written before
-    stay.
+    Raises BadInput, in one line, for what cannot be read, and where a bound is met, NotWritten where the disk is full;
+    traces that were written before stay.
     """
     bounds = bounds or ImportBounds()
     command = [sys.executable, "-m", "envs.importing", kind, str(where), str(out), str(bounds.memory_bytes)]
@@ -49,6 +50,8 @@ def import_folder(kind: Format, where: Path, out: Path, bounds: ImportBounds | N
             for message in _messages(process, bounds):
                 if "error" in message:
                     raise BadInput(message["error"])
+                if "not_written" in message:
+                    raise NotWritten(Path(message["not_written"]), message["why"])
                 yield Path(message["path"])
         finally:
             process.kill()
@@ -76,16 +79,24 @@ def serve(arguments: list[str]) -> int:
     limit = int(arguments[3])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        for path in write_episodes(READERS[kind](where), out):
+        for path in _written(write_episodes(READERS[kind](where), out), out):
             _send(path=str(path))
     except BadInput as error:
         _send(error=str(error))
+    except NotWritten as error:
+        _send(not_written=str(error.path), why=error.why)
     except MemoryError:
         _send(error=f"{where}: reading it takes more than {limit // 2**20} MiB of memory: a log is damaged")
     except Exception as error:  # noqa: BLE001
         # The boundary of foreign data: whatever a damaged log can raise becomes the one line that names it.
         _send(error=f"{where}: a log cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
     return 0
+
+
+def _written(paths: Iterator[Path], out: Path) -> Iterator[Path]:
+    """*paths*, of which each is written when it is asked for."""
+    with writing(out):
+        yield from paths
 
 
 def _send(**message: Any) -> None:

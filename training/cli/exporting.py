@@ -11,6 +11,7 @@ import typer
 
 from agent.cli import options
 from agent.cli.output import EXIT_OK, print_json, printable, stderr, stdout
+from envs.disk import writing
 from envs.errors import BadInput
 from models.specs import LocalSpec, parse_spec
 from training.cli.telling import needs_local
@@ -67,7 +68,8 @@ def _exported(source: str, to: Path, kind: Kind, dtype: Dtype | None, quiet: boo
     with _working("reading, writing, comparing", quiet):
         from training.serving.export import export as write  # with torch, which takes seconds
 
-        return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
+        with writing(to):
+            return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
 
 
 def _checked(folder: Path, quiet: bool) -> Verification:

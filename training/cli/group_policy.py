@@ -12,7 +12,7 @@ from agent.cli.options import Wide
 from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_problem, print_table, stderr, stdout
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
-from training.cli.telling import AsJson, Changes, Config, importing, needs_extra, tell, watcher_of
+from training.cli.telling import AsJson, Changes, Config, importing, needs_extra, room_for, tell, watcher_of
 
 if TYPE_CHECKING:
     from training.grpo.reported import Reported
@@ -43,7 +43,7 @@ def grpo(
     settings = load_settings(config, change or ())
     learned = gather_examples(examples)
     measured = () if held_out is None else read_examples(held_out)
-    with RunDisplay(stderr, None if as_json else stderr) as display:
+    with room_for(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
         from training.grpo.running import improve
         from training.stages.trainer import TrainingDiverged

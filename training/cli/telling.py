@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli.output import stderr
-from envs.errors import BadInput
+from envs.disk import writing
+from envs.errors import SAME_COMMAND, BadInput, NotWritten
 from envs.waiting import waiting_for
 from models.optional import LOCAL_PACKAGES, install_command, missing_modules
 
@@ -42,6 +45,18 @@ def watcher_of(display: RunDisplay) -> Watcher:
     from training.stages.watching import Lines
 
     return display.learning if stderr.is_terminal else Lines(tell)
+
+
+@contextmanager
+def room_for(out: Path) -> Generator[None]:
+    """Around a command that trains or writes *out*. Raises NotWritten in place of whatever a library raises where the
+    disk is full; the same command goes on, whatever broke off inside."""
+    try:
+        with writing(out):
+            yield
+    except NotWritten as error:
+        error.go_on = SAME_COMMAND
+        raise
 
 
 def importing(*names: str) -> None:

@@ -25,7 +25,18 @@ from agent.cli.output import (
 from agent.tables import Column, FittedTable
 from envs.errors import BadInput
 from training.cli import group_policy
-from training.cli.telling import AsJson, Changes, Config, NamedConfig, Out, importing, needs_extra, tell, watcher_of
+from training.cli.telling import (
+    AsJson,
+    Changes,
+    Config,
+    NamedConfig,
+    Out,
+    importing,
+    needs_extra,
+    room_for,
+    tell,
+    watcher_of,
+)
 
 if TYPE_CHECKING:
     from training.loop.by_task import Told
@@ -53,7 +64,7 @@ def mira(
     from training.loop.settings import load_settings
 
     settings = load_settings(None if config is None else config_file(config), change or ())
-    with RunDisplay(stderr, None if as_json else stderr) as display:
+    with room_for(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "accelerate")
         from training.loop.loop import Loop
         from training.loop.playing import Interrupted
@@ -87,7 +98,7 @@ def sft(
     needs_extra()
     from agent.display import RunDisplay
 
-    with RunDisplay(stderr, None if as_json else stderr) as display:
+    with room_for(out), RunDisplay(stderr, None if as_json else stderr) as display:
         importing("torch", "TRL")
         from training.loop.supervised import SupervisedSettings, fine_tune
 

@@ -26,6 +26,8 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from envs.errors import BadInput
 from envs.whole_files import replacing
 from models.embedded import embedded_dir
+from models.safe_loading import LOCAL, weights_problem
+from models.safe_loading import WEIGHTS as SAFE_WEIGHTS
 from training.curriculum import held_out
 from training.embedded.demos import as_lesson, load, record
 from training.embedded.export import export
@@ -119,8 +121,10 @@ def begin(args: argparse.Namespace, tokenizer: PreTrainedTokenizerFast) -> tuple
     if not args.start:
         shape = SIZES[args.size]
         return build_model(replace(shape, context=2_048) if args.skills_only else shape, tokenizer, args.seed), recipe
-    model = LlamaForCausalLM.from_pretrained(args.start, dtype=torch.float32)
-    give_words(model, PreTrainedTokenizerFast.from_pretrained(args.start), tokenizer)
+    if problem := weights_problem(args.start):
+        raise BadInput(problem)
+    model = LlamaForCausalLM.from_pretrained(args.start, dtype=torch.float32, **SAFE_WEIGHTS)
+    give_words(model, PreTrainedTokenizerFast.from_pretrained(args.start, **LOCAL), tokenizer)
     return model, replace(recipe, learning_rate=RATE_GOING_ON, short_until=0.0)
 
 

@@ -6,6 +6,7 @@ would be an advantage. Adam divides a gradient by its own size, so that such a r
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,11 @@ ROUNDING: Final = 8 * torch.finfo(torch.float32).eps
 """Rewards of a group are equal where they differ by no more than this share of the largest term they are sums of."""
 FLOOR: Final = 1e-12
 """The same where all terms are near zero: above what float64 leaves of terms that cancel."""
+
+
+COUNTED: Final = ("nonfinite_rows", "equal_groups", "groups")
+"""In the log: sums over the updates since the last report. Rows whose reward is NaN or infinite, groups whose rewards
+are equal, all groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,59 @@ def read_groups(rewards: Tensor, weights: Tensor, group: int) -> Groups:
     bottom = torch.where(inside, total, torch.inf).amin(1)
     equal = inside.any(1) & (top - bottom <= (ROUNDING * largest).clamp(min=FLOOR))
     return Groups(kept, equal.repeat_interleave(group), int(equal.sum()), len(equal))
+
+
+class LeavingOut:
+    """What a GRPOTrainer of TRL does about such rows, as a class beside it. It reads rewards when TRL has gathered them
+    from all processes, and counts for the log."""
+
+    _groups: Groups | None
+    """Of the batch that is trained on."""
+    _counts: Counter[str]
+    _group: int
+    reward_weights: Any
+    accelerator: Any
+    model: Any
+    _metrics: Any
+
+    def _above(self) -> Any:
+        """The trainer's own methods."""
+        return super()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no row of the batch that is trained on has an advantage."""
+        return self._groups is not None and self._groups.idle
+
+    def _calculate_rewards(self, *given: Any, **named: Any) -> torch.Tensor:
+        """Of all processes (N, F). What is not finite becomes NaN, which TRL leaves out of the group's mean and
+        deviation."""
+        rewards: torch.Tensor = self._above()._calculate_rewards(*given, **named)
+        self._groups = read_groups(rewards, self.reward_weights.to(rewards.device), self._group)
+        return rewards.masked_fill(~self._groups.kept[:, None], torch.nan)
+
+    def _leave_out(self, found: dict[str, Any]) -> None:
+        """Exactly 0 for the advantages of equal rewards, no token of a row whose reward is not finite, and both
+        counted."""
+        groups = self._groups
+        assert groups is not None
+        rows = len(found["advantages"])
+        own = slice(self.accelerator.process_index * rows, (self.accelerator.process_index + 1) * rows)
+        found["advantages"] = found["advantages"].masked_fill((groups.equal | ~groups.kept)[own], 0.0)
+        found["completion_mask"] = found["completion_mask"] * groups.kept[own, None]
+        found["loss_scale"] = torch.full_like(found["advantages"], groups.loss_scale)
+        mode = "train" if self.model.training else "eval"
+        self._metrics[mode]["frac_reward_zero_std"][-1] = groups.equal_groups / groups.groups
+        self._counts.update(
+            nonfinite_rows=groups.nonfinite_rows, equal_groups=groups.equal_groups, groups=groups.groups
+        )
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds how many rows and groups of the updates since the last report there was nothing to learn from."""
+        if "loss" in logs:
+            logs |= {name: float(self._counts[name]) for name in COUNTED}
+            self._counts.clear()
+        self._above().log(logs, start_time)
 
 
 class LeaveIdle(TrainerCallback):

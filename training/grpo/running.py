@@ -39,7 +39,7 @@ from training.stages.checkpoints import load_policy, made_whole, neutral_samplin
 from training.stages.language_model import hidden_width
 from training.stages.launching import run_launched
 from training.stages.rates import Reach, rate_problem
-from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, whole_checkpoint, whole_model
+from training.stages.trainer import SaveByTheClock, TrainingDiverged, settle_sharding, train_on, whole_model
 from training.stages.watching import TellSteps, Watcher, unwatched
 
 Tell = Callable[[str], None]
@@ -276,7 +276,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     trainer.add_callback(_TellLeftOut(work.tell))
     trainer.add_callback(_MeasureOnTheWay(measure_now, settings.held_out_every))
     measure_now(0)
-    trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
+    train_on(trainer, out / "checkpoints")
     measure_now(trainer.state.global_step)
     learned = whole_model(trainer, lambda: model)
     if learned is not None:

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 
 from envs.errors import BadInput
+from models.safe_loading import LOCAL, WEIGHTS
+from training.stages.checkpoints import check_weights
 
 VISION_EXTRA = "pip install 'mira-web[vision]'"
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
@@ -30,8 +32,9 @@ def load_seeing(folder: Path) -> tuple[Any, Any]:
 
     if not (folder / "config.json").is_file():
         raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+    check_weights(folder)
     try:
-        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
         processor = load_processor(folder)
     except _UNREADABLE as error:
         raise BadInput(
@@ -53,7 +56,7 @@ def load_processor(folder: Path) -> Any:
     from transformers import AutoProcessor
 
     try:
-        return padded_left(AutoProcessor.from_pretrained(folder, local_files_only=True))
+        return padded_left(AutoProcessor.from_pretrained(folder, **LOCAL))
     except ImportError:
         if find_spec("torchvision") is not None:
             raise
@@ -73,7 +76,7 @@ def _without_videos(folder: Path) -> Any:
     from transformers import AutoConfig
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
-    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    config = AutoConfig.from_pretrained(folder, **LOCAL)
     kind = _for_images(PROCESSOR_MAPPING[type(config)])
     settings, _ = kind.get_processor_dict(folder, local_files_only=True)
     parts = [_part(name, folder) for name in kind.get_attributes()]
@@ -97,9 +100,9 @@ def _part(name: str, folder: Path) -> Any:
 
     match name:
         case "tokenizer":
-            return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            return AutoTokenizer.from_pretrained(folder, **LOCAL)
         case "image_processor":
-            return AutoImageProcessor.from_pretrained(folder, backend="pil", local_files_only=True)
+            return AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)
         case "video_processor":
             return _video_settings(folder)
         case _:

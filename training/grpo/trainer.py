@@ -23,7 +23,7 @@ from models.local_loading import reading_old_names
 from models.prompt_tokens import PromptTokens
 from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
 from training.grpo.examples import Example, check_images
-from training.grpo.groups import Groups, LeaveIdle, read_groups
+from training.grpo.groups import Groups, LeaveIdle, LeavingOut
 from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of, turns_of
 from training.grpo.seeing import padded_left
 from training.grpo.settings import GrpoSettings
@@ -31,9 +31,6 @@ from training.rewards import Rewarder, Score, TokenCount, is_placed
 from training.stages.checkpoints import lora_config
 from training.stages.trainer import one_device, shared_arguments
 
-COUNTED: Final = ("nonfinite_rows", "equal_groups", "groups")
-"""In the log: sums over the updates since the last report. Rows whose reward is NaN or infinite, groups whose rewards
-are equal, all groups."""
 VISION: Final = ("vision", "visual")
 """In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""
 
@@ -114,7 +111,7 @@ def group_trainer() -> Any:
     """The trainer's class; made when it is asked for, as TRL takes seconds to import."""
     from trl.trainer.grpo_trainer import GRPOTrainer
 
-    class GroupTrainer(GRPOTrainer):
+    class GroupTrainer(LeavingOut, GRPOTrainer):
         """*rewarding* is the reward; *room*: tokens of a prompt."""
 
         def __init__(self, rewarding: Rewarding, settings: GrpoSettings, **given: Any) -> None:
@@ -129,11 +126,6 @@ def group_trainer() -> Any:
             super().__init__(reward_funcs=rewarding, **given)
             self._prompts = PromptTokens(self._tokenizer)
             self.add_callback(LeaveIdle(self))
-
-        @property
-        def idle(self) -> bool:
-            """Whether no row of the batch that is trained on has an advantage."""
-            return self._groups is not None and self._groups.idle
 
         def _tokenize_prompts(self, prompts: list[Any]) -> Any:
             if self._is_vlm:
@@ -153,37 +145,6 @@ def group_trainer() -> Any:
             if self._by_reward:
                 found["kl_share"] = torch.tensor(self._rewarding.shares, device=found["advantages"].device)
             return found
-
-        def _calculate_rewards(self, *given: Any, **named: Any) -> torch.Tensor:
-            """Of all processes (N, F). What is not finite becomes NaN, which TRL leaves out of the group's mean and
-            deviation."""
-            rewards: torch.Tensor = super()._calculate_rewards(*given, **named)
-            self._groups = read_groups(rewards, self.reward_weights.to(rewards.device), self._group)
-            return rewards.masked_fill(~self._groups.kept[:, None], torch.nan)
-
-        def _leave_out(self, found: dict[str, Any]) -> None:
-            """Exactly 0 for the advantages of equal rewards, no token of a row whose reward is not finite, and both
-            counted."""
-            groups = self._groups
-            assert groups is not None
-            rows = len(found["advantages"])
-            own = slice(self.accelerator.process_index * rows, (self.accelerator.process_index + 1) * rows)
-            found["advantages"] = found["advantages"].masked_fill((groups.equal | ~groups.kept)[own], 0.0)
-            found["completion_mask"] = found["completion_mask"] * groups.kept[own, None]
-            found["loss_scale"] = torch.full_like(found["advantages"], groups.loss_scale)
-            model: Any = self.model
-            mode = "train" if model.training else "eval"
-            self._metrics[mode]["frac_reward_zero_std"][-1] = groups.equal_groups / groups.groups
-            self._counts.update(
-                nonfinite_rows=groups.nonfinite_rows, equal_groups=groups.equal_groups, groups=groups.groups
-            )
-
-        def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-            """Adds how many rows and groups of the updates since the last report there was nothing to learn from."""
-            if "loss" in logs:
-                logs |= {name: float(self._counts[name]) for name in COUNTED}
-                self._counts.clear()
-            super().log(logs, start_time)
 
         def _get_per_token_logps_and_entropies(
             self, model: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, logits_to_keep: int, **given: Any

@@ -20,7 +20,7 @@ from training.loop.parts import Place, once, place_of
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
 from training.serving.rollout_server import ServerSettings, serving
-from training.stages.checkpoints import is_adapter, policy_spec, read_config, weights_digest
+from training.stages.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
 from training.stages.tree_attention import check_layers
 
 RUN = "run"
@@ -71,8 +71,7 @@ def check_policy(folder: Path) -> None:
     """Raises BadInput where *folder* is plainly no checkpoint that can be trained; its weights are not loaded."""
     if not (is_adapter(folder) or (folder / "config.json").is_file()):
         raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
-    if not any(folder.glob("*.safetensors")):
-        raise BadInput(f"{str(folder)!r} holds no *.safetensors: save its weights in that format")
+    check_weights(folder)
     check_layers(read_config(folder))
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from envs.disk import disk_refusal, writing
 from envs.errors import BadInput
 from envs.record import Record
 
@@ -76,7 +77,7 @@ def new_folder(out: Path) -> Generator[Path]:
     """An empty folder beside *out* that becomes *out* when the body ends well, and disappears when it does not.
 
     Files are on the disk before the name is. Raises BadInput where *out* exists already (a server may be reading it)
-    or cannot be written.
+    or cannot be written, NotWritten where the disk is full.
     """
     if out.exists():
         raise BadInput(f"{str(out)!r} exists already: an export never replaces one, choose another folder")
@@ -84,15 +85,17 @@ def new_folder(out: Path) -> Generator[Path]:
     try:
         partial.mkdir(parents=True)
     except OSError as error:
-        raise BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}") from None
+        told = BadInput(f"folder {str(out)!r} cannot be written: {error.strerror}")
+        raise disk_refusal(error, out) or told from None
     try:
-        yield partial
-        for path in _files(partial):
-            path.chmod(0o644)  # a server may run as somebody else; safetensors writes for its owner alone
-            _sync(path)
-        _sync(partial)
-        partial.rename(out)
-        _sync(out.parent)
+        with writing(out):
+            yield partial
+            for path in _files(partial):
+                path.chmod(0o644)  # a server may run as somebody else; safetensors writes for its owner alone
+                _sync(path)
+            _sync(partial)
+            partial.rename(out)
+            _sync(out.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

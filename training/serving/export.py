@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Final, cast, get_args
 
 from envs.errors import BadInput
-from models.local_loading import ADAPTER_CONFIG, Checkpoint, declared_context, declared_ends, read_checkpoint
+from models.local_loading import Checkpoint, declared_context, declared_ends, read_checkpoint
 from models.prompt_style import declare_style, declared_style
+from models.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hashed, new_folder, write_manifest
 from training.serving.verify import Verification, verify
@@ -121,7 +122,7 @@ def _stored_dtype(base: Path) -> Dtype:
     """What the base's configuration says its weights are; float32 where it says nothing that a server could take."""
     from transformers import AutoConfig
 
-    declared: Any = AutoConfig.from_pretrained(base, local_files_only=True).dtype
+    declared: Any = AutoConfig.from_pretrained(base, **LOCAL).dtype
     return _dtype_name(declared) if declared is not None else "float32"
 
 
@@ -159,7 +160,7 @@ def _check_template(base: Path, tokenizer: Any) -> None:
     """A server reads the base's tokenizer, whatever lies beside the adapter."""
     from transformers import AutoTokenizer
 
-    template = AutoTokenizer.from_pretrained(base, local_files_only=True).chat_template
+    template = AutoTokenizer.from_pretrained(base, **LOCAL).chat_template
     if template is None:
         raise BadInput(f"{str(base)!r} has no chat template, so no server can chat with it: export merged")
     if template != tokenizer.chat_template:
@@ -169,6 +170,8 @@ def _check_template(base: Path, tokenizer: Any) -> None:
 def _adapter_tensors(adapter: Path) -> dict[str, Any]:
     from peft.utils import load_peft_weights
 
+    if problem := adapter_problem(adapter):
+        raise BadInput(problem)
     tensors: dict[str, Any] = load_peft_weights(str(adapter), device="cpu", local_files_only=True)
     return dict(sorted(tensors.items()))
 

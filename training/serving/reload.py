@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from envs.errors import BadInput
 from models.base import ModelError, ModelRejected, ModelUnavailable
-from models.local_loading import ADAPTER_CONFIG
 from models.openai_wire import wire_error
+from models.safe_loading import ADAPTER_CONFIG, adapter_problem
 from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, usable_key
 
 if TYPE_CHECKING:
@@ -162,4 +162,6 @@ def _check_name(name: str) -> None:
 def _adapter_path(folder: Path) -> str:
     if not (folder / ADAPTER_CONFIG).is_file():
         raise BadInput(f"{str(folder)!r} holds no {ADAPTER_CONFIG}, so it is no adapter: export it first")
+    if problem := adapter_problem(folder):
+        raise BadInput(problem)
     return str(folder.resolve())

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from envs.errors import BadInput
 from models.base import ModelError
-from models.local_loading import ADAPTER_CONFIG
+from models.safe_loading import ADAPTER_CONFIG
 from models.specs import VLLM_KEY, VllmSpec
 from models.transport import RetryPolicy
 from training.serving.adapters import server_rank

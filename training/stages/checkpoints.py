@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from accelerate import PartialState
 
-from envs.errors import BadInput
+from envs.disk import writing
+from envs.errors import BadInput, NotWritten
 from models.base import ModelUnavailable
-from models.local_loading import ADAPTER_CONFIG, read_checkpoint, reading_old_names
+from models.local_loading import read_checkpoint, reading_old_names
+from models.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from training.stages.language_model import encoder_layers, freeze_encoders
 from training.stages.packed_model import take_packs
 from training.stages.settings import Compute, Lora
@@ -44,7 +46,7 @@ def load_tokenizer(folder: Path) -> Any:
     brought = (folder / "tokenizer_config.json").is_file()
     place = folder if brought else base_of(folder)
     with _readable("tokenizer", place):
-        return AutoTokenizer.from_pretrained(place, local_files_only=True)
+        return AutoTokenizer.from_pretrained(place, **LOCAL)
 
 
 def read_config(folder: Path) -> Any:
@@ -53,7 +55,7 @@ def read_config(folder: Path) -> Any:
 
     place = base_of(folder)
     with _readable("configuration", place):
-        return AutoConfig.from_pretrained(place, local_files_only=True)
+        return AutoConfig.from_pretrained(place, **LOCAL)
 
 
 @contextmanager
@@ -81,14 +83,21 @@ def _read_policy(folder: Path) -> tuple[Any, Any]:
         return read.model, read.tokenizer
     if not (folder / "config.json").is_file():
         raise BadInput(f"{str(folder)!r} is no checkpoint: it holds no config.json")
+    check_weights(folder)
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer: Any = AutoTokenizer.from_pretrained(folder, **LOCAL)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, attn_implementation="sdpa", local_files_only=True
+            folder, dtype=torch.float32, attn_implementation="sdpa", **WEIGHTS
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise BadInput(f"{str(folder)!r} cannot be loaded: {' '.join(str(error).split())[:300]}") from error
     return model, tokenizer
+
+
+def check_weights(folder: Path) -> None:
+    """Raises BadInput where the weights of the model in *folder* are not safetensors."""
+    if problem := weights_problem(folder):
+        raise BadInput(problem)
 
 
 def with_adapter(model: Any, lora: Lora | None) -> Any:
@@ -118,11 +127,16 @@ def lora_config(lora: Lora, model: Any = None) -> Any:
 @contextmanager
 def made_whole(out: Path) -> Generator[Path]:
     """A folder for the body to fill; it gets the name *out* when the body has ended well. What a killed save left is
-    written over."""
+    written over. Raises NotWritten, and leaves nothing, where the disk does not take it."""
     part = out.with_name(f"{out.name}.part")
-    part.mkdir(parents=True, exist_ok=True)
-    yield part
-    part.rename(out)
+    try:
+        with writing(out):
+            part.mkdir(parents=True, exist_ok=True)
+            yield part
+            part.rename(out)
+    except NotWritten:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
 
 
 PROCESSOR_FILES = (

@@ -17,9 +17,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from models.local_loading import reading_old_names
+from models.safe_loading import WEIGHTS
 from training.data.packing import Packed
 from training.data.rows import Row
-from training.stages.checkpoints import is_adapter, load_policy, lora_config
+from training.stages.checkpoints import check_weights, is_adapter, load_policy, lora_config
 from training.stages.language_model import freeze_encoders, hidden_width
 from training.stages.packed_model import take_packs
 from training.stages.settings import Lora
@@ -47,7 +48,8 @@ class Critic(nn.Module):
         if is_adapter(folder):
             trunk: Any = load_policy(folder)[0].base_model
         else:
-            trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+            check_weights(folder)
+            trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
             freeze_encoders(trunk)
             take_packs(trunk)
         return cls(trunk, hidden_width(trunk.config))

@@ -28,6 +28,7 @@ from torch import nn
 
 from envs.errors import BadInput
 from envs.record import Record
+from envs.whole_files import write_whole
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.actor import ActorTrainer
@@ -62,7 +63,7 @@ def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping
     """What `run_job` needs. Columns: `target` for a critic; `advantage`, `reference` and `success` for an actor."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, columns)
-    (folder / "job.json").write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
 
 
 def launch(
@@ -109,7 +110,7 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
     log = train(trainer, job.compute, folder.name, watch)
     learned = None if models is not None else whole_model(trainer, lambda: _built(job))
     if trainer.is_world_process_zero():
-        (folder / "log.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+        write_whole(folder / "log.json", json.dumps(log, indent=1) + "\n", sync=False)
         if models is not None:
             models.save(job.kind, folder / "model")
         else:

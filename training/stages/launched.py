@@ -6,14 +6,15 @@ import atexit
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from torch import distributed
 from transformers.utils import logging
 
-from envs.errors import BadInput
-from training.stages.launching import DIVERGED
+from envs.errors import BadInput, NotWritten
+from training.stages.launching import DIVERGED, NO_ROOM
 from training.stages.trainer import TrainingDiverged
 from training.stages.watching import Lines, Watcher
 
@@ -33,6 +34,11 @@ def carry_out(work: Work, arguments: list[str]) -> int:
     except BadInput as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    except NotWritten as error:
+        sys.stderr.write(f"{error}\n")
+        with suppress(OSError):  # on a full disk a file may be empty: that it is there says enough
+            (Path(arguments[0]) / NO_ROOM).touch()
+        return 1
     except TrainingDiverged as error:
         (Path(arguments[0]) / DIVERGED).write_text(str(error), encoding="utf-8")
         return 1

@@ -15,7 +15,7 @@ from accelerate.utils import gather_object
 
 from envs.errors import BadInput
 from envs.record import Record
-from envs.whole_files import replacing
+from envs.whole_files import replacing, write_whole
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.stages.annotate import score_actions, score_states
@@ -58,7 +58,7 @@ def score_launched(
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
     job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
-    (folder / JOB).write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     (folder / SCORES).unlink(missing_ok=True)
     run_launched(launcher, folder)
     if not (folder / SCORES).exists():

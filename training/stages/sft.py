@@ -21,6 +21,7 @@ import torch
 
 from envs.errors import BadInput
 from envs.record import Record
+from envs.whole_files import write_whole
 from models.local_loading import reading_old_names
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
@@ -32,7 +33,7 @@ from training.stages.trainer import (
     one_device,
     settle_sharding,
     shared_arguments,
-    whole_checkpoint,
+    train_on,
     whole_model,
 )
 from training.stages.watching import TellSteps, Watcher, unwatched
@@ -69,7 +70,7 @@ def supervised(
         return _trained(job, rows, out, watch)
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / ROWS, rows, {})
-    (out / JOB).write_text(job.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_whole(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     run_launched(launcher, out)
     for told in (ROWS, JOB):
         (out / told).unlink()
@@ -104,10 +105,10 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
     trainer.add_callback(TellSteps("fine-tuning", watch))
-    trainer.train(resume_from_checkpoint=whole_checkpoint(out / "checkpoints"))
+    train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
     if learned is not None:
-        (out / "log.json").write_text(json.dumps(trainer.state.log_history, indent=1) + "\n", encoding="utf-8")
+        write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
         save_policy(learned, tokenizer, out / "model", job.start)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
     return out / "model"

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, cast
 
 import torch
@@ -30,6 +31,7 @@ from transformers import (
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
 
+from envs.disk import writing
 from envs.errors import BadInput
 from training.data.packing import Packed
 from training.stages.packed_model import precision, require_packs
@@ -146,8 +148,21 @@ def train(
     assert out is not None
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
     trainer.add_callback(TellSteps(stage, watch))
-    trainer.train(resume_from_checkpoint=whole_checkpoint(Path(out)))
+    train_on(trainer, Path(out))
     return [dict(row) for row in trainer.state.log_history]
+
+
+def train_on(trainer: Trainer, checkpoints: Path) -> None:
+    """Trains from the last whole checkpoint in *checkpoints*, or from the start. Raises BadInput for a checkpoint that
+    holds more than tensors and plain values, none of which is run; NotWritten where the disk takes no checkpoint."""
+    found = whole_checkpoint(checkpoints)
+    try:
+        with writing(checkpoints):
+            trainer.train(resume_from_checkpoint=found)
+    except UnpicklingError as error:
+        raise BadInput(
+            f"{found!r} holds more than tensors and plain values, which is not loaded: remove it and start again"
+        ) from error
 
 
 def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module | None:
@@ -187,7 +202,22 @@ def whole_checkpoint(folder: Path) -> str | None:
             json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             shutil.rmtree(path, ignore_errors=True)
-    return get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if found is not None:
+        _check_resumed(Path(found))
+    return found
+
+
+def _check_resumed(checkpoint: Path) -> None:
+    """Raises BadInput where *checkpoint* holds weights that transformers would unpickle. Moments, schedule and random
+    state are read by `torch.load(weights_only=True)`, which runs nothing. What FSDP spreads over processes is not
+    looked at: `torch.distributed.checkpoint` unpickles it."""
+    for path in sorted(checkpoint.rglob("*.bin")):
+        if path.name.startswith(("pytorch_model", "adapter_model")) and not path.name.startswith("pytorch_model_fsdp"):
+            raise BadInput(
+                f"{str(path)!r} is a pickle, and training goes on from *.safetensors alone: remove the checkpoint "
+                f"{str(checkpoint)!r} and start again"
+            )
 
 
 def training_arguments(

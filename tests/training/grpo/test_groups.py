@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from tests.training.stages.fsdp_on_cpu import TWO
+from training.grpo import groups as groups_module
 from training.grpo import running
-from training.grpo import trainer as trainer_module
 from training.grpo.examples import write_examples
 from training.grpo.groups import Groups, read_groups
 from training.grpo.reported import read_reported
@@ -154,7 +154,7 @@ def test_without_the_check_equal_rewards_take_a_full_step(
         rows = len(rewards)
         return Groups(torch.ones(rows, dtype=torch.bool), torch.zeros(rows, dtype=torch.bool), 0, rows // group)
 
-    monkeypatch.setattr(trainer_module, "read_groups", nothing_found)
+    monkeypatch.setattr(groups_module, "read_groups", nothing_found)
     size = next(group for group in range(3, 17) if spread(torch.full((group,), value), group).abs().max() > 0)
     made = settings(group=size, micro_rows=2 * size, optimization=of(2 * size))
     assert largest_step(start, tmp_path, made, [value]) == pytest.approx(1e-3, rel=0.05)

@@ -1,0 +1,107 @@
+"""A checkpoint is data: reading one runs nothing of its author's.
+
+Weights are read from safetensors alone. What is refused before transformers or PEFT see a folder: weights that are
+pickles, an index whose shards are, a configuration that names such a file. `trust_remote_code` is set to
+false everywhere: its default asks on a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+LOCAL: Final[dict[str, Any]] = {"local_files_only": True, "trust_remote_code": False}
+"""For every `from_pretrained` of transformers: nothing from the network, no code of the checkpoint."""
+WEIGHTS: Final[dict[str, Any]] = {**LOCAL, "use_safetensors": True}
+"""For those that read weights."""
+
+PICKLES: Final = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
+"""Endings of weights that `torch.load` reads."""
+ADAPTER_CONFIG: Final = "adapter_config.json"
+"""What makes a folder a PEFT adapter."""
+_SAFE: Final = ".safetensors"
+_ADAPTER: Final = "adapter_model"
+_NOT_WEIGHTS: Final = frozenset({"training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt"})
+"""What a trainer leaves beside them; nothing here reads it."""
+
+
+def weights_problem(folder: Path) -> str | None:
+    """Why the weights of the checkpoint in *folder* are not read, in one line; None where they may be."""
+    return _of_model(folder.resolve(), frozenset())
+
+
+def adapter_problem(folder: Path) -> str | None:
+    """The same of the PEFT adapter in *folder*."""
+    if (folder / f"{_ADAPTER}{_SAFE}").is_file():
+        return None
+    pickled = next((name for name in _pickles(folder) if name.startswith(_ADAPTER)), None)
+    if pickled is None:
+        return f"{str(folder)!r} holds no {_ADAPTER}{_SAFE}"
+    source, target = folder / pickled, folder / f"{_ADAPTER}{_SAFE}"
+    code = (
+        "import torch, safetensors.torch as s; "
+        f"s.save_file(torch.load({str(source)!r}, weights_only=True), {str(target)!r})"
+    )
+    return _refusal(folder, pickled, code)
+
+
+def _of_model(folder: Path, seen: frozenset[Path]) -> str | None:
+    problem = _named_by_config(folder) or _shards(folder)
+    if problem is None and (folder / ADAPTER_CONFIG).is_file():  # transformers reads the adapter and the base it names
+        problem = adapter_problem(folder)
+        base = Path(str(_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path", ""))).resolve()
+        if problem is None and base.is_dir() and base not in seen | {folder}:
+            problem = _of_model(base, seen | {folder})
+        return problem
+    if problem is not None or any(folder.glob(f"*{_SAFE}")):
+        return problem
+    pickled = next(iter(_pickles(folder)), None)
+    if pickled is None:
+        return f"{str(folder)!r} holds no *{_SAFE}"
+    code = (
+        "from transformers import AutoModelForCausalLM as M; "
+        f"M.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
+    )
+    return _refusal(folder, pickled, code)
+
+
+def _refusal(folder: Path, pickled: str, code: str) -> str:
+    return (
+        f"{str(folder)!r} holds no *{_SAFE} but a pickle ({pickled}), which is not read; convert it where you trust "
+        f"its author: python -c {shlex.quote(code)}"
+    )
+
+
+def _pickles(folder: Path) -> list[str]:
+    found = (path.name for path in folder.iterdir() if path.suffix in PICKLES) if folder.is_dir() else ()
+    return sorted(name for name in found if name not in _NOT_WEIGHTS and not name.startswith("rng_state"))
+
+
+def _named_by_config(folder: Path) -> str | None:
+    named = _json(folder / "config.json").get("transformers_weights")
+    if named is None or (
+        isinstance(named, str) and "/" not in named and named.endswith((_SAFE, f"{_SAFE}.index.json"))
+    ):
+        return None
+    return f"{str(folder / 'config.json')!r} names the weights {named!r}: they must be a {_SAFE} file beside it"
+
+
+def _shards(folder: Path) -> str | None:
+    """An index says which files the tensors are in, and transformers reads each by its ending."""
+    for index in sorted(folder.glob(f"*{_SAFE}.index.json")):
+        shards = _json(index).get("weight_map")
+        for name in shards.values() if isinstance(shards, dict) else ():
+            if not (isinstance(name, str) and name.endswith(_SAFE) and Path(name).name == name):
+                return f"{str(index)!r} names the shard {name!r}: shards must be {_SAFE} files beside it"
+    return None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    """Empty where *path* holds no JSON object: whoever needs it says so."""
+    try:
+        told: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
