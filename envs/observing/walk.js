@@ -220,7 +220,7 @@ class Look {
   }
 
   addText(data, node) {
-    const text = data.replace(INVISIBLE, '');
+    const text = withoutInvisible(data);
     if (/\S/.test(text)) this.parts.push({ text: text.replace(/\s+/g, ' '), at: node });
     else if (text) this.parts.push({ space: true });
   }

@@ -1,4 +1,4 @@
-"""What an attacker tries beyond writing a control token: normalisation, blanks, boundaries, templates, bytes, images."""
+"""What an attacker tries beyond writing a control token: normalisation, blanks, boundaries, bytes, pictures."""
 
 from __future__ import annotations
 
