@@ -77,13 +77,16 @@ const KEPT = [
 ].join('|');
 /** All that prompts leave out (models/invisible.py). It is left out here, before a text is searched for what looks like a
  *  ref: a character taken out later would make one. */
+const HIDDEN =
+  '\u0000-\u0008\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f' +
+  '\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff';
 const INVISIBLE = new RegExp(
-  `(${KEPT})|[\u0000-\u0008\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f` +
-    '\u202a-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff' +
-    '\u{13430}-\u{1345F}\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]|\\p{Noncharacter_Code_Point}',
+  `(${KEPT})|[${HIDDEN}\u{13430}-\u{1345F}\u{1BCA0}-\u{1BCA3}\u{1D173}-\u{1D17A}\u{E0000}-\u{E0FFF}]|\\p{Noncharacter_Code_Point}`,
   'gu'
 );
-const withoutInvisible = (text) => text.replace(INVISIBLE, '$1');
+/** Found in every text that INVISIBLE finds something in, ten times as fast; of pairs, one half is looked for. */
+const SUSPICIOUS = new RegExp(`[${HIDDEN}\ud80d\ud82f\ud834\udb40-\udb7f\udffe\udfff]`);
+const withoutInvisible = (text) => (SUSPICIOUS.test(text) ? text.replace(INVISIBLE, '$1') : text);
 /** One line without characters that nobody sees: they can only serve to deceive. */
 const clean = (text) => withoutInvisible(text).replace(/\s+/g, ' ').trim();
 const cut = (text, limit) => (text.length <= limit ? text : text.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '') + '…');
