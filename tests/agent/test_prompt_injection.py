@@ -78,7 +78,7 @@ CARRIERS = {
     "two names of a drag": Carrier(
         f"{HEAD}<button>{ORDER}</button><button>b</button>", [Drag(ref=1, to_ref=2), Wait()]
     ),
-    "an answer that repeats the page": Carrier(f"{HEAD}<p>x", [f'do(action="{ORDER}")', Wait()]),
+    "an answer that repeats the page": Carrier(f"{HEAD}<p>x", [f'do(action="Click", element="{ORDER}")', Wait()]),
 }
 
 
