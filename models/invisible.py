@@ -6,8 +6,8 @@ and zero-width characters spell bits. The rule is that a prompt shows what a per
 * Tag characters U+E0000-E007F are removed, except in the flags of England, Scotland and Wales, the only ones in use.
 * Zero-width space, joiner and non-joiner stay where one follows a letter of a script that needs it (Arabic, Persian,
   the Indic and South-East Asian scripts, Mongolian), the joiner between two emoji as well. Others are removed.
-* A variation selector stays after a character that has variants (emoji, digits of keycaps, mathematical signs, CJK,
-  Mongolian). Others are removed.
+* A variation selector stays after a character that has variants (emoji, keycaps, mathematical signs, CJK, Mongolian).
+  Others are removed.
 * Marks, embeddings and isolates of direction stay in a line with letters written from right to left, at most two in a
   row. Others are removed.
 * Overrides of direction are shown as `\\u202d` and `\\u202e`: what a person sees has another order than the text.
@@ -104,7 +104,7 @@ def _belongs(hidden: str, code: int, before: list[str], last: str, after: str) -
         bare = before[-2] if last == "\ufe0f" and len(before) > 1 else last
         return bool(_is_emoji(bare) and _is_emoji(after))
     if hidden in "\ufe0e\ufe0f":
-        return _is_emoji(last) or (last != "" and last in "0123456789#*")
+        return _is_emoji(last) or (last != "" and last in "0123456789#*" and after == "\u20e3")
     if 0xFE00 <= code <= 0xFE0D:
         return bool(_CJK.fullmatch(last) or _MYANMAR.fullmatch(last)) or _is_mathematical(last)
     if 0xE0100 <= code <= 0xE01EF:

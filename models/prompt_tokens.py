@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from models.base import Message, ModelRejected
@@ -44,7 +44,7 @@ class PromptTokens:
         byte = [r"<0x[0-9A-Fa-f]{2}>"] if _has_byte_tokens(tokenizer) else []
         self._literal = re.compile("|".join([*map(re.escape, controls), *byte]) or r"(?!)")
         self._ids = _control_ids(tokenizer)
-        self._templates: dict[tuple[str, ...], int] = {}
+        self._templates: dict[tuple[tuple[str, str], ...], int] = {}
 
     def encode(self, messages: Sequence[Message], room: int) -> tuple[int, ...]:
         """At most *room* token ids, the generation prompt included. Raises ModelRejected where a template makes control
@@ -108,15 +108,20 @@ class PromptTokens:
     def _encode(self, messages: Sequence[Message]) -> tuple[int, ...]:
         turns = [{"role": message.role, "content": self.defused(message.text)} for message in messages]
         ids = self._templated(turns)
-        roles = tuple(message.role for message in messages)
-        if roles not in self._templates:
-            self._templates[roles] = self._controls(self._templated([{**turn, "content": "x"} for turn in turns]))
-        if (made := self._controls(ids)) != self._templates[roles]:
+        if (made := self._controls(ids)) != (own := self._written(turns)):
             raise ModelRejected(
-                f"the chat template makes {made} control tokens of this prompt, and {self._templates[roles]} of a "
-                "harmless one with the same roles: text of a page may have become one of them"
+                f"the chat template makes {made} control tokens of this prompt, and {own} of a harmless one with the "
+                "same roles: text of a page may have become one of them"
             )
         return ids
+
+    def _written(self, turns: Sequence[Mapping[str, str]]) -> int:
+        """Control tokens that the template writes around *turns*; some write others around an empty one."""
+        harmless = [{**turn, "content": "x" if turn["content"].strip() else ""} for turn in turns]
+        shape = tuple((turn["role"], turn["content"]) for turn in harmless)
+        if shape not in self._templates:
+            self._templates[shape] = self._controls(self._templated(harmless))
+        return self._templates[shape]
 
     def _templated(self, turns: list[dict[str, str]]) -> tuple[int, ...]:
         if self._tokenizer.chat_template is None:

@@ -25,6 +25,7 @@ from envs.actions import ActionResult, Click, Status, Stop, Wait
 from envs.blocked import OTHERS, UNREADABLE, BlockedOrigin
 from envs.languages import PROGRAM
 from envs.trace_store import read_trace
+from models.fence import CLOSE, OPEN
 from models.scripted import ScriptedModel
 from tests.agent.episodes import Play, write_run
 from tests.agent.shop import Shop, config, scripted
@@ -135,7 +136,7 @@ async def test_a_page_whose_code_is_refused_is_told_from_the_first_prompt_to_the
             blocked(API, 1, "fetch"),
         )
     )
-    assert f"Problems\n- {problem(intent.seen.blocked_requests)}" in prompts[0]
+    assert f"Problems\n{OPEN}DATA problems{CLOSE}\n- {problem(intent.seen.blocked_requests)}" in prompts[0]
     assert CDN not in prompts[1].partition("The page")[0] and API in prompts[1].partition("The page")[0]
     assert [event.blocked[0].origin for event in events if isinstance(event, RequestsRefused)] == [CDN, API]
 

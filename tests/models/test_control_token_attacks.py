@@ -1,4 +1,4 @@
-"""What an attacker tries beyond writing a control token: normalisation, blanks, boundaries, templates, bytes, images."""
+"""What an attacker tries beyond writing a control token: normalisation, blanks, boundaries, bytes, pictures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, normalizers, pre_
 from tokenizers import models as cores
 from transformers import PreTrainedTokenizerFast
 
-from models.base import Message, ModelRejected
+from models.base import ChatRequest, Message, ModelRejected
 from models.fence import CLOSE, OPEN, defuse, fence
+from models.gemini import wire_config, wire_contents
 from models.prompt_tokens import PromptTokens, control_tokens, processor_markers
 from tests.models.test_control_tokens import CHATML, MISTRAL, TOKENIZERS
 
@@ -183,6 +184,14 @@ SERVED = (
 @pytest.mark.parametrize("token", SERVED)
 def test_a_served_model_is_not_sent_it(token: str) -> None:
     assert token not in defuse(f"a{token}b{token}{token}")
+
+
+@pytest.mark.parametrize("token", ["<start_of_turn>", "<ctrl42>", "<|im_start|>"])
+def test_gemini_is_not_sent_it(token: str) -> None:
+    """Symptom: only servers of the other protocol were sent text without control tokens."""
+    messages = (Message("system", f"Rules {token}"), Message("user", f"Page {token}"))
+    sent = f"{wire_contents(messages)}{wire_config(ChatRequest(messages), 'gemini-2.5-flash')}"
+    assert token not in sent and f"< {token[1:]}" in sent
 
 
 LONG = "\n".join(f"word {n}" for n in range(2_000))

@@ -62,6 +62,7 @@ HIDDEN = {
     "zero-width bits": (f"Buy{bits(ORDER, chr(0x200B), chr(0x200C))} now", "Buy now"),
     "joiners and word joiners": (f"Buy{bits(ORDER, chr(0x200D), chr(0x2060))} now", "Buy now"),
     "invisible operators": ("Buy\u2061\u2062\u2063\u2064 now", "Buy now"),
+    "a digit that is no keycap": ("[5\ufe0f]", "[5]"),
     "soft hyphens": ("B\u00adu\u00ad\u00ady", "Buy"),
     "marks of direction without need": ("B\u200eu\u200fy\u2066\u2069", "Buy"),
     "a run of marks in arabic": (f"سعر{chr(0x200F) * 9}x", f"سعر{chr(0x200F) * 2}x"),
