@@ -22,6 +22,7 @@ from tests.agent.shop import Shop
 
 ROOT = Path(__file__).parents[2]
 STOP = 'exit(message="done")'
+LOCAL = f"local:{embedded_dir()}"
 
 
 def console(*, terminal: bool) -> Console:
