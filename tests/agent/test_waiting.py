@@ -17,10 +17,12 @@ from agent.display import RunDisplay
 from agent.notices import Notices
 from agent.progress import RunStarted
 from envs.waiting import waiting_for
+from models.embedded import embedded_dir
 from tests.agent.shop import Shop
 
 ROOT = Path(__file__).parents[2]
 STOP = 'exit(message="done")'
+LOCAL = f"local:{embedded_dir()}"
 
 
 def console(*, terminal: bool) -> Console:
@@ -95,11 +97,22 @@ def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-def test_a_run_says_what_it_waits_for_and_no_library_says_anything(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("policy", "lines"),
+    [
+        pytest.param("embedded", ["loading the model embedded"], id="embedded"),
+        pytest.param(
+            f"local:{embedded_dir()}", ["importing torch", f"loading the model local:{embedded_dir()}"], id="local"
+        ),
+    ],
+)
+def test_a_run_says_what_it_waits_for_and_no_library_says_anything(
+    tmp_path: Path, policy: str, lines: list[str]
+) -> None:
     """12 to 36 seconds of silence, and then two deprecations."""
-    words = command(tmp_path, "--suite", "miniwob", "--tasks", "click-test")
+    words = command(tmp_path, "--suite", "miniwob", "--tasks", "click-test", "--policy", policy)
     done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
-    assert done.stderr.splitlines() == ["importing torch", "loading the model embedded", "starting Chromium"]
+    assert done.stderr.splitlines() == [*lines, "starting Chromium"]
     done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
     assert json.loads(done.stdout)["complete"]
     assert [line.split()[0] for line in done.stderr.splitlines()] == ["step", "success"]

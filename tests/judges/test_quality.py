@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
 from judges.observed import Observed
 from judges.quality import Quality, agreement, quality
-from judges.statistics import wilson
+from judges.statistics import average_ranks, rank_correlation, wilson
 
 # (milestones done of 2, succeeded) of eight traces. All done: a, b, c, of which a, b succeeded; d succeeded without.
 #   precision 2/3, recall 2/3, F1 2/3
@@ -59,6 +63,32 @@ def test_the_formulas_agree_with_scikit_learn_and_scipy() -> None:
     assert measured.auroc.value == pytest.approx(roc_auc_score(y, score))
     tau, p = kendalltau(score, y)
     assert (measured.tau.value, measured.tau_p) == pytest.approx((tau, p))
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=60))
+def test_the_p_value_of_tau_is_that_of_scipy(cases: list[tuple[int, bool]]) -> None:
+    from scipy.stats import kendalltau
+
+    measured = quality([seen(done, success, of=4) for done, success in cases], "checks", resamples=100)
+    if len({done for done, _ in cases}) < 2 or len({success for _, success in cases}) < 2:
+        assert measured.tau_p is None
+    else:
+        expected = kendalltau([done / 4 for done, _ in cases], [success for _, success in cases]).pvalue
+        assert measured.tau_p == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.floats(-1, 1)), min_size=1, max_size=30))
+def test_ranks_and_their_correlation_are_those_of_scipy(pairs: list[tuple[int, float]]) -> None:
+    from scipy.stats import rankdata, spearmanr
+
+    ones, others = [one for one, _ in pairs], [other for _, other in pairs]
+    assert average_ranks(ones).tolist() == rankdata(ones).tolist()
+    rho = rank_correlation(ones, others)
+    if len(set(ones)) < 2 or len(set(others)) < 2:
+        assert math.isnan(rho)
+    else:
+        assert rho == pytest.approx(spearmanr(ones, others).statistic, abs=1e-12)
 
 
 def test_intervals_hold_their_numbers_and_the_seed_decides_them(eight: Quality) -> None:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from envs.errors import BadInput
 from models.base import ModelError
+from models.optional import install_command
 from models.safe_loading import ADAPTER_CONFIG
 from models.specs import VLLM_KEY, VllmSpec
 from models.transport import RetryPolicy
@@ -134,7 +135,8 @@ async def _process(words: Sequence[str], log: Path) -> asyncio.subprocess.Proces
                 *bound_to_us(words), stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
             )
         except OSError as error:
-            raise BadInput(f"rollouts.server.command {words[0]!r} cannot be started: {error.strerror}") from error
+            how = f": {install_command('vllm')}" if Path(words[0]).name == "vllm" else ""
+            raise BadInput(f"rollouts.server.command {words[0]!r} cannot be started: {error.strerror}{how}") from error
 
 
 def _what_and_where(settings: ServerSettings, policy: Path, name: str, folder: Path) -> list[str]:

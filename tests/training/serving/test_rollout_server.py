@@ -111,9 +111,10 @@ async def test_a_server_is_started_and_ended(tmp_path: Path, adapter: Path, lora
     [
         ({"options": ["--fail", "no room"]}, "ended with exit code 1: RuntimeError: no room"),
         ({"command": ["no-such-vllm", "serve"]}, "'no-such-vllm' cannot be started: No such file"),
+        ({"command": ["no/such/vllm", "serve"]}, r"No such file or directory: pip install 'mira-web\[vllm\]'"),
         ({"command": [sys.executable, "-c", "import time; time.sleep(60)"], "ready_s": 0.5}, "did not answer in time"),
     ],
-    ids=["fails", "is not there", "hangs"],
+    ids=["fails", "is not there", "vLLM is not there", "hangs"],
 )
 async def test_a_server_that_does_not_come_up_is_one_line(tmp_path: Path, changes: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message) as error:
