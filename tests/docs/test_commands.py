@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import tomllib
@@ -102,3 +103,43 @@ def test_ci_runs_the_targets_that_contributors_run() -> None:
     runs = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
     assert {"make check", "make test", "make docs"} <= set(runs)
     assert {run.removeprefix("make ") for run in runs} <= targets
+
+
+ROOMS = "agent|envs|judges|models|planners|training"
+_PATH = re.compile(rf"`((?:{ROOMS}|benchmarks|docs|examples|scripts|tests)/[\w/.-]*\w/?)`")
+_NAME = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)(?:\(|`)")
+_OTHERS = {"docs/comparison.md"}
+"""Names files of other projects."""
+_REMOVED = {"training/embedded/hindsight.py"}
+"""docs/results/embedded.md says that it is in the history only."""
+
+
+def test_files_that_pages_name_exist() -> None:
+    missing = {
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in pages()
+        if str(page.relative_to(ROOT)) not in _OTHERS
+        for path in _PATH.findall(page.read_text(encoding="utf-8"))
+        if path not in _REMOVED and not (ROOT / path).exists()
+    }
+    assert missing == set()
+
+
+def test_python_names_that_pages_name_exist() -> None:
+    names = {name for page in pages() for name in _NAME.findall(page.read_text(encoding="utf-8"))}
+    assert len(names) > 10
+    assert {name for name in names if not _is_known(name)} == set()
+
+
+def _is_known(name: str) -> bool:
+    """Whether *name* is a module, or what follows a module's name is an attribute of it, and of that, and so on."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
