@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -12,7 +13,7 @@ import pytest
 import typer
 
 from agent.cli.app import application
-from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages
+from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages, python_blocks
 
 MIN_MIRA = 90
 """Fewer `mira` commands in blocks than this means that the extraction is broken."""
@@ -143,3 +144,14 @@ def _is_known(name: str) -> bool:
             found = getattr(found, part, None)
         return found is not None
     return False
+
+
+def test_python_blocks_compile_and_import_what_exists() -> None:
+    blocks = [(page, block) for page in pages() for block in python_blocks(page)]
+    assert len(blocks) >= 5
+    for page, block in blocks:
+        tree = compile(block, str(page), "exec", flags=ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ROOMS.split("|"):
+                module = importlib.import_module(node.module)
+                assert {alias.name for alias in node.names if not hasattr(module, alias.name)} == set(), page
