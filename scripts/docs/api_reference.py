@@ -21,7 +21,9 @@ def api_pages() -> dict[str, str]:
 def _page(title: str, modules: tuple[str, ...]) -> str:
     parts = [f"# {title}\n", "Generated from the code. Names that are not listed here may change in any version.\n"]
     for module in modules:
-        parts.append(f"::: {module}\n    options:\n      heading_level: 2\n      members: []\n")
+        parts.append(
+            f"::: {module}\n    options:\n      heading_level: 2\n      show_root_full_path: true\n      members: []\n"
+        )
         parts += [f"::: {identifier}\n    options:\n      heading_level: 3\n" for identifier in identifiers(module)]
     return "\n".join(parts)
 

@@ -9,9 +9,16 @@ import griffe
 
 
 class Roles(griffe.Extension):
-    """Rewrites each docstring once, when its object is loaded."""
+    """Rewrites the docstrings of a package when it was loaded."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        if obj.docstring is not None:
-            text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", obj.docstring.value)
-            obj.docstring.value = re.sub(r"::$", ":", text, flags=re.MULTILINE)
+        _rewrite(obj)
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        _rewrite(pkg)
+
+
+def _rewrite(obj: griffe.Object) -> None:
+    if obj.docstring is not None:
+        text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", obj.docstring.value)
+        obj.docstring.value = re.sub(r"::$", ":", text, flags=re.MULTILINE)

@@ -60,6 +60,11 @@ def inline_commands(program: str) -> list[Command]:
     return found
 
 
+def python_blocks(path: Path) -> list[str]:
+    """The Python programs in fenced blocks of a page."""
+    return [match[2] for match in _FENCE.finditer(path.read_text(encoding="utf-8")) if match[1] == "python"]
+
+
 def _of_page(path: Path) -> Iterator[Command]:
     text = path.read_text(encoding="utf-8")
     for match in _FENCE.finditer(text):

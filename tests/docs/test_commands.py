@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import re
 import tomllib
@@ -11,7 +13,7 @@ import pytest
 import typer
 
 from agent.cli.app import application
-from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages
+from tests.docs.documented import ROOT, Command, block_commands, inline_commands, pages, python_blocks
 
 MIN_MIRA = 90
 """Fewer `mira` commands in blocks than this means that the extraction is broken."""
@@ -102,3 +104,54 @@ def test_ci_runs_the_targets_that_contributors_run() -> None:
     runs = re.findall(r"^\s*- run: (.+)$", workflow, re.MULTILINE)
     assert {"make check", "make test", "make docs"} <= set(runs)
     assert {run.removeprefix("make ") for run in runs} <= targets
+
+
+ROOMS = "agent|envs|judges|models|planners|training"
+_PATH = re.compile(rf"`((?:{ROOMS}|benchmarks|docs|examples|scripts|tests)/[\w/.-]*\w/?)`")
+_NAME = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)(?:\(|`)")
+_OTHERS = {"docs/comparison.md"}
+"""Names files of other projects."""
+_REMOVED = {"training/embedded/hindsight.py"}
+"""docs/results/embedded.md says that it is in the history only."""
+
+
+def test_files_that_pages_name_exist() -> None:
+    missing = {
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in pages()
+        if str(page.relative_to(ROOT)) not in _OTHERS
+        for path in _PATH.findall(page.read_text(encoding="utf-8"))
+        if path not in _REMOVED and not (ROOT / path).exists()
+    }
+    assert missing == set()
+
+
+def test_python_names_that_pages_name_exist() -> None:
+    names = {name for page in pages() for name in _NAME.findall(page.read_text(encoding="utf-8"))}
+    assert len(names) > 10
+    assert {name for name in names if not _is_known(name)} == set()
+
+
+def _is_known(name: str) -> bool:
+    """Whether *name* is a module, or what follows a module's name is an attribute of it, and of that, and so on."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+def test_python_blocks_compile_and_import_what_exists() -> None:
+    blocks = [(page, block) for page in pages() for block in python_blocks(page)]
+    assert len(blocks) >= 5
+    for page, block in blocks:
+        tree = compile(block, str(page), "exec", flags=ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ROOMS.split("|"):
+                module = importlib.import_module(node.module)
+                assert {alias.name for alias in node.names if not hasattr(module, alias.name)} == set(), page

@@ -98,5 +98,15 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_other_hosts(tm
     built = list((tmp_path / "site").rglob("*.html"))
     assert len(built) > 40
     for page in built:
-        loaded = [one for match in LOADED.findall(page.read_text(encoding="utf-8")) for one in match if one]
-        assert loaded == [], page
+        text = page.read_text(encoding="utf-8")
+        assert [one for match in LOADED.findall(text) for one in match if one] == [], page
+        assert re.search(r":(func|class|mod|meth|attr):", text) is None, page
+
+
+def test_the_glossary_defines_each_term_once_and_in_order() -> None:
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    sections = [re.findall(r"^\*\*(.+)\*\*$", part, re.MULTILINE) for part in text.split("\n## ")[1:]]
+    terms = [term for section in sections for term in section]
+    assert len(set(terms)) == len(terms) > 60
+    for section in sections:
+        assert section == sorted(section, key=str.lower)
