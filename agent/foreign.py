@@ -18,7 +18,6 @@ from agent.config import RunConfig, parse_config
 from agent.field_classes import FIELDS, HARMLESS_SPECS, PARENT, RUN_FIELDS, SUITE, URL, Reach
 from envs.browsergym.names import PREFIX
 from envs.errors import BadInput
-from envs.plain_values import merged
 from envs.webarena.files import SUITE_NAMES
 
 _SHOWN: Final = 120
@@ -152,7 +151,7 @@ def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_r
 def _config(run: Recorded, flat: Mapping[str, Any]) -> RunConfig:
     values = run.config.resolved()
     for name, value in flat.items():
-        values = merged(values, _nested(name, None)) if value is None else merged(values, _nested(name, value))
+        _replace(values, name, value)
     return parse_config(values, run.place)
 
 
@@ -204,6 +203,14 @@ def _value(values: Mapping[str, Any], name: str) -> Any:
     for part in name.split("."):
         found = found[part]
     return found
+
+
+def _replace(values: dict[str, Any], name: str, value: Any) -> None:
+    """As a whole: no part of a table of the run's stays."""
+    *tables, last = name.split(".")
+    for table in tables:
+        values = values[table]
+    values[last] = value
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:

@@ -66,11 +66,11 @@ class TraceWriter:
             if written < len(line):  # a full disk: never leave half a line before the next record
                 os.ftruncate(self._handle, os.fstat(self._handle).st_size - written)
                 raise TraceError(f"{self.path}: only {written} of {len(line)} bytes fitted on the disk")
+            self._chain = chain  # the line is in the file, whatever a flush says
             if self._fsync:
                 os.fsync(self._handle)
         except OSError as error:
             raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
-        self._chain = chain
 
     def close(self) -> None:
         if self._handle >= 0:

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.foreign import ForeignRun
-from agent.replay import branch_trace, replay_trace
+from agent.foreign import ForeignRun, settle
+from agent.replay import ReplayOptions, branch_trace, replay_trace
 from agent.replay.playback import live_address, read_recording
 from agent.run_store import RunFolder
 from agent.runner import resume
 from agent.taking_over import recorded_run
-from envs.actions import Goto, Stop
+from envs.actions import Click, Goto, Stop
 from envs.errors import BadInput
 from envs.local_key import _kept  # pyright: ignore[reportPrivateUsage]
 from envs.trace_store import TraceWriter, check_chain, read_trace
@@ -276,6 +276,30 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
     assert [field.name for field in found.value.fields] == ["suite"]
     with pytest.raises(BadInput, match="is of the suite"):
         await resume(run.path, given_again={"suite": "miniwob"})
+
+
+def test_what_is_given_again_replaces_a_table_as_a_whole(machine: Machine, tmp_path: Path) -> None:
+    """Half of the credentials given, the other half of the colleague's: a server of theirs would get ours."""
+    with keyed(tmp_path / "abroad"):
+        _, recorded = recorded_run(write_shared_run(machine, tmp_path / "r"))
+    half = machine.values["session"] | {"http_credentials": {"value": "env:MIRA_TEST_BASIC"}}
+    with pytest.raises(BadInput, match=r"http_credentials\.origin"):
+        settle(recorded, machine.values | {"url": machine.server.url, "session": half})
+    whole = half | {"http_credentials": {"origin": "https://mine.example", "value": "env:MIRA_TEST_BASIC"}}
+    settled = settle(recorded, machine.values | {"url": machine.server.url, "session": whole})
+    assert settled.config.session.http_credentials is not None
+    assert settled.config.session.http_credentials.origin == "https://mine.example"
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    """The ids in a header are its author's words."""
+    run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])
+    path = run.trace("click-test-0-a1")
+    rewrite(path, chained_anew(set_in("header", lambda line: line.update(episode_id="../../../out")), own=True))
+    await replay_trace(path, ReplayOptions(patience_s=0), trace_zip=True, out=tmp_path / "kept")
+    assert [file.relative_to(tmp_path) for file in tmp_path.rglob("*.zip")] == [Path("kept/traces/click-test-0-a1.zip")]
 
 
 LINKED = ("lease", "results.jsonl", "checkpoints.sqlite", "run.json", "episodes/task-0-a1.jsonl")
