@@ -141,7 +141,8 @@ def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_r
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
         if not kept and _plain_value(value) != _plain_value(values.get(name)):
             raise BadInput(
-                f"{run.place} was written on this machine and goes on as it was begun: leave out {FIELDS[name].option}"
+                f"{run.place} was written on this machine and goes on as it was begun: leave out {FIELDS[name].option} "
+                f"({name})"
             )
     replaced = {name: value for name, value in flat.items() if own_rule == "replace" and name in RUN_FIELDS}
     config = _config(run, replaced) if replaced else run.config

@@ -281,7 +281,8 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
 def test_what_is_given_again_replaces_a_table_as_a_whole(machine: Machine, tmp_path: Path) -> None:
     """Half of the credentials given, the other half of the colleague's: a server of theirs would get ours."""
     with keyed(tmp_path / "abroad"):
-        _, recorded = recorded_run(write_shared_run(machine, tmp_path / "r"))
+        run = write_shared_run(machine, tmp_path / "r")
+    _, recorded = recorded_run(run)
     half = machine.values["session"] | {"http_credentials": {"value": "env:MIRA_TEST_BASIC"}}
     with pytest.raises(BadInput, match=r"http_credentials\.origin"):
         settle(recorded, machine.values | {"url": machine.server.url, "session": half})
