@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 from agent.config import RunConfig, parse_config
-from agent.field_classes import FIELDS, HARMLESS_SPECS, PARENT, RUN_FIELDS, SUITE, URL, Reach
+from agent.field_classes import FIELDS, HARMLESS_SPECS, PARENT, PLACE_FIELDS, RUN_FIELDS, SUITE, URL, Reach
 from envs.browsergym.names import PREFIX
 from envs.errors import BadInput
 from envs.webarena.files import SUITE_NAMES
@@ -109,14 +109,14 @@ def settle(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse"
     """*run*'s configuration, with what was *given* again where this machine did not write it.
 
     *given* holds plain values under the names of a configuration (`{"secrets": […], "session": {"allow": […]}}`), and
-    `url`, `suite` and `parent`; None, False or an empty list leaves a setting out. Plain settings are passed over.
-    Raises ForeignRun naming all that is missing; BadInput for a suite that is another one and, by *own_rule*, for a
-    value that differs from the one of a run that was written here.
+    `url`, `suite` and `parent`; None, False or an empty list leaves a setting of the configuration out. Plain settings
+    are passed over. Raises ForeignRun naming all that is missing; BadInput for a suite that is another one and, by
+    *own_rule*, for a value that differs from the one of a run that was written here.
     """
     asked, flat = run.asked, _sensitive(given)
     if run.own:
         return _own(run, asked, flat, own_rule)
-    missing = [name for name in asked if name not in flat]
+    missing = [name for name in asked if name not in flat or (name in PLACE_FIELDS and flat[name] is None)]
     if missing:
         raise ForeignRun(run.place, [_field(name, asked[name]) for name in missing])
     _check_suite(run, flat)
