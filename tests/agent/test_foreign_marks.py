@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent.cli import main
+from agent.cli.running import _notices  # pyright: ignore[reportPrivateUsage]
 from agent.foreign import ForeignRun, settle
 from agent.replay import ReplayOptions, branch_trace, replay_trace
 from agent.replay.playback import live_address, read_recording
@@ -172,6 +173,19 @@ def test_without_its_key_this_machine_knows_its_runs_no_more(
     run = write_shared_run(machine, tmp_path / "r")
     assert recorded_run(run)[1].own
     (state / "mira" / "run-key").unlink()
+    _kept.cache_clear()
+    assert not recorded_run(run)[1].own
+
+
+def test_a_run_that_cannot_be_marked_says_so_once_and_is_foreign_to_the_next_process(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder can be made below it")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    run = write_shared_run(machine, tmp_path / "r")
+    told = [notice for notice in _notices(machine.config(), False) if "cannot be kept" in notice]
+    assert len(told) == 1 and str(tmp_path / "file") in told[0]
+    assert recorded_run(run)[1].own, "within the process that wrote it"
     _kept.cache_clear()
     assert not recorded_run(run)[1].own
 
