@@ -15,10 +15,9 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 from agent.config import RunConfig, parse_config
-from agent.field_classes import FIELDS, HARMLESS_SPECS, PARENT, RUN_FIELDS, SUITE, URL, Reach
+from agent.field_classes import FIELDS, HARMLESS_SPECS, PARENT, PLACE_FIELDS, RUN_FIELDS, SUITE, URL, Reach
 from envs.browsergym.names import PREFIX
 from envs.errors import BadInput
-from envs.plain_values import merged
 from envs.webarena.files import SUITE_NAMES
 
 _SHOWN: Final = 120
@@ -110,14 +109,14 @@ def settle(run: Recorded, given: Mapping[str, Any], own_rule: OwnRule = "refuse"
     """*run*'s configuration, with what was *given* again where this machine did not write it.
 
     *given* holds plain values under the names of a configuration (`{"secrets": […], "session": {"allow": […]}}`), and
-    `url`, `suite` and `parent`; None, False or an empty list leaves a setting out. Plain settings are passed over.
-    Raises ForeignRun naming all that is missing; BadInput for a suite that is another one and, by *own_rule*, for a
-    value that differs from the one of a run that was written here.
+    `url`, `suite` and `parent`; None, False or an empty list leaves a setting of the configuration out. Plain settings
+    are passed over. Raises ForeignRun naming all that is missing; BadInput for a suite that is another one and, by
+    *own_rule*, for a value that differs from the one of a run that was written here.
     """
     asked, flat = run.asked, _sensitive(given)
     if run.own:
         return _own(run, asked, flat, own_rule)
-    missing = [name for name in asked if name not in flat]
+    missing = [name for name in asked if name not in flat or (name in PLACE_FIELDS and flat[name] is None)]
     if missing:
         raise ForeignRun(run.place, [_field(name, asked[name]) for name in missing])
     _check_suite(run, flat)
@@ -142,7 +141,8 @@ def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_r
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
         if not kept and _plain_value(value) != _plain_value(values.get(name)):
             raise BadInput(
-                f"{run.place} was written on this machine and goes on as it was begun: leave out {FIELDS[name].option}"
+                f"{run.place} was written on this machine and goes on as it was begun: leave out {FIELDS[name].option} "
+                f"({name})"
             )
     replaced = {name: value for name, value in flat.items() if own_rule == "replace" and name in RUN_FIELDS}
     config = _config(run, replaced) if replaced else run.config
@@ -152,7 +152,7 @@ def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_r
 def _config(run: Recorded, flat: Mapping[str, Any]) -> RunConfig:
     values = run.config.resolved()
     for name, value in flat.items():
-        values = merged(values, _nested(name, None)) if value is None else merged(values, _nested(name, value))
+        _replace(values, name, value)
     return parse_config(values, run.place)
 
 
@@ -204,6 +204,14 @@ def _value(values: Mapping[str, Any], name: str) -> Any:
     for part in name.split("."):
         found = found[part]
     return found
+
+
+def _replace(values: dict[str, Any], name: str, value: Any) -> None:
+    """As a whole: no part of a table of the run's stays."""
+    *tables, last = name.split(".")
+    for table in tables:
+        values = values[table]
+    values[last] = value
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:

@@ -31,6 +31,8 @@ _PURPOSE: Final = "trace line"
 _LINKS: Final = re.compile(
     rb',\s*"chain"\s*:\s*"([0-9a-f]{64})"(?:\s*,\s*"mark"\s*:\s*"([0-9a-f]{64})")?\s*\}\s*\Z', re.ASCII
 )
+_LINKS_BYTES: Final = 512
+"""At the end of a line, where the two keys are looked for; they take some 160."""
 _VERSION: Final = re.compile(rb'\A\s*\{\s*"kind"\s*:\s*"header"\s*,\s*"schema_version"\s*:\s*(\d{1,9})\b')
 
 
@@ -63,7 +65,7 @@ NO_CHAIN: Final = Seal(chained=False, edited=None, own_header=False, own=False)
 
 def take_apart(raw: bytes) -> Linked:
     """*raw* is one line, with or without its line break."""
-    found = _LINKS.search(raw)
+    found = _LINKS.search(raw, max(0, len(raw) - _LINKS_BYTES))
     if found is None:
         return Linked(raw.rstrip(b"\r\n"), None, None)
     mark = found[2]

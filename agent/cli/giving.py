@@ -13,17 +13,16 @@ from agent.cli.output import print_problem
 from agent.foreign import nothing
 from envs.plain_values import merged, read_toml
 
-Url = Annotated[str | None, typer.Option(help="Start of an open task, for a run that another machine wrote.")]
-Suite = Annotated[str | None, typer.Option(help="Suite that uses servers or code of this machine, likewise.")]
-Parent = Annotated[Path | None, typer.Option(help="Trace that a branched run began in, likewise.")]
+Url = Annotated[str | None, typer.Option(help="For a run of another machine: where its open task starts.")]
+Suite = Annotated[
+    str | None, typer.Option(help="For a run of another machine: its suite, if that uses servers or code of this one.")
+]
+Parent = Annotated[Path | None, typer.Option(help="For a run of another machine: the trace that it branches from.")]
 Settings = Annotated[
-    Path | None, typer.Option("--config", help="TOML file with settings that are given again, likewise.")
+    Path | None, typer.Option("--config", help="For a run of another machine: TOML file with settings given again.")
 ]
 Without = Annotated[
-    str | None,
-    typer.Option(
-        help="Settings of a run that another machine wrote to leave out, e.g. secrets,allow (comma-separated)."
-    ),
+    str | None, typer.Option(help="For a run of another machine: settings to leave out, e.g. secrets,allow.")
 ]
 
 

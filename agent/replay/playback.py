@@ -106,7 +106,8 @@ def _config(
 
 async def _keep_trace(environment: Environment, recording: Recording, out: Path | None) -> None:
     """As `OUT/traces/EPISODE.zip`. Raises BadInput where there is nowhere to put it, or this world has none."""
-    path = RunFolder(out or Path("replays")).zip(recording.header.episode_id)
+    # By the name of the file: the id in the header is whatever its author says, "../" too.
+    path = RunFolder(out or Path("replays")).zip(recording.file.path.stem)
     if not isinstance(environment, TracedEnvironment) or not await environment.save_playwright_trace(path):
         raise BadInput(f"no Playwright trace of this replay could be kept at {str(path)!r}: leave out --trace-zip")
 

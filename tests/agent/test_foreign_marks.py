@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.foreign import ForeignRun
-from agent.replay import branch_trace, replay_trace
+from agent.cli.running import _notices  # pyright: ignore[reportPrivateUsage]
+from agent.foreign import ForeignRun, settle
+from agent.replay import ReplayOptions, branch_trace, replay_trace
 from agent.replay.playback import live_address, read_recording
 from agent.run_store import RunFolder
 from agent.runner import resume
 from agent.taking_over import recorded_run
-from envs.actions import Goto, Stop
+from envs.actions import Click, Goto, Stop
 from envs.errors import BadInput
 from envs.local_key import _kept  # pyright: ignore[reportPrivateUsage]
 from envs.trace_store import TraceWriter, check_chain, read_trace
@@ -176,6 +177,19 @@ def test_without_its_key_this_machine_knows_its_runs_no_more(
     assert not recorded_run(run)[1].own
 
 
+def test_a_run_that_cannot_be_marked_says_so_once_and_is_foreign_to_the_next_process(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder can be made below it")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    run = write_shared_run(machine, tmp_path / "r")
+    told = [notice for notice in _notices(machine.config(), False) if "cannot be kept" in notice]
+    assert len(told) == 1 and str(tmp_path / "file") in told[0]
+    assert recorded_run(run)[1].own, "within the process that wrote it"
+    _kept.cache_clear()
+    assert not recorded_run(run)[1].own
+
+
 def test_a_torn_last_line_stays_this_machines(run: RunFolder) -> None:
     with run.trace("task-0-a1").open("ab") as file:
         file.write(b'{"kind":"plan","st')
@@ -276,6 +290,35 @@ async def test_a_suite_that_uses_this_machines_servers_or_code_must_be_named(
     assert [field.name for field in found.value.fields] == ["suite"]
     with pytest.raises(BadInput, match="is of the suite"):
         await resume(run.path, given_again={"suite": "miniwob"})
+
+
+def test_what_is_given_again_replaces_a_table_as_a_whole(machine: Machine, tmp_path: Path) -> None:
+    """Half of the credentials given, the other half of the colleague's: a server of theirs would get ours."""
+    with keyed(tmp_path / "abroad"):
+        run = write_shared_run(machine, tmp_path / "r")
+    _, recorded = recorded_run(run)
+    half = machine.values["session"] | {"http_credentials": {"value": "env:MIRA_TEST_BASIC"}}
+    with pytest.raises(BadInput, match=r"http_credentials\.origin"):
+        settle(recorded, machine.values | {"url": machine.server.url, "session": half})
+    whole = half | {"http_credentials": {"origin": "https://mine.example", "value": "env:MIRA_TEST_BASIC"}}
+    settled = settle(recorded, machine.values | {"url": machine.server.url, "session": whole})
+    assert settled.config.session.http_credentials is not None
+    assert settled.config.session.http_credentials.origin == "https://mine.example"
+
+
+def zips(folder: Path) -> list[str]:
+    return [str(file.relative_to(folder)) for file in folder.rglob("*.zip")]
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_a_replay_keeps_its_files_below_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    """The ids in a header are its author's words."""
+    run = write_run(tmp_path / "r", [Play(task="click-test", actions=(Click(ref=1),), z=((), ()))])
+    path = run.trace("click-test-0-a1")
+    rewrite(path, chained_anew(set_in("header", lambda line: line.update(episode_id="../../../out")), own=True))
+    await replay_trace(path, ReplayOptions(patience_s=0), trace_zip=True, out=tmp_path / "kept")
+    assert zips(tmp_path) == ["kept/traces/click-test-0-a1.zip"]
 
 
 LINKED = ("lease", "results.jsonl", "checkpoints.sqlite", "run.json", "episodes/task-0-a1.jsonl")

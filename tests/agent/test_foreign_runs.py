@@ -230,4 +230,7 @@ async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_field
     with pytest.raises(ForeignRun) as found:
         await resume(folder, given_again=machine.values | {"session": {}})
     assert {field.name for field in found.value.fields} == {"url", *SESSION, UNSEEN}
+    with pytest.raises(ForeignRun) as found:
+        await resume(folder, given_again=machine.values | {"url": None})
+    assert [field.name for field in found.value.fields] == ["url"]
     assert machine.nothing_came()

@@ -150,6 +150,16 @@ def test_imported_traces_have_a_chain_and_no_mark(tmp_path: Path) -> None:
         select([(EpisodeFile(path).read(), EpisodeFile(path).blobs)])
 
 
+def test_show_says_that_a_chain_was_computed_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: RunFolder
+) -> None:
+    assert mira(monkeypatch, "show", failed(run)) == 0
+    assert "not written on this machine" not in capsys.readouterr().out, "the control"
+    rewrite(failed(run), chained_anew(EDITS["outcome"][0]))
+    assert mira(monkeypatch, "show", failed(run)) == 0
+    assert "not written on this machine, or its chain was computed anew" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "told_on"),
     [

@@ -12,12 +12,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from agent.gathering import gather
+from agent.run_store import Manifest, RunFolder
 from agent.team import open_team
 from envs.errors import BadInput
 from envs.observation import Observation
 from envs.tasks import Milestone, TaskRef
 from judges.base import Progress
 from models.embedded import embedded_dir
+from tests.agent.colleague import keyed
 from training.loop import playing
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import played_in
@@ -212,3 +214,21 @@ def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_pl
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(BadInput, match=r"the configuration in .* cannot be read"):
         check_policy(tmp_path)
+
+
+@pytest.mark.browser
+async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_says(policy: Path, tmp_path: Path) -> None:
+    """Of its run.json no model and no other setting that reaches this machine is taken."""
+    refs = (TaskRef(suite="miniwob", name="click-test", seed=1_000_000),)
+    config = rollout_config(policy, RolloutSettings(workers=1, attempts=1), 0)
+    theirs = config.model_copy(update={"policy": "local:/of/theirs", "secrets": ("PIN=env:HOME",)})
+    run = RunFolder(tmp_path / "rollouts" / "run")
+    with keyed(tmp_path / "abroad"):
+        begun = Manifest(
+            run_id="run", created_at="", config=theirs, suite="miniwob", names=(), seeds=(), picked=refs, versions={}
+        )
+        run.create(begun)
+    found = await played(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), tell=print)
+    assert (found, played_in(found).episodes) == (run.path, 1)
+    manifest, own = run.read_marked()
+    assert (own, manifest.config.policy, manifest.config.secrets) == (True, config.policy, ())
