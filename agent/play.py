@@ -46,6 +46,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     Interrupted, BrowserNotStarted and CancelledError pass without a footer too: the episode can be resumed.
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
+    episode.approver = approver
     try:
         try:
             state = await _run(graph, config, episode, approver, entry)

@@ -51,10 +51,15 @@ class Outgoing:
         mode = self.values(b"sec-fetch-mode")
         return mode == [b"navigate"] if mode else bool(self.values(b"upgrade-insecure-requests"))
 
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether it may be a beacon, which is to arrive though its page is gone, and whose answer nobody reads."""
+        return self.values(b"sec-fetch-mode") == [b"no-cors"] and self.values(b"sec-fetch-dest") == [b"empty"]
+
 
 Check = Callable[[Outgoing], Awaitable[str]]
 """Why a request fails, in one line; empty lets it go on. It may wait for a person: no limit of time runs meanwhile.
-Cancelled where the browser gives the request up."""
+Cancelled where the browser gives the request up, unless it is left behind."""
 
 
 class Checks:

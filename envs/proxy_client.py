@@ -167,8 +167,9 @@ class Client:
         async with asyncio.timeout(self._limits.exchange_s):
             start, rest = await read_body_start(framing, self._link.reader, BODY_BYTES)
         body = unchunked(start) if framing == "chunked" else start
-        asking = self._ask_checks(outgoing(request, origin, path, body, is_whole=rest == 0))
-        await (self._unless_gone(asking) if rest == 0 else asking)
+        sent = outgoing(request, origin, path, body, is_whole=rest == 0)
+        asking = self._ask_checks(sent)
+        await (asking if rest or sent.is_left_behind else self._unless_gone(asking))
         return start, rest
 
     async def _ask_checks(self, sent: Outgoing) -> None:
