@@ -53,7 +53,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.port = 0
-        self.scheme = "http"
+        self.scheme, self.host = "http", "127.0.0.1"
         self.front = ""
         self.acts: list[tuple[str, bytes]] = []
         """(method, body) of what arrived."""
@@ -63,7 +63,7 @@ class Counting:
 
     @property
     def url(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.port}/"
+        return f"{self.scheme}://{self.host}:{self.port}/"
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.headers.get("Upgrade") == "websocket":
@@ -109,13 +109,16 @@ def page(body: str) -> web.Response:
 
 @asynccontextmanager
 async def counting(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Counting]:
+    """With *tls* it is called localhost."""
     made = Counting()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", made.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    made.port, made.scheme = runner.addresses[0][1], "https" if tls else "http"
+    made.port = runner.addresses[0][1]
+    if tls is not None:
+        made.scheme, made.host = "https", "localhost"
     try:
         yield made
     finally:

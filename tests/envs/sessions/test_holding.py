@@ -17,8 +17,21 @@ from envs.held_requests import HeldRequest, HoldCategory
 from envs.origins import Origins
 from envs.proxy import Boundary
 from envs.session import BrowserSession
+from tests.envs.certificates import server_and_authorities
 from tests.envs.sessions.browsing import QUICK, visit
-from tests.envs.sessions.holding_ways import OPENED, SUBMITTED, Counting, Way, always, counting, do
+from tests.envs.sessions.holding_ways import (
+    BUTTON,
+    OPENED,
+    SUBMITTED,
+    Counting,
+    Way,
+    always,
+    click,
+    counting,
+    do,
+    handler,
+    type_in,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
@@ -42,11 +55,13 @@ async def opened(reading: Chromium, tmp_path: Path) -> AsyncGenerator[Opened]:
     async with AsyncExitStack() as stack:
 
         async def make(
-            front: str, hold: Sequence[HoldCategory], start: str = "front", **settings: Any
+            front: str, hold: Sequence[HoldCategory], start: str = "front", *, secured: bool = False, **settings: Any
         ) -> tuple[BrowserSession, Counting]:
-            server = await stack.enter_async_context(counting())
+            tls, authorities = server_and_authorities(tmp_path, ["localhost"])
+            server = await stack.enter_async_context(counting(tls if secured else None))
             server.front = front
-            boundary = await stack.enter_async_context(Boundary(Origins.parse(["127.0.0.1"])))
+            rules = Origins.parse(["127.0.0.1", "localhost"])
+            boundary = await stack.enter_async_context(Boundary(rules, authorities=authorities))
             given = {"hold": tuple(hold), "upload_folder": tmp_path / "files", **settings}
             session = await reading.session(QUICK.model_copy(update=given), boundary, tmp_path / "run")
             stack.push_async_callback(session.close)
@@ -118,3 +133,48 @@ def check(server: Counting, way: Way, said: Said, person: Person, results: list[
             assert arrived == [way.method], "exactly once"
             assert all(one.answer == "yes" for one in held) and len(held) >= 1
             assert not any(result.status is Status.BLOCKED for result in results)
+
+
+async def test_a_refused_request_is_a_network_error_to_the_page_and_is_not_tried_again(opened: Opened) -> None:
+    session, server = await opened(handler("act().catch(error => document.title = error.message)"), ["submit"])
+    person = session.holding.ask = Person(False)
+    await do(session, server, [click(), always(Wait())])
+    assert (await session.observe()).title == "Failed to fetch"
+    assert len(person.asked) == 1 and server.acts == []
+
+
+async def test_a_refused_form_leaves_the_page_as_it_is(opened: Opened) -> None:
+    session, server = await opened("<input aria-label=Note>" + BUTTON, ["submit", "navigation"])
+    session.holding.ask = Person(False)
+    results = await do(session, server, [type_in("kept", "Note"), click()])
+    seen = await session.observe()
+    assert (results[-1].status, seen.url) == (Status.BLOCKED, server.url + "front")
+    assert "kept" in seen.text and server.acts == []
+
+
+@pytest.mark.parametrize("hold", ["submit", "navigation"])
+async def test_plain_loads_are_not_held(opened: Opened, hold: HoldCategory) -> None:
+    code = "fetch('/events'); new EventSource('/events'); new Image().src = '/a.png'; fetch('/b', {method: 'HEAD'})"
+    session, server = await opened(handler(code), [hold])
+    person = session.holding.ask = Person(False)
+    (result,) = await do(session, server, [click()])
+    assert result.status is Status.OK and person.asked == [] and result.held_requests == ()
+    assert server.gets.count("/events") >= 2 and "/a.png" in server.gets
+
+
+POLLS = "<script>setInterval(() => act({body: JSON.stringify({at: Date.now()})}), 100)</script>"
+
+
+async def test_what_a_page_sends_by_itself_since_it_was_opened_is_not_asked_about(opened: Opened) -> None:
+    """A poll would make every step a question; the same page is asked about what differs from its poll."""
+    deletes = handler("act({body: JSON.stringify({at: Date.now(), delete: 5})})")
+    session, server = await opened(POLLS + deletes, ["submit"])
+    async with asyncio.timeout(20):
+        await server.arrived.wait()
+    person = session.holding.ask = Person(False)
+    await do(session, server, [always(Wait()), always(Wait())])
+    assert person.asked == [] and len(server.acts) >= 2
+    await do(session, server, [click()])
+    (question,) = person.asked
+    assert dict(question[0].fields)["delete"] == "5"
+    assert not any(b"delete" in body for _, body in server.acts)
