@@ -46,10 +46,18 @@ class Outgoing:
 
     @property
     def opens_page(self) -> bool:
-        """Whether a tab or a frame is to show the answer. Over plain http to another machine the browser does not name
-        the mode; there its wish for a secure page tells, which a page can add to a request and not take away."""
-        mode = self.values(b"sec-fetch-mode")
-        return mode == [b"navigate"] if mode else bool(self.values(b"upgrade-insecure-requests"))
+        """Whether a tab or a frame is to show the answer, now or later, or a download is to keep it.
+
+        Over plain http to another machine the browser does not name the mode. There its wish for a secure page tells,
+        which a page can add to a request and not take away; a download says nothing at all of what it accepts.
+        """
+        if any(b"prefetch" in purpose for purpose in self.values(b"sec-purpose")):
+            return True
+        if mode := self.values(b"sec-fetch-mode"):
+            return mode == [b"navigate"]
+        if self.values(b"upgrade-insecure-requests"):
+            return True
+        return not self.values(b"accept") and self.method == "GET" and self.kind != "websocket"
 
     @property
     def is_left_behind(self) -> bool:

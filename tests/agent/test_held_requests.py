@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -42,9 +42,14 @@ class Person:
         return self._said[min(len(self.asked), len(self._said)) - 1]
 
 
-async def traced(shop: Shop, folder: Path, script: list[Action], person: Person, **settings: object) -> Trace:
+async def traced(shop: Shop, folder: Path, script: Sequence[Action], person: Person, **settings: object) -> Trace:
     run = await run_open(
-        config(approve=("submit",), **settings), "Read", shop.url, folder, policy=scripted(script), approver=person
+        config(approve=("submit",), **settings),
+        "Read",
+        shop.url,
+        folder,
+        policy=scripted(list(script)),
+        approver=person,
     )
     return read_trace(run.folder / run.episodes[0].trace)
 
@@ -145,7 +150,8 @@ async def test_a_question_that_raises_breaks_the_episode_and_sends_nothing(shop:
         raise RuntimeError("no terminal")
 
     settings = config(approve=("submit",))
-    run = await run_open(settings, "Read", shop.url, tmp_path, policy=scripted([SCROLL, Stop()]), approver=raises)
+    script = scripted([SCROLL, SCROLL, Stop()])  # the first time it may be the world that is broken: it is tried again
+    run = await run_open(settings, "Read", shop.url, tmp_path, policy=script, approver=raises)
     assert run.episodes[0].outcome == "broken" and "no terminal" in (run.episodes[0].error or "")
     assert shop.orders == []
 

@@ -40,7 +40,11 @@ def sent(
         (sent(b"", NAVIGATES, method="GET"), {"navigation"}),
         (sent(b"", (b"upgrade-insecure-requests", b"1"), method="GET"), {"navigation"}),
         (sent(b"", (b"sec-fetch-mode", b"cors"), (b"upgrade-insecure-requests", b"1"), method="GET"), set()),
-        (sent(b"", method="GET"), set()),
+        (sent(b"", (b"accept", b"*/*"), method="GET"), set()),
+        (sent(b"", (b"accept", b"text/html"), (b"sec-purpose", b"prefetch"), method="GET"), {"navigation"}),
+        (sent(b"", (b"sec-fetch-mode", b"no-cors"), (b"sec-purpose", b"prefetch"), method="GET"), {"navigation"}),
+        (sent(b"", method="GET"), {"navigation"}),  # a download over plain http
+        (sent(b"", method="GET", kind="websocket"), set()),
         (sent(b"", method="HEAD"), set()),
         (sent(b"", method="OPTIONS"), set()),
         (sent(b"x", NAVIGATES, method=MESSAGE), {"submit"}),
