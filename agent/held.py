@@ -41,7 +41,7 @@ def declined_words(words: str, held: Sequence[HeldRequest]) -> str:
         return ""
     by = NOBODY if refused[0].answer == "nobody" else "by a person"
     more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return f"{words}: {refused[0].method} {refused[0].url}{more} ({by})"
+    return f"{words}: {refused[0].method} {refused[0].place}{more} ({by})"
 
 
 def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> Ask:
@@ -69,5 +69,5 @@ def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> 
 def _classes(wanted: tuple[ActionClass, ...], requests: Sequence[HeldRequest]) -> tuple[ActionClass, ...]:
     if "all" in wanted:
         return ("all",)
-    found = {"navigation" if one.changes_nothing else "submit" for one in requests}
+    found = {"navigation" if one.changes_nothing or "submit" not in wanted else "submit" for one in requests}
     return tuple(name for name in wanted if name in found)

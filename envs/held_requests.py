@@ -25,6 +25,7 @@ MAX_FIELDS: Final = 20
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 200
 MAX_URL: Final = 500
+MAX_PLACE: Final = 100
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
@@ -48,6 +49,11 @@ class HeldRequest(Record):
     def changes_nothing(self) -> bool:
         """Whether it only asks for a page, by what its method means."""
         return self.method in _SAFE
+
+    @property
+    def place(self) -> str:
+        """The address without its query, cut to MAX_PLACE characters: it is the page that chose it."""
+        return _cut(self.url.partition("?")[0], MAX_PLACE)
 
     def in_words(self) -> str:
         """Method, address and fields in one line."""

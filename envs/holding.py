@@ -204,6 +204,6 @@ class Holding:
 
 def told(requests: Sequence[HeldRequest]) -> tuple[str, ...]:
     """What a result says of requests that were not sent: the first three, and how many more."""
-    lines = [f"the request {one.method} {one.url} {_SAYS[one.answer]}" for one in requests if not one.sent]
+    lines = [f"the request {one.method} {one.place} {_SAYS[one.answer]}" for one in requests if not one.sent]
     more = f"{len(lines) - 3} more requests were not sent"
     return (*lines[:3], *([more] if len(lines) > 3 else []))

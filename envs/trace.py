@@ -28,7 +28,7 @@ from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
 SCHEMA_VERSION = 3
 """3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
-`Footer.declined`, `Failure.cut_short`, `Loop.last`.
+`Footer.declined`, `Failure.cut_short`, `Loop.last`, `ActionResult.held_requests`.
 
 2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
 

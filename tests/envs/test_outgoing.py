@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -38,11 +38,12 @@ class Server:
                     self.arrived.set()
             return socket
         self.heard.append((request.method, request.path_qs, await request.read()))
+        self.arrived.set()
         return web.Response(text="ok")
 
 
 @asynccontextmanager
-async def serving(tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
+async def serving(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Server]:
     made = Server()
     app = web.Application(client_max_size=10_000_000)
     app.router.add_route("*", "/{path:.*}", made.answer)
@@ -191,6 +192,34 @@ async def test_without_a_check_a_tunnel_is_passed_on_unread(tmp_path: Path) -> N
     async with serving(tls) as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
         said = await inside(bound, server.port, post("/", b"x"))
     assert said.endswith(b"ok") and server.heard == [("POST", "/", b"x")]
+
+
+@pytest.mark.parametrize(("mode", "arrives"), [("no-cors", True), ("cors", False)])
+async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode: str, arrives: bool) -> None:
+    """A page that is left sends a beacon and waits for no answer; anything else it has given up."""
+    let_go, ended = asyncio.Event(), asyncio.Event()
+
+    async def check(_: Outgoing) -> str:
+        try:
+            await let_go.wait()
+        finally:
+            ended.set()
+        return ""
+
+    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+        bound.checks.put("test", check)
+        _, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+        fields = (f"Sec-Fetch-Mode: {mode}", "Sec-Fetch-Dest: empty")
+        writer.write(post(f"http://127.0.0.1:{server.port}/", b"x", *fields))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+        async with asyncio.timeout(10):
+            if not arrives:
+                await ended.wait()
+            let_go.set()
+            await (server.arrived.wait() if arrives else ended.wait())
+    assert len(server.heard) == arrives
 
 
 HANDSHAKE = (
