@@ -27,6 +27,8 @@ MAX_VALUE: Final = 200
 MAX_URL: Final = 500
 MAX_PLACE: Final = 100
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+_OVERRIDES: Final = (b"x-http-method-override", b"x-http-method", b"x-method-override")
+"""By these a server may take a GET for something else."""
 
 
 class HeldRequest(Record):
@@ -64,7 +66,7 @@ class HeldRequest(Record):
 def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
     """Empty for what is never held: a plain load."""
     found: set[HoldCategory] = set()
-    if sent.method not in _SAFE:
+    if sent.method not in _SAFE or any(sent.values(name) for name in _OVERRIDES):
         found.add("submit")
     if sent.opens_page and sent.method != MESSAGE:
         found.add("navigation")

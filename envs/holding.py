@@ -55,6 +55,8 @@ class _Window:
     questions: int = 0
     refused: Answer = ""
     """What everything further is answered, once one question was."""
+    is_told: bool = True
+    """Whether results tell of what was held."""
 
 
 @dataclass(eq=False, slots=True)
@@ -92,10 +94,10 @@ class Holding:
         self._window = _Window(_ALL)
 
     def reopen(self) -> None:
-        """Saved tabs are opened again: their documents pass. What they send by themselves may be what a person has
-        declined before."""
+        """Saved tabs are opened again: their documents pass. What they send by themselves fails unasked, for it may be
+        what a person has declined before; it belongs to no step, so no result tells of it."""
         self._background.learning = False
-        self._window = _Window(_DOCUMENTS)
+        self._window = _Window(_DOCUMENTS, refused="nobody", is_told=False)
 
     def acted(self) -> None:
         """Something was done to a page: what it sends from now on is not only its own doing."""
@@ -110,7 +112,7 @@ class Holding:
             return ""
         shown = held_request(sent, self._mask)
         if window.refused:
-            self._tell(shown, window.refused)
+            self._tell(shown, window)
             return _SAYS[window.refused]
         return _SAYS.get(await self._decision(_Held(shown, window)), "")
 
@@ -193,13 +195,13 @@ class Holding:
     def _settle(self, one: _Held, said: Answer) -> None:
         if said != "yes":
             one.window.refused = said
-        self._tell(one.shown, said)
+        self._tell(one.shown.model_copy(update={"answer": said}), one.window)
         if not one.answer.done():
             one.answer.set_result(said)
 
-    def _tell(self, shown: HeldRequest, said: Answer) -> None:
-        if len(self._told) < MAX_TOLD:
-            self._told.append(shown.model_copy(update={"answer": said}))
+    def _tell(self, shown: HeldRequest, window: _Window) -> None:
+        if window.is_told and len(self._told) < MAX_TOLD:
+            self._told.append(shown if shown.answer else shown.model_copy(update={"answer": window.refused}))
 
 
 def told(requests: Sequence[HeldRequest]) -> tuple[str, ...]:

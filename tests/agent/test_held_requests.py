@@ -195,6 +195,28 @@ async def test_a_pending_question_is_asked_again_after_a_cut(shop: Shop, tmp_pat
     assert result.complete
 
 
+async def test_a_page_that_is_opened_again_sends_nothing_by_itself(shop: Shop, tmp_path: Path) -> None:
+    """A kill is no way around the question; and what the page wanted to send keeps nobody from resuming."""
+    shop.front = SCROLLS + "<script>fetch('/act', {method: 'POST', body: 'load'})</script>"
+
+    async def leaves(request: ApprovalRequest) -> bool:
+        running.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    settings, script = config(approve=("submit",)), [SCROLL, SCROLL, Stop()]
+    run = run_open(settings, "Read", shop.url, tmp_path, run_id="r", policy=scripted(script), approver=leaves)
+    running = asyncio.ensure_future(run)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert shop.orders == ["load"], "what belongs to the start"
+    person = Person(True)
+    result = await resume(tmp_path / "r", policy=scripted(script), approver=person)
+    assert result.complete and len(person.asked) == 1
+    assert shop.orders == ["load", "lock=1&topic=a+b"]
+    assert result.episodes[0].declined == 0
+
+
 SCROLLED = 'do(action="Scroll Down")'
 
 
