@@ -168,6 +168,44 @@ def test_classes(action: Action, look: Observation, expected: set[ActionClass]) 
     assert classes_of(action, look) == expected
 
 
+ODD_KEYS = (
+    "\n",
+    "\r",
+    "\r\n",
+    "\t",
+    "\0",
+    "\u2028",
+    "Enter",
+    "enter",
+    "NumpadEnter",
+    "Shift+Enter",
+    "Control+\n",
+    "Enter+",
+)
+ODD_KEYS += (
+    "a\n",
+    "Tab\n",
+    "Tab+Enter",
+    "Control+A+Enter",
+    "Alt+S",
+    "F5",
+    "BrowserBack",
+    "Accept",
+    "Unknown",
+    "",
+    "+Enter",
+)
+
+
+@pytest.mark.parametrize("keys", ODD_KEYS)
+@pytest.mark.parametrize(
+    "look", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
+)
+def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, look: Observation) -> None:
+    """Symptom: a line feed pressed Enter, and was no key that anybody was asked about."""
+    assert classes_of(Press(keys=keys), look) == {"submit"}
+
+
 def test_only_the_configured_classes_are_asked_about() -> None:
     assert needs_approval(Click(ref=1), page(), ("upload",)) == ()
     assert needs_approval(Click(ref=1), page(), ("submit", "upload")) == ("submit",)
