@@ -192,7 +192,6 @@ ODD_KEYS += (
     "BrowserBack",
     "Accept",
     "Unknown",
-    "",
     "+Enter",
 )
 
