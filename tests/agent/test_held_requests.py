@@ -204,7 +204,7 @@ async def test_a_page_that_is_opened_again_sends_nothing_by_itself(shop: Shop, t
         await asyncio.Event().wait()
         return True
 
-    settings, script = config(approve=("submit",)), [SCROLL, SCROLL, Stop()]
+    settings, script = config(approve=("submit",)), [Wait(), SCROLL, SCROLL, Stop()]
     run = run_open(settings, "Read", shop.url, tmp_path, run_id="r", policy=scripted(script), approver=leaves)
     running = asyncio.ensure_future(run)
     with pytest.raises(asyncio.CancelledError):

@@ -137,15 +137,15 @@ def click(name: str = "Go", count: int = 1) -> Step:
 
 
 def always(action: Action) -> Step:
-    return lambda *_: action
+    return lambda _seen, _server: action
 
 
 def goto(path: str) -> Step:
     return lambda _, server: Goto(url=server.url + path)
 
 
-def type_in(text: str, name: str = "Go", **more: bool) -> Step:
-    return on_ref(lambda ref: Type(ref=ref, text=text, **more), name)
+def type_in(text: str, name: str = "Go", *, enter: bool = False) -> Step:
+    return on_ref(lambda ref: Type(ref=ref, text=text, enter=enter), name)
 
 
 async def do(session: BrowserSession, server: Counting, steps: Sequence[Step]) -> list[ActionResult]:
