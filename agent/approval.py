@@ -4,6 +4,9 @@ Classes are decided from the action and from what using its element sets off (:c
 form's method, the link, the listeners), never from how the element is called; in doubt the person is asked. Only
 `download` also takes a name as a hint. Whether a click starts a download cannot always be told: the session cancels
 what begins in a step that was not approved, and the click is asked about next time.
+
+Classes are the early question. What a step really sends is held at the boundary (:mod:`envs.holding`): whatever a
+class has missed is asked about there, request by request.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from envs.actions import (
     Type,
     Upload,
 )
+from envs.held_requests import HeldRequest, HoldCategory
 from envs.observation import Element, ElementKey, Heard, Observation
 from envs.record import Record
 
@@ -47,6 +51,9 @@ class ApprovalRequest(Record):
     classes: tuple[ActionClass, ...]
     url: str
     instruction: str
+    requests: tuple[HeldRequest, ...] = ()
+    """What the action is about to send, where that is the question: it was not approved itself, and these requests are
+    held until there is an answer. Addresses and fields are data."""
 
 
 NOBODY = "nobody is there to approve it"
@@ -103,6 +110,16 @@ def needs_approval(
 
 def asks_about_downloads(wanted: tuple[ActionClass, ...]) -> bool:
     return "download" in wanted or "all" in wanted
+
+
+def held_categories(wanted: tuple[ActionClass, ...]) -> tuple[HoldCategory, ...]:
+    """Which requests of steps that were not approved are held, see :mod:`envs.holding`."""
+    found: dict[ActionClass, tuple[HoldCategory, ...]] = {
+        "submit": ("submit",),
+        "navigation": ("navigation",),
+        "all": ("submit", "navigation"),
+    }
+    return tuple(dict.fromkeys(category for name in wanted for category in found.get(name, ())))
 
 
 def _lets_down(action: Action, observation: Observation, past: Sequence[PastAction]) -> bool:

@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agent.answers import AnswerSchema
+from agent.approval import Approver, decline
 from agent.config import RunConfig
 from agent.limits import Ledger
 from agent.policy import Asked, PastAction, Policy, Proposal
@@ -119,6 +120,10 @@ class Episode:
     stopping: asyncio.Event
     """Set when the run is asked to end: the episode stops at its next step boundary."""
 
+    approver: Approver = decline
+    """Asked about requests that are held while a step goes on; about actions the graph asks."""
+    declined_requests: int = 0
+    """Questions about held requests that were not answered with yes, since :meth:`take_declined`."""
     may_retry: bool = False
     """The world may be lost once: the episode then goes on in a new one, from its trace."""
     ledger: Ledger = field(default_factory=Ledger)
@@ -227,6 +232,10 @@ class Episode:
     def take_calls(self) -> tuple[Call, ...]:
         taken = tuple(self.calls)
         self.calls.clear()
+        return taken
+
+    def take_declined(self) -> int:
+        taken, self.declined_requests = self.declined_requests, 0
         return taken
 
     def totals(self, steps: int) -> Totals:

@@ -50,6 +50,7 @@ async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry 
     """
     config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
     checkpoints = RunFolder(episode.trace.path.parents[1]).checkpoints
+    episode.approver = approver
     try:
         try:
             state = await _run(graph, config, episode, approver, entry)

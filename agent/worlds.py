@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.approval import asks_about_downloads
+from agent.approval import asks_about_downloads, held_categories
 from agent.config import RunConfig
 from agent.run_store import Manifest
+from envs.background import Background
 from envs.browsergym import names as browsergym
 from envs.chromium import Chromium
 from envs.context import stored_origins
@@ -111,7 +112,7 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it, and
     BrowserNotStarted."""
     check_session(config)
-    own_tls = Origins.parse(config.session.allow).has_subresources
+    own_tls = Origins.parse(config.session.allow).has_subresources or bool(held_categories(config.approve))
     async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:
         suite = make(chromium, folder, session_settings(config))
         try:
@@ -125,6 +126,7 @@ def check_session(config: RunConfig) -> None:
     check_display(config)
     check_upload_folder(config.session)
     stored_origins(config.session.storage_state)
+    Background(config.session.background)
 
 
 def check_display(config: RunConfig) -> None:
@@ -142,9 +144,10 @@ def check_upload_folder(session: SessionSettings) -> None:
 
 
 def session_settings(config: RunConfig) -> SessionSettings:
-    """The configured ones; marks need the boxes of the elements, approval needs their effects, and where a person
-    approves downloads no other one is kept, whatever begins it."""
-    session = config.session.model_copy(update={"playwright_trace": config.trace_zip})
+    """The configured ones; marks need the boxes of the elements, approval needs their effects and holds requests, and
+    where a person approves downloads no other one is kept, whatever begins it."""
+    held = held_categories(config.approve)
+    session = config.session.model_copy(update={"playwright_trace": config.trace_zip, "hold": held})
     if asks_about_downloads(config.approve):
         session = session.model_copy(update={"downloads": "approved"})
     seen = {"boxes": config.screenshots == "marks", "effects": bool(config.approve)}

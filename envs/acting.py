@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +52,7 @@ from envs.racing import let_go
 from envs.secrets import SecretVault
 from envs.settings import SessionSettings
 from envs.settle import first_change
+from envs.step_clock import StepClock
 from envs.tabs import Tabs
 from envs.uploads import allowed_upload, uploadable
 
@@ -99,6 +99,8 @@ class Surface:
     secrets: SecretVault
     allowed: Callable[[str], bool]
     """May a tab show this URL?"""
+    clock: StepClock
+    """Stands still while a person is asked."""
 
     @property
     def page(self) -> Page:
@@ -255,8 +257,8 @@ async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionRe
 async def _through_history(surface: Surface, go: Go) -> ActionResult:
     """One entry back or forward. Where only an iframe goes, Playwright waits in vain for the page to do so; it is
     waited for beyond HISTORY_S only while the page itself has asked for a document and not got it yet."""
-    page, before = surface.page, surface.page.url
-    deadline = time.monotonic() + surface.settings.navigation_s
+    page, before, clock, seconds = surface.page, surface.page.url, surface.clock, surface.settings.navigation_s
+    deadline = clock.now() + seconds
     asked = asyncio.Event()
 
     def sent(request: Request) -> None:
@@ -264,12 +266,12 @@ async def _through_history(surface: Surface, go: Go) -> ActionResult:
             asked.set()
 
     page.on("request", sent)
-    going = asyncio.ensure_future(go(timeout=surface.settings.navigation_s * 1000, wait_until="commit"))
+    going = asyncio.ensure_future(clock.call(lambda ms: go(timeout=ms, wait_until="commit"), seconds))
     try:
-        await asyncio.wait({going}, timeout=min(HISTORY_S, surface.settings.navigation_s))
+        await clock.wait({going}, min(HISTORY_S, seconds))
         if going.done() or asked.is_set():
             await going
-            await page.wait_for_load_state("domcontentloaded", timeout=max(1.0, (deadline - time.monotonic()) * 1000))
+            await _loaded(surface, max(0.001, deadline - clock.now()))
     finally:
         page.remove_listener("request", sent)
         let_go(going)
@@ -291,14 +293,16 @@ async def _goto(surface: Surface, url: str) -> ActionResult:
         interrupted = _INTERRUPTED.search(str(error))
         if interrupted is None or interrupted[1] != interrupted[2]:
             raise
-    await surface.page.wait_for_load_state("domcontentloaded", timeout=surface.settings.navigation_s * 1000)
+    await _loaded(surface, surface.settings.navigation_s)
     return OK  # what interrupted it was the visit before, to the same address
 
 
 async def _open(surface: Surface, url: str) -> ActionResult:
-    bound = surface.settings.navigation_s * 1000
+    page = surface.page
     try:
-        response = await surface.page.goto(url, timeout=bound, wait_until="domcontentloaded")
+        response = await surface.clock.call(
+            lambda ms: page.goto(url, timeout=ms, wait_until="domcontentloaded"), surface.settings.navigation_s
+        )
     except PlaywrightError as error:
         if FILE_SAYS not in str(error):
             raise
@@ -310,6 +314,11 @@ async def _open(surface: Surface, url: str) -> ActionResult:
         return OK  # the site's own error page: the agent can read it
     status = Status.BLOCKED if response.status == 403 else Status.FAILED
     return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
+
+
+async def _loaded(surface: Surface, seconds: float) -> None:
+    page = surface.page
+    await surface.clock.call(lambda ms: page.wait_for_load_state("domcontentloaded", timeout=ms), seconds)
 
 
 def full_url(url: str, current: str) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, TypeAdapter
 
 from envs.blocked import BlockedOrigin
+from envs.held_requests import HeldRequest
 from envs.record import Record
 
 
@@ -270,6 +271,9 @@ class ActionResult(Record):
     new_tabs: int = 0
     blocked_requests: tuple[BlockedOrigin, ...] = ()
     """Requests that the boundary refused during this action, by origin."""
+    held_requests: tuple[HeldRequest, ...] = ()
+    """Requests of this action that nobody had approved with it, and what became of them; those that came after the step
+    before had ended are among them."""
     seconds: float = 0.0
 
     @property

@@ -103,7 +103,8 @@ class Chromium:
         """A browser that starts on entering the `async with` block. Entering raises BrowserMissing, and
         BrowserNotStarted where the machine is too busy for it.
 
-        *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need.
+        *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need, and the
+        holding of requests.
         """
         return cls(headed=headed, own_tls=own_tls)
 
@@ -150,6 +151,8 @@ class Chromium:
         """
         if boundary.origins.has_subresources and not self._own_tls:
             raise BadInput("rules for subresources need a browser started with own_tls=True")
+        if settings.hold and not self._own_tls:
+            raise BadInput("requests can be held only in a browser started with own_tls=True")
         await self.start()
         assert self._browser is not None and self._home is not None
         arriving = self._home / "tmp"

@@ -143,6 +143,29 @@ async def copy_body(framing: Framing, reader: asyncio.StreamReader, write: Write
         await _copy_bytes(framing, reader, write)
 
 
+async def read_body_start(framing: Framing, reader: asyncio.StreamReader, limit: int) -> tuple[bytes, Framing]:
+    """The beginning of a request's body as it came, and what is left of it: 0 where that is all. A body in chunks is
+    read as a whole. Raises BadMessage if it ends early, TooLarge for chunks of more than *limit* bytes."""
+    raw = bytearray()
+
+    async def keep(block: bytes) -> None:
+        raw.extend(block)
+
+    count = min(framing, limit) if isinstance(framing, int) else framing
+    await copy_body(count, reader, keep, limit)
+    return bytes(raw), framing - len(raw) if isinstance(framing, int) else 0
+
+
+def unchunked(raw: bytes) -> bytes:
+    """What chunks hold that :func:`read_body_start` has read."""
+    text = bytearray()
+    place = 0
+    while (match := _CHUNK.match(raw, place)) is not None and (size := int(match.group(1), 16)):
+        text += raw[match.end() : match.end() + size]
+        place = match.end() + size + 2
+    return bytes(text)
+
+
 async def _read_head(reader: asyncio.StreamReader, early: bytes) -> list[bytes] | None:
     try:
         data = early + await reader.readuntil(b"\r\n\r\n")

@@ -122,6 +122,7 @@ class LiveSession:
         if not tabs.urls:  # its pages were gone when it was saved; who was logged in still is
             await self._begin(self)
             return
+        self.session.holding.reopen()
         await self.go_to(tabs.urls)
         self.session.tabs.focus(self.session.tabs.all[min(tabs.active, len(self.session.tabs.all) - 1)])
         if self._reopened is not None:

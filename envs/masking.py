@@ -6,6 +6,7 @@ import dataclasses
 
 from envs.actions import ActionResult, DialogReport
 from envs.blocked import BlockedOrigin
+from envs.held_requests import HeldRequest
 from envs.observation import Element, Observation
 from envs.secrets import SecretVault
 
@@ -46,6 +47,7 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
             "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
             "downloads": tuple(d.model_copy(update={"name": mask(d.name)}) for d in result.downloads),
             "blocked_requests": _blocked(result.blocked_requests, secrets),
+            "held_requests": tuple(_held(one, secrets) for one in result.held_requests),
         }
     )
 
@@ -66,6 +68,11 @@ def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[
         one.model_copy(update={"origin": secrets.mask_host(one.origin), "allow": secrets.mask_host(one.allow)})
         for one in blocked
     )
+
+
+def _held(held: HeldRequest, secrets: SecretVault) -> HeldRequest:
+    fields = tuple((secrets.mask(name), secrets.mask(value)) for name, value in held.fields)
+    return held.model_copy(update={"url": secrets.mask(held.url), "fields": fields})
 
 
 def _dialog(dialog: DialogReport, secrets: SecretVault) -> DialogReport:

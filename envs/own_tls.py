@@ -1,21 +1,26 @@
 """The boundary's own end of a TLS connection: where a request must be read before it may pass.
 
-A tunnel to a host that only a `subresources:` rule covers ends here instead of at the server. Chromium is told to
+A tunnel to a host that only a `subresources:` rule covers, and every tunnel where requests are checked, ends here
+instead of at the server. Chromium is told to
 accept one key (`--ignore-certificate-errors-spki-list`), which is made for this process, is never written to disk, and
 is trusted by no other program. The connection on to the server is TLS again, with its certificate verified.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import os
+import socket
 import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
 VALID_FOR = timedelta(days=365)
+_HANDSHAKE = b"\x16"
+"""The first byte of a TLS connection: the type of its first record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,21 @@ def _context(pem: bytes) -> ssl.SSLContext:
     finally:
         os.close(handle)
     return context
+
+
+async def begins_tls(transport: asyncio.Transport) -> bool:
+    """Whether the next byte that comes begins TLS; False where the peer closes. The byte is not read: the transport
+    must not be reading."""
+    ready = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    # A second descriptor: asyncio lets nobody wait for one that a transport uses.
+    with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as watched:
+        loop.add_reader(watched, ready.set)
+        try:
+            await ready.wait()
+            return watched.recv(1, socket.MSG_PEEK) == _HANDSHAKE
+        finally:
+            loop.remove_reader(watched)
 
 
 @cache

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from envs.blocked import NOWHERE, UNREADABLE, Place, RequestKind
 from envs.http1 import BLOCK, Request
 from envs.origins import Origin, origin_of
+from envs.outgoing import Stopped
 
 _ABSOLUTE = re.compile(rb"(?:http|ws)://[^/?#@\\]+([^#]*)", re.IGNORECASE)
 _PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Gateway", 503: "Busy", 504: "Timeout"}
@@ -70,6 +72,10 @@ class Link(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
+    @property
+    def transport(self) -> asyncio.Transport:
+        return cast(asyncio.Transport, self.writer.transport)
+
     async def write(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
@@ -94,20 +100,24 @@ def target_of(request: Request) -> tuple[Origin, bytes]:
     return origin, path if path.startswith(b"/") else b"/" + path
 
 
-async def join(one: Link, other: Link, limits: Limits) -> None:
-    """Passes bytes both ways until both sides have closed, or soon after one has."""
+async def join(one: Link, other: Link, limits: Limits, out: Coroutine[Any, Any, None] | None = None) -> None:
+    """Passes bytes both ways until both sides have closed, or soon after one has. *out* passes those from *one* on in
+    place of the usual way; what it raises ends both ways and is raised."""
     ways = {
-        asyncio.create_task(_pump(one.reader, other, limits.body_bytes)),
+        asyncio.create_task(out or _pump(one.reader, other, limits.body_bytes)),
         asyncio.create_task(_pump(other.reader, one, limits.body_bytes)),
     }
     try:
-        _, open_way = await asyncio.wait(ways, timeout=limits.tunnel_s, return_when=asyncio.FIRST_COMPLETED)
-        if len(open_way) == 1:
+        ended, open_way = await asyncio.wait(ways, timeout=limits.tunnel_s, return_when=asyncio.FIRST_COMPLETED)
+        if len(open_way) == 1 and not any(way.exception() for way in ended):
             await asyncio.wait(open_way, timeout=limits.linger_s)
     finally:
         for way in ways:
             way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
+        found = await asyncio.gather(*ways, return_exceptions=True)
+    for stopped in found:
+        if isinstance(stopped, Stopped):
+            raise stopped
 
 
 async def _pump(reader: asyncio.StreamReader, link: Link, limit: int) -> None:
@@ -115,8 +125,20 @@ async def _pump(reader: asyncio.StreamReader, link: Link, limit: int) -> None:
     while limit > 0 and (block := await reader.read(BLOCK)):
         limit -= len(block)
         await link.write(block)
-    link.writer.write_eof()
+    if link.writer.can_write_eof():  # not by TLS
+        link.writer.write_eof()
 
 
 def shown(target: bytes) -> str:
     return target[:200].decode("latin-1")
+
+
+def refused_at(origin: Origin, kind: RequestKind | None = None, allow: str | None = None) -> Refused:
+    """*allow*: the rule that would admit it, where it is not the origin's own."""
+    rule = origin.rule
+    return Refused(str(origin), rule, Place(origin.host, origin.port), rule if allow is None else allow, kind)
+
+
+def no_rule(origin: Origin, kind: RequestKind | None = None) -> Denied:
+    reason = f"no rule allows {origin}: if that is meant, say --allow {origin.rule}"
+    return Denied(403, reason, refused_at(origin, kind))

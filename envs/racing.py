@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Literal, TypeVar
 
+from envs.step_clock import StepClock
 from envs.tabs import OpenTab
 
 T = TypeVar("T")
@@ -24,7 +25,8 @@ class Interrupted(Exception):
 class Races:
     """Runs one call at a time; what happens between two calls is met by the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: StepClock) -> None:
+        self._clock = clock
         self._running: asyncio.Future[Interrupted] | None = None
         self._unmet: Interrupted | None = None
 
@@ -48,13 +50,13 @@ class Races:
             let_go(task)
 
     async def race(self, task: asyncio.Task[T], seconds: float) -> T:
-        """The task's result. Raises TimeoutError after *seconds* and Interrupted; the task then runs on."""
+        """The task's result. Raises TimeoutError after *seconds* of the clock, and Interrupted; it then runs on."""
         if self._unmet is not None:
             unmet, self._unmet = self._unmet, None
             raise unmet
         running = self._running = asyncio.get_running_loop().create_future()
         try:
-            await asyncio.wait({task, running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            await self._clock.wait({task, running}, seconds)
             if running.done():
                 raise running.result()
             if not task.done():

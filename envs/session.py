@@ -8,13 +8,14 @@ Guarantees:
   - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
     allowed is taken back, whatever brought it there.
   - The text of a `type` action appears in no message, log or exception.
+  - What :class:`envs.holding.Holding` holds is decided when a step ends; a person's time does not count
+    against `step_deadline_s`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import re
 import time
 from collections.abc import Sequence
@@ -33,10 +34,13 @@ from envs.actions import (
     AnswerDialog,
     CloseTab,
     DialogReport,
+    FocusTab,
     Goto,
+    NewTab,
     Status,
     Stop,
     Type,
+    Wait,
 )
 from envs.blocked import BROWSERS_OWN
 from envs.context import LOCAL_STORAGE, new_context, stored_origins
@@ -44,6 +48,7 @@ from envs.dialogs import Dialogs
 from envs.download_limit import DownloadLimit, Limits, Places
 from envs.downloads import FOLDER, Downloads
 from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
+from envs.holding import CHECK, Holding, told
 from envs.masking import masked_observation, masked_result
 from envs.nearest import told_with_nearest
 from envs.net_errors import explained, tried_in_vain
@@ -56,7 +61,8 @@ from envs.request_watch import RequestWatch
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
 from envs.settle import Traffic, late_reaction, settle
-from envs.tabs import OpenTab, Tabs
+from envs.tabs import OpenTab, Tabs, step_back
+from envs.unread_view import unread_view
 
 BLANK = "about:blank"
 ERROR_PAGE = "chrome-error:"
@@ -69,6 +75,8 @@ STORAGE_S = 2.0
 WINDOW_S = 1.0
 BACK_S = 3.0
 CLOSE_S = 5.0
+_OPENING = Goto | NewTab | FocusTab | Wait
+"""Actions that do nothing to a page that is open."""
 
 
 class BrowserSession:
@@ -92,8 +100,13 @@ class BrowserSession:
         self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
-        self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed)
-        self._races = Races()
+        self.holding = Holding(settings.hold, settings.background, secrets.mask)
+        """Of requests that nobody has approved."""
+        if settings.hold:
+            boundary.checks.put(CHECK, self.holding.check)
+        self._clock = self.holding.clock
+        self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed, self._clock)
+        self._races = Races(self._clock)
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
         self._judged = len(boundary.blocked)
@@ -166,12 +179,14 @@ class BrowserSession:
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
         """One look at the front tab. An open dialog is shown instead of the page that it blocks."""
+        await self.holding.decided()
         seen = dataclasses.replace(await self._observe(screenshot), blocked=self.requests.take())
         seen = masked_observation(seen, self.secrets)
         self._elements = seen.elements
         return seen
 
     async def _observe(self, screenshot: bool) -> Observation:
+        stops = self._clock.stops
         try:
             await self.tabs.ensure()
             await self._enforce()
@@ -180,7 +195,9 @@ class BrowserSession:
         except Interrupted as interrupted:
             await self._after(interrupted)
         except (PageHung, TimeoutError):
-            await self._replace(HUNG)
+            if self._clock.stops == stops:
+                await self._replace(HUNG)
+            await self.holding.decided()  # a page waits for a request, and does not answer until that is sent or fails
         except (PageCrashed, PlaywrightError):
             await self._replace(CRASHED)
         except EnvError as error:  # the document was replaced at this moment, or is one that cannot be read
@@ -191,7 +208,10 @@ class BrowserSession:
 
     async def execute(self, action: Action) -> ActionResult:
         """Does one action and waits for the page to settle."""
+        await self.holding.decided()
         started, opened = time.monotonic(), self.tabs.opened.count
+        if not isinstance(action, _OPENING):
+            self.holding.acted()
         self.boundary.unreachable.clear()
         acted = self.tabs.front if self.tabs.all else None
         self._between = tuple(one for one in self.dialogs.drain() if one.answer != "open")
@@ -211,6 +231,7 @@ class BrowserSession:
             result = await self._after(interrupted)
         except PlaywrightError as error:
             result = await self._playwright_failed(action, acted, error)
+        await self.holding.decided()
         result = told_with_nearest(result, action, self._elements)
         refused = await self._enforce()
         if refused and result.ok:
@@ -242,6 +263,7 @@ class BrowserSession:
     async def close(self) -> None:
         """Closes the context; safe to call twice."""
         self._drop_held()
+        await self.holding.close()
         await self.downloads.close(self.settings.download_wait_s, self.secrets.mask)
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -262,7 +284,7 @@ class BrowserSession:
         if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
             return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
         await self.tabs.ensure()
-        deadline = time.monotonic() + self.settings.step_deadline_s
+        deadline = self._clock.now() + self.settings.step_deadline_s
         before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened.count)
         begun = self.downloads.begun.count
         if isinstance(action, AnswerDialog):
@@ -280,7 +302,7 @@ class BrowserSession:
         self.traffic.forget()
         self._held = asyncio.ensure_future(acting.perform(self._surface, action))
         try:
-            result = await self._races.race(self._held, deadline - time.monotonic())
+            result = await self._races.race(self._held, deadline - self._clock.now())
         except Interrupted as interrupted:
             if interrupted.kind == "dialog":
                 raise  # the task stays: it goes on when the dialog is answered
@@ -300,7 +322,7 @@ class BrowserSession:
         if self._held is None:
             return ActionResult(status=Status.OK, message=message)
         try:
-            result = await self._races.race(self._held, deadline - time.monotonic())
+            result = await self._races.race(self._held, deadline - self._clock.now())
         except PlaywrightError:
             result = ActionResult(status=Status.OK)  # e.g. a navigation that the dialog was asked to prevent
         self._held = None
@@ -316,7 +338,8 @@ class BrowserSession:
         await self.tabs.ensure()
         front = self.tabs.front
         await self._settle_tab(front, deadline)
-        react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - time.monotonic()))
+        await self._settle_held(deadline)
+        react = min(self.settings.settle.react_ms / 1000, max(0.0, deadline - self._clock.now()))
         if await self._races.call(late_reaction(front.world, action, react), react + 1.0):
             await self._settle_tab(front, deadline)
         asked = acted.world.windows - windows
@@ -325,10 +348,17 @@ class BrowserSession:
         await self.tabs.ensure()
         if self.tabs.front is not front:
             await self._settle_tab(self.tabs.front, deadline)
-        await self.downloads.finish(min(self.settings.settle.max_s, deadline - time.monotonic()))
+        await self.downloads.finish(min(self.settings.settle.max_s, deadline - self._clock.now()))
+        await self._settle_held(deadline)
+
+    async def _settle_held(self, deadline: float) -> None:
+        """Waits for a person's answers, and for what comes of requests that were let go."""
+        while await self.holding.decided():
+            await self.tabs.ensure()
+            await self._settle_tab(self.tabs.front, deadline)
 
     async def _settle_tab(self, tab: OpenTab, deadline: float) -> None:
-        bound = min(self.settings.settle.max_s, max(0.0, deadline - time.monotonic()))
+        bound = min(self.settings.settle.max_s, max(0.0, deadline - self._clock.now()))
         limits = self.settings.settle.model_copy(update={"max_s": bound})
         await self._races.call(settle(tab.page, tab.world, self.traffic, limits), bound + 1.0)
 
@@ -364,8 +394,10 @@ class BrowserSession:
         kept, refused = self.downloads.drain()
         coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
         done = ": it was downloaded" if kept and result.message.endswith(acting.A_FILE) else ""
-        message = "; ".join(filter(None, (result.message + done, *refused, *coming)))
+        held = self.holding.drain()
+        message = "; ".join(filter(None, (result.message + done, *refused, *coming, *told(held))))
         unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
+        unapproved |= result.status in (Status.OK, Status.FAILED) and not all(one.sent for one in held)
         complete = result.model_copy(
             update={
                 "status": Status.BLOCKED if unapproved else result.status,
@@ -375,6 +407,7 @@ class BrowserSession:
                 "downloads": kept,
                 "new_tabs": self.tabs.opened.count - opened,
                 "blocked_requests": self.requests.take(),
+                "held_requests": held,
                 "seconds": seconds,
             }
         )
@@ -398,24 +431,9 @@ class BrowserSession:
 
     def _blocked_view(self) -> Observation:
         """What can be said of a page without calling into it."""
-        dialog = self.dialogs.open
-        url = self.url if self.tabs.all else BLANK
         notes, self._notes = self._notes, []
-        said = f"{url}\n{dialog.type}\n{dialog.message}" if dialog else url
-        view = self.settings.viewport
-        return Observation(
-            url=url,
-            title="",
-            text="",
-            elements=(),
-            tabs=(),
-            digest=hashlib.sha256(said.encode()).hexdigest()[:16],
-            viewport=(view.width, view.height),
-            scroll=(0, 0),
-            controls_total=0,
-            dialog=dialog,
-            note="; ".join(notes),
-        )
+        url = self.url if self.tabs.all else BLANK
+        return unread_view(url, self.dialogs.open, "; ".join(notes), self.settings.viewport)
 
     async def _replace(self, why: str, tab: OpenTab | None = None) -> None:
         """Closes a tab that is of no use any more; there is a front tab afterwards if the browser lives."""
@@ -443,27 +461,12 @@ class BrowserSession:
             elif self.allowed(url):
                 continue
             found.append(url)
-            if not await self._step_back(tab):
+            if not await step_back(tab.page, self._shows, BACK_S):
                 await self._replace(_refusal([url]), tab)
         return found
 
-    async def _step_back(self, tab: OpenTab) -> bool:
-        """One entry back. The failure of the refused visit may come so late that it is reported as that of the way
-        back, which goes on: then what the tab shows tells."""
-
-        def shows(url: str) -> bool:
-            return self.allowed(url) and url != BLANK and not url.startswith(ERROR_PAGE)
-
-        page = tab.page
-        try:
-            async with asyncio.timeout(BACK_S):
-                try:
-                    await page.go_back(wait_until="commit", timeout=BACK_S * 1000)
-                except PlaywrightError:
-                    await page.wait_for_url(shows, wait_until="commit", timeout=BACK_S * 1000)
-        except (PlaywrightError, TimeoutError):
-            return False
-        return shows(page.url)
+    def _shows(self, url: str) -> bool:
+        return self.allowed(url) and url != BLANK and not url.startswith(ERROR_PAGE)
 
     def _tab_opened(self, tab: OpenTab) -> None:
         def crashed(page: Page) -> None:

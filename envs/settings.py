@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field, FiniteFloat
 
+from envs.held_requests import HoldCategory
 from envs.record import Record
 
 
@@ -88,6 +89,12 @@ class SessionSettings(Record):
     downloads: Literal["keep", "approved"] = "keep"
     """`approved`: only a download that begins in a step that a person approved is kept, any other one is cancelled. It
     is set by `approve`."""
+    hold: tuple[HoldCategory, ...] = ()
+    """What is held in a step that nobody approved until somebody agrees, see :mod:`envs.holding`. It is set by
+    `approve`."""
+    background: tuple[str, ...] = ()
+    """Addresses to which pages may send by themselves, so that it is never asked about: `https://shop.example/collect`,
+    any query; with `*` at its end, everything that begins so."""
     max_download_bytes: int = Field(default=100_000_000, ge=0)
     """Of one download; a larger one is cancelled while it streams."""
     max_run_download_bytes: int = Field(default=1_000_000_000, ge=0)

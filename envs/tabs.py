@@ -142,3 +142,17 @@ async def close_page(page: Page) -> None:
             await page.close()
     except (PlaywrightError, TimeoutError):
         return  # it is closed, or its process hangs and goes with the context
+
+
+async def step_back(page: Page, shows: Callable[[str], bool], seconds: float) -> bool:
+    """One entry back; whether it *shows* something again. The failure of a refused visit may come so late that it is
+    reported as that of the way back, which goes on: then what the tab shows tells."""
+    try:
+        async with asyncio.timeout(seconds):
+            try:
+                await page.go_back(wait_until="commit", timeout=seconds * 1000)
+            except PlaywrightError:
+                await page.wait_for_url(shows, wait_until="commit", timeout=seconds * 1000)
+    except (PlaywrightError, TimeoutError):
+        return False
+    return shows(page.url)

@@ -27,7 +27,7 @@ from envs.record import Record
 from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
 
 SCHEMA_VERSION = 4
-"""4: every line ends with its chain value, see :mod:`envs.trace_chain`.
+"""4: every line ends with its chain value, see :mod:`envs.trace_chain`; `ActionResult.held_requests`.
 
 3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.

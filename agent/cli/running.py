@@ -359,11 +359,19 @@ def approver(display: RunDisplay, as_json: bool) -> Approver | None:
     async def ask(request: ApprovalRequest) -> bool:
         async with one_at_a_time:  # workers that ask together would take each other's answers
             with display.paused() as console:
-                asked = f"step {request.step} wants to: {request.action}  at {request.url}"
-                console.print(Text(f"\n{printable(asked)}"), soft_wrap=True)
+                console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
+                for held in request.requests:
+                    console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
                 return await _asked(console, f"allow ({', '.join(request.classes)})?")
 
     return ask
+
+
+def _question(request: ApprovalRequest) -> str:
+    if not request.requests:
+        return f"step {request.step} wants to: {request.action}  at {request.url}"
+    count = "a request" if len(request.requests) == 1 else f"{len(request.requests)} requests"
+    return f"step {request.step} ({request.action}) is about to send {count}  at {request.url}"
 
 
 async def _asked(console: Console, question: str) -> bool:

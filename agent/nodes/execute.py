@@ -6,14 +6,15 @@ import time
 
 from langgraph.runtime import Runtime
 
-from agent.approval import MAX_DECLINES, NOBODY, asks_about_downloads
+from agent.approval import MAX_DECLINES, NOBODY
 from agent.episode import Episode, key_row
+from agent.held import begin_step, declined_words
 from agent.naming import in_words
 from agent.policy import PastAction, target_of
 from agent.progress import StepDone
 from agent.prompts import history_line
 from agent.state import State, Update, with_line
-from envs.actions import Action, ActionResult, Expand, Find, Status, Stop, Wait
+from envs.actions import Action, ActionResult, Status, Stop
 from envs.observation import Box, Observation
 from envs.session import BrowserSession
 from envs.trace import Commit, Intent, KeyRow
@@ -22,13 +23,14 @@ from planners.causes import Tick
 
 
 async def execute(state: State, runtime: Runtime[Episode]) -> Update:
-    """Never sends an action whose intent is not on disk, and never one that a person declined."""
+    """Never sends an action whose intent is not on disk, and never one that a person declined. What a step sends that
+    nobody approved with it is asked about while it goes on."""
     episode = runtime.context
     proposal, look = episode.proposal, await episode.look()
     assert proposal is not None and proposal.action is not None
     action, target = proposal.action, target_of(proposal.action, look)
     intent = _write_intent(episode, state.step + 1, action, look)
-    _permit_downloads(state, episode, action)
+    await begin_step(episode, intent.step, action, words_of(action, look), approved=state.approval == "yes")
     begun = time.perf_counter()
     result = _declined(state) or await episode.environment.execute(action)
     episode.spend(execute=time.perf_counter() - begun)
@@ -44,15 +46,17 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
 
 
 async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
+    declines = state.declines + episode.take_declined()
     update = Update(
         step=state.step + 1,
+        declines=declines,
         approval="",
         history=with_line(state.history, line),
         problems=[result.output] if result.output else [],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
         update.update(ended_by="stop", answer=action.answer)
-    elif state.declines >= MAX_DECLINES:
+    elif declines >= MAX_DECLINES:
         update.update(ended_by="declined")
     elif await episode.environment.done():
         update.update(ended_by="world")
@@ -78,15 +82,6 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
     return intent
 
 
-def _permit_downloads(state: State, episode: Episode, action: Action) -> None:
-    """Where they need approval, to steps that were approved; what comes late may come while the page is only waited
-    for or read."""
-    session = getattr(episode.environment, "session", None)
-    waits = isinstance(action, Wait | Find | Expand)
-    if asks_about_downloads(episode.config.approve) and isinstance(session, BrowserSession) and not waits:
-        session.downloads.permitted = state.approval == "yes"
-
-
 def _check_downloads(episode: Episode) -> None:
     """Raises NotWritten where the disk did not take a file of this step: the run ends, its commit is kept."""
     session = getattr(episode.environment, "session", None)
@@ -106,18 +101,18 @@ def _declined(state: State) -> ActionResult | None:
 
 
 def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
-    index, spent = state.next_milestone, commit.timings
+    index, spent, words = state.next_milestone, commit.timings, words_of(intent.action, look)
     episode.tell(
         StepDone(
             episode_id=episode.identity.episode_id,
             step=commit.step,
             action=action_text(episode, intent.action),
-            words=words_of(intent.action, look),
+            words=words,
             status=commit.result.status,
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
             seconds=spent.total,
-            declined=_declined_words(state, words_of(intent.action, look)),
+            declined=_declined_words(state, words, commit.result),
         )
     )
 
@@ -129,9 +124,9 @@ def words_of(action: Action, look: Observation) -> str:
     return in_words(action, target_of(action, look), onto.key if onto is not None else None)
 
 
-def _declined_words(state: State, words: str) -> str:
+def _declined_words(state: State, words: str, result: ActionResult) -> str:
     by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
-    return "" if by is None else f"{words} ({by})"
+    return declined_words(words, result.held_requests) if by is None else f"{words} ({by})"
 
 
 def _target_row(action: Action, look: Observation) -> KeyRow | None:

@@ -40,6 +40,7 @@ class MiniwobEnvironment:
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
         """Restarts the page for the task's seed. A page that died in the episode before is replaced once."""
+        self._session.holding.restart()
         try:
             instruction, state = await self._start(task)
         except ResetFailed:

@@ -39,7 +39,8 @@ class MiniwobSuite:
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
-        self._boundary = Boundary(Origins.parse([self._server.origin]))
+        self._boundaries: list[Boundary] = []
+        """One an environment: what a session lets pass is its own."""
         self._numbers = count(1)
 
     def tasks(self) -> Sequence[TaskInfo]:
@@ -47,12 +48,14 @@ class MiniwobSuite:
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
-        await self._boundary.start()
-        session = await self._chromium.session(self._settings, self._boundary, folder)
+        boundary = await Boundary(Origins.parse([self._server.origin])).start()
+        self._boundaries.append(boundary)
+        session = await self._chromium.session(self._settings, boundary, folder)
         return MiniwobEnvironment(session, self._server)
 
     async def close(self) -> None:
-        await self._boundary.close()
+        for boundary in self._boundaries:
+            await boundary.close()
         self._server.close()
 
     async def __aenter__(self) -> Self:

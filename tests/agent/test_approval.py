@@ -168,6 +168,43 @@ def test_classes(action: Action, look: Observation, expected: set[ActionClass]) 
     assert classes_of(action, look) == expected
 
 
+ODD_KEYS = (
+    "\n",
+    "\r",
+    "\r\n",
+    "\t",
+    "\0",
+    "\u2028",
+    "Enter",
+    "enter",
+    "NumpadEnter",
+    "Shift+Enter",
+    "Control+\n",
+    "Enter+",
+)
+ODD_KEYS += (
+    "a\n",
+    "Tab\n",
+    "Tab+Enter",
+    "Control+A+Enter",
+    "Alt+S",
+    "F5",
+    "BrowserBack",
+    "Accept",
+    "Unknown",
+    "+Enter",
+)
+
+
+@pytest.mark.parametrize("keys", ODD_KEYS)
+@pytest.mark.parametrize(
+    "look", [page(), focused("textbox", FIELD), focused("button", POST)], ids=["page", "field", "button"]
+)
+def test_keys_that_are_not_known_to_send_nothing_are_asked_about(keys: str, look: Observation) -> None:
+    """Symptom: a line feed pressed Enter, and was no key that anybody was asked about."""
+    assert classes_of(Press(keys=keys), look) == {"submit"}
+
+
 def test_only_the_configured_classes_are_asked_about() -> None:
     assert needs_approval(Click(ref=1), page(), ("upload",)) == ()
     assert needs_approval(Click(ref=1), page(), ("submit", "upload")) == ("submit",)
@@ -230,10 +267,10 @@ ERASES = re.compile(r"\x1b\[(\d*A|2K|\d*J)")
 class Terminal:
     """A process with a terminal of its own, at whose other end somebody types."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: str = ASKS) -> None:
         self._ours, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", ASKS], stdin=theirs, stdout=theirs, stderr=theirs, cwd=Path(__file__).parents[2]
+            [sys.executable, "-c", script], stdin=theirs, stdout=theirs, stderr=theirs, cwd=Path(__file__).parents[2]
         )
         os.close(theirs)
         self.shown = ""
@@ -298,3 +335,33 @@ def test_the_question_stands_until_it_is_answered(terminal: Terminal) -> None:
     drawn = terminal.shown.index("episodes", answered)
     assert drawn < terminal.shown.index("act 2"), "drawn again between the questions"
     assert not ERASES.search(terminal.shown[answered:drawn]), "nothing of the first question is erased"
+
+
+HELD = """
+from envs.held_requests import HeldRequest
+
+def request(number):
+    held = HeldRequest(method="POST", url="http://a/lock", fields=(("topic", "5"), ("why", "x\\x1b[2Jy")))
+    return ApprovalRequest(
+        episode_id="e", step=number, action="scroll down", classes=("submit",), url="http://a/", instruction="x",
+        requests=(held,) * number,
+    )
+"""
+
+
+@pytest.mark.timeout(60)
+def test_held_requests_are_shown_with_address_and_fields() -> None:
+    before, after = ASKS.split("async def main")
+    terminal = Terminal(f"{before}{HELD}\nasync def main{after}")
+    try:
+        terminal.read_until("allow (submit)?")
+        assert "step 1 (scroll down) is about to send a request  at http://a/" in terminal.shown
+        assert "POST http://a/lock with topic=5, why=" in terminal.shown
+        assert "\x1b[2Jy" not in terminal.shown, "page text controls no terminal"
+        terminal.type("n\n")
+        terminal.read_until("is about to send 2 requests")
+        terminal.read_until("allow (submit)?", times=2)
+        terminal.type("y\n")
+        terminal.read_until("SAID [False, True]")
+    finally:
+        terminal.close()
