@@ -79,7 +79,7 @@ class TraceWriter:
             with suppress(OSError):
                 os.ftruncate(self._handle, before)
             if error.errno in REFUSALS:
-                raise not_written(self.path, error.strerror) from error
+                raise not_written(self.path, error.strerror or str(error)) from error
             raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
 
     def close(self) -> None:
