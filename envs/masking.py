@@ -7,6 +7,7 @@ import dataclasses
 from envs.actions import ActionResult, DialogReport
 from envs.blocked import BlockedOrigin
 from envs.observation import Element, Observation
+from envs.observer import page_digest
 from envs.secrets import SecretVault
 
 HIDDEN = "screenshot left out: a secret is visible on the page"
@@ -19,12 +20,16 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
     mask = secrets.mask
     shows = mask(seen.text) != seen.text or any(e.value is not None and mask(e.value) != e.value for e in seen.elements)
     hide = shows and seen.screenshot is not None
+    url, text = mask(seen.url), mask(seen.text)
+    elements = tuple(_element(element, secrets) for element in seen.elements)
     return dataclasses.replace(
         seen,
-        url=mask(seen.url),
+        url=url,
         title=mask(seen.title),
-        text=mask(seen.text),
-        elements=tuple(_element(element, secrets) for element in seen.elements),
+        text=text,
+        elements=elements,
+        # Of what was masked: a value could be guessed from a digest of the rest with it.
+        digest=page_digest(url, text, elements) if seen.dialog is None else seen.digest,
         tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
         dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
         blocked=_blocked(seen.blocked, secrets),
@@ -44,7 +49,9 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
             "output": mask(result.output),
             "url": mask(result.url),
             "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
-            "downloads": tuple(d.model_copy(update={"name": mask(d.name)}) for d in result.downloads),
+            "downloads": tuple(
+                d.model_copy(update={"name": mask(d.name), "path": mask(d.path)}) for d in result.downloads
+            ),
             "blocked_requests": _blocked(result.blocked_requests, secrets),
         }
     )

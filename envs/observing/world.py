@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 _PARTS = ("dom.js", "names.js", "walk.js", "controls.js", "layout.js", "effects.js", "api.js", "target.js")
 _CALLS = (
-    "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, adoptHearing, "
-    "resolve, facts, pointOf, showHolder, throughHolder"
+    "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
+    "adoptHearing, resolve, facts, pointOf, showHolder, throughHolder"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"
