@@ -39,7 +39,8 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, intent, commit, look)
     await episode.save_state()
-    return await _after(state, episode, history_line(action, target, result), action, result)
+    line = episode.trace.mask(history_line(action, target, result))
+    return await _after(state, episode, line, action, result)
 
 
 async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
@@ -50,7 +51,7 @@ async def _after(state: State, episode: Episode, line: str, action: Action, resu
         problems=[result.output] if result.output else [],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
-        update.update(ended_by="stop", answer=action.answer)
+        update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))
     elif state.declines >= MAX_DECLINES:
         update.update(ended_by="declined")
     elif await episode.environment.done():
@@ -99,17 +100,18 @@ def _declined(state: State) -> ActionResult | None:
 
 def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
     index, spent = state.next_milestone, commit.timings
+    words = episode.trace.mask(words_of(intent.action, look))
     episode.tell(
         StepDone(
             episode_id=episode.identity.episode_id,
             step=commit.step,
             action=action_text(episode, intent.action),
-            words=words_of(intent.action, look),
+            words=words,
             status=commit.result.status,
             milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
             z=tuple(state.z),
             seconds=spent.total,
-            declined=_declined_words(state, words_of(intent.action, look)),
+            declined=_declined_words(state, words),
         )
     )
 
@@ -138,5 +140,5 @@ def _target_box(action: Action, look: Observation) -> Box | None:
 
 
 def action_text(episode: Episode, action: Action) -> str:
-    """The action in the run's language."""
-    return episode.team.language.show(action)
+    """The action in the run's language, secrets masked."""
+    return episode.trace.mask(episode.team.language.show(action))
