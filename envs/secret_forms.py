@@ -71,20 +71,22 @@ class Finder:
         self._raw, self._based = table(raw_forms), table(base_forms)
         self._folded, self._coded = table(folded_forms), table(coded_forms)
 
-    def spans(self, text: str, levels: int = LEVELS) -> list[Span]:
-        """Where *text* spells a value, sorted by position; spans may overlap. *levels*: of escapes that are undone."""
+    def spans(self, text: str, levels: int = LEVELS, *, cut: bool = True) -> list[Span]:
+        """Where *text* spells a value, sorted by position; spans may overlap. *levels*: of escapes that are undone;
+        *cut*: also where the text was cut within a spelling."""
         found: set[Span] = set()
         for view in _views(text.lower() if self._any_case else text, levels):
             folded = _folded_view(view)
-            found.update(_located(view, self._raw, view.text, "…"))
-            found.update(_located(view, self._based, _OF_BASE64.runs(view.text, self._based.shortest), "…"))
-            found.update(_located(folded, self._folded, folded.text, _ELLIPSIS))
-            found.update(_located(folded, self._coded, _OF_HEX.runs(folded.text, self._coded.shortest), _ELLIPSIS))
+            mark, folded_mark = ("…", _ELLIPSIS) if cut else ("", "")
+            found.update(_located(view, self._raw, view.text, mark))
+            found.update(_located(view, self._based, _OF_BASE64.runs(view.text, self._based.shortest), mark))
+            found.update(_located(folded, self._folded, folded.text, folded_mark))
+            found.update(_located(folded, self._coded, _OF_HEX.runs(folded.text, self._coded.shortest), folded_mark))
         return sorted(found)
 
-    def names(self, text: str, levels: int = LEVELS) -> frozenset[str]:
+    def names(self, text: str, levels: int = LEVELS, *, cut: bool = True) -> frozenset[str]:
         """Which values *text* spells."""
-        return frozenset(span.name for span in self.spans(text, levels))
+        return frozenset(span.name for span in self.spans(text, levels, cut=cut))
 
 
 class _Form(NamedTuple):
@@ -194,12 +196,13 @@ def _located(view: _View, table: _Table, haystack: str, ellipsis: str) -> Iterat
 
 
 def _matches(text: str, form: str, ellipsis: str) -> Iterator[tuple[int, int]]:
-    """Where *form* stands whole, and where *text* holds its beginning and was cut there: before `…`, or at its end."""
+    """Where *form* stands whole, and where *text* holds its beginning and was cut there: before *ellipsis*, or at its
+    end; only whole where *ellipsis* is empty."""
     start = text.find(form)
     while start >= 0:
         yield start, start + len(form)
         start = text.find(form, start + 1)
-    if len(form) <= CUT_CHARS:
+    if len(form) <= CUT_CHARS or not ellipsis:
         return
     for cut in (*(match.start() for match in re.finditer(re.escape(ellipsis), text)), len(text)):
         start = text.find(form[:CUT_CHARS], max(0, cut - len(form) + 1), cut)

@@ -176,7 +176,7 @@ class SecretGuard:
         if not barred or not text:
             return ""
         parts = (self._parts + text)[-max(_KEPT_PARTS, len(text)) :]
-        spelled = self.vault.names_in(text, deep=True) | self.vault.names_in(parts) | self.vault.names_in(held + text)
+        spelled = frozenset[str]().union(*map(self.vault.names_whole_in, (text, parts, held + text)))
         for name in sorted(barred & spelled):
             return f"the text holds the value of secret {name}, which may only be used at {self._scope(name)}"
         self._parts = parts

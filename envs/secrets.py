@@ -94,6 +94,10 @@ class SecretVault:
         """The secrets whose values *text* spells; *deep*: also inside what is packed in it."""
         return self.names_in_bytes(text.encode("utf-8", "replace")) if deep else self._text.finder.names(text)
 
+    def names_whole_in(self, text: str) -> frozenset[str]:
+        """The secrets that *text* spells whole: where an answer about a part would help to guess the rest."""
+        return self._text.finder.names(text, cut=False)
+
     def names_in_host(self, url: str) -> frozenset[str]:
         """As `names_in`, packed parts included, for an address: its host is in lower case whatever the page wrote."""
         return self.names_in(url, deep=True) | self._hosts.finder.names(url)

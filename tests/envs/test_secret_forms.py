@@ -70,6 +70,13 @@ def test_the_number_of_a_control_is_no_part_of_a_value() -> None:
     assert vault("hunter2").mask("hunter\n2") == "<secret>PW</secret>"
 
 
+def test_only_a_whole_value_is_told_of_what_is_typed() -> None:
+    """Symptom: typing 12 right characters was refused, so that the rest could be guessed one by one."""
+    for length in range(4, len(CANARY)):
+        assert vault().names_whole_in(CANARY[:length]) == frozenset()
+    assert vault().names_whole_in(CANARY) == {"PW"} and vault().names_in(CANARY[:13] + "…") == {"PW"}
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), st.sampled_from([*SPELLINGS]))
 def test_surroundings_do_not_hide_a_spelling(around: str, name: str) -> None:
     escape = around.replace("\\", "").replace("%", "").replace("&", "").replace("=", "")
