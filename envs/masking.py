@@ -18,10 +18,10 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
     if not secrets:
         return seen
     mask = secrets.mask
-    shows = mask(seen.text) != seen.text or any(e.value is not None and mask(e.value) != e.value for e in seen.elements)
-    hide = shows and seen.screenshot is not None
     url, text = mask(seen.url), mask(seen.text)
-    elements = tuple(_element(element, secrets) for element in seen.elements)
+    elements = _elements(seen.elements, secrets)
+    shows = text != seen.text or any(new.value != old.value for new, old in zip(elements, seen.elements, strict=True))
+    hide = shows and seen.screenshot is not None
     return dataclasses.replace(
         seen,
         url=url,
@@ -55,6 +55,12 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
             "blocked_requests": _blocked(result.blocked_requests, secrets),
         }
     )
+
+
+def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
+    """One search tells of most pages that no control holds a value; what was cut ends with `…` there as well."""
+    words = "\n".join(text for one in elements for text in (one.key.name, one.value or "", *one.options))
+    return tuple(_element(element, secrets) for element in elements) if secrets.names_in(words) else elements
 
 
 def _element(element: Element, secrets: SecretVault) -> Element:
