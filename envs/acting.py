@@ -49,7 +49,7 @@ from envs.dialogs import Dialogs
 from envs.entering import OK, choose, type_into
 from envs.observer import Target
 from envs.racing import let_go
-from envs.secrets import SecretVault
+from envs.secret_guard import FOCUSED, POINTED, SUBMITS, SecretGuard
 from envs.settings import SessionSettings
 from envs.settle import first_change
 from envs.step_clock import StepClock
@@ -68,6 +68,7 @@ A_FILE = "the address is a file"
 """The message of a visit that led to a download and to no page."""
 FILE_SAYS = "Download is starting"
 """Playwright's word for that, which it raises as an error."""
+_SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
 PROXY_SAYS = "mira: "
 """How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
 
@@ -96,7 +97,7 @@ class Surface:
     tabs: Tabs
     dialogs: Dialogs
     settings: SessionSettings
-    secrets: SecretVault
+    guard: SecretGuard
     allowed: Callable[[str], bool]
     """May a tab show this URL?"""
     clock: StepClock
@@ -139,7 +140,9 @@ async def _on_element(surface: Surface, action: Click | Hover | Type | Select | 
         case Upload():
             return await _upload(surface, target, action.path)
         case Type():
-            return await type_into(surface.page, target, action, surface.secrets)
+            return await type_into(surface.page, target, action, surface.guard)
+        case Click() if surface.guard.vault and (refused := surface.guard.submission(await target.call(SUBMITS))):
+            return refused
         case _:
             pass
     point = await target.point()
@@ -223,8 +226,16 @@ async def _input(surface: Surface, action: Press | ClickAt | DragAt | ScrollAt) 
     page = surface.page
     match action:
         case Press():
+            if surface.guard.vault and action.keys.endswith(_SUBMITTING_KEYS):
+                refused = surface.guard.submission(await surface.tabs.front.world.call(FOCUSED))
+                if refused is not None:
+                    return refused
             await page.keyboard.press(action.keys)
         case ClickAt():
+            if surface.guard.vault:
+                refused = surface.guard.submission(await surface.tabs.front.world.call(POINTED, action.x, action.y))
+                if refused is not None:
+                    return refused
             await page.mouse.click(action.x, action.y, button=action.button, click_count=action.count)
         case DragAt():
             await _drag(surface, action.x, action.y, action.to_x, action.to_y)
@@ -238,7 +249,7 @@ async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
     observer = surface.tabs.front.observer
     match action:
         case Find():
-            output = await observer.find(action.text)
+            output = await observer.find(action.text, surface.guard.vault)
         case Expand():
             output = await observer.expand(action.group, action.start)
     return ActionResult(status=Status.OK, output=output)

@@ -1,5 +1,8 @@
 """Files that a page lets down: kept below the run's folder, hashed, named safely, limited in size.
 
+A file that holds a declared secret, in any spelling that :mod:`envs.secret_bytes` finds, is not kept; in a file's name
+the value is masked.
+
 Every download is told of: by the result of a step (kept, refused, under way, given up), or, where no step was left to
 tell it, by a line of `downloads/after-the-last-step.txt`.
 """
@@ -9,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +25,7 @@ from envs.disk import writing
 from envs.download_limit import DownloadLimit, Limits, bytes_in
 from envs.errors import NotWritten
 from envs.record import storable
+from envs.secrets import NO_SECRETS, SecretVault
 
 FOLDER = "downloads"
 UNTOLD = "after-the-last-step.txt"
@@ -34,9 +37,12 @@ CLOSE_S = 2.0
 class Downloads:
     """The downloads of one session, kept in `folder/downloads`."""
 
-    def __init__(self, folder: Path, limits: Limits, *, permitted: bool = True) -> None:
+    def __init__(
+        self, folder: Path, limits: Limits, secrets: SecretVault = NO_SECRETS, *, permitted: bool = True
+    ) -> None:
         self.permitted = permitted
         """Whether what begins now is kept; else it is cancelled and reported."""
+        self._secrets = secrets
         self._folder = folder
         self._limits = limits
         self._tasks: dict[asyncio.Task[None], str] = {}
@@ -51,11 +57,17 @@ class Downloads:
 
     def arrived(self, download: PlaywrightDownload) -> None:
         """Handler of a page's `download` event."""
-        name = safe_name(download.suggested_filename)
+        name = self._name(download.suggested_filename)
         task = asyncio.ensure_future(self._keep(download, name) if self.permitted else self._refuse(download, name))
         self._tasks[task] = name
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
         self.begun.add()
+
+    def _name(self, suggested: str) -> str:
+        """A safe name with secrets' names for values. Masked twice: what is made safe may spell a value anew."""
+        for _ in range(2):
+            suggested = safe_name(re.sub("</?secret>", "", self._secrets.mask(suggested)))
+        return suggested
 
     def under_way(self) -> tuple[str, ...]:
         """Names of what is still coming down."""
@@ -85,15 +97,15 @@ class Downloads:
         self._done, self._refused = [], []
         return tuple(done), tuple(refused)
 
-    async def close(self, seconds: float, mask: Callable[[str], str] = str) -> None:
-        """Ends what is under way, and writes down what no step has told; *mask* is put over the names."""
+    async def close(self, seconds: float) -> None:
+        """Ends what is under way, and writes down what no step has told."""
         await self.end(seconds)
         if self.limit is not None:
             await self.limit.close()
         kept, refused = self.drain()
         lines = [*(f"download {one.name!r} is kept as {one.path}: {one.bytes} bytes" for one in kept), *refused]
         if lines:
-            await asyncio.to_thread(self._write_down, "".join(f"{mask(line)}\n" for line in lines))
+            await asyncio.to_thread(self._write_down, "".join(f"{self._secrets.mask(line)}\n" for line in lines))
 
     def _write_down(self, text: str) -> None:
         home = self._folder / FOLDER
@@ -137,6 +149,8 @@ class Downloads:
         home = self._folder / FOLDER
         if (why := self._limits.excess(weight, bytes_in(home) + weight)) is not None:
             return f"download {name!r} refused: {why}"
+        if held := self._secrets.names_in_bytes(source.read_bytes()) if self._secrets else frozenset[str]():
+            return f"download {name!r} refused: it holds the value of secret {', '.join(sorted(held))}"
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0

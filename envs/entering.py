@@ -14,7 +14,8 @@ from playwright.async_api import Page
 
 from envs.actions import ActionResult, Status, Type
 from envs.observer import Target
-from envs.secrets import Refusal, SecretVault
+from envs.secret_guard import SUBMITS, SecretGuard
+from envs.secrets import Refusal
 
 OK = ActionResult(status=Status.OK)
 LONG_TEXT = 200
@@ -33,9 +34,9 @@ ADDRESS = "function () { return mira.pageAddress(this); }"
 CHOOSE = "function (wanted, most) { return mira.chooseOption(this, wanted, most); }"
 
 
-async def type_into(page: Page, target: Target, action: Type, secrets: SecretVault) -> ActionResult:
+async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard) -> ActionResult:
     """Clicks the field, empties it if asked to, types; raises what Playwright raises."""
-    text = await _text(target, action.text, secrets)
+    text = await _text(target, action.text, guard)
     if isinstance(text, ActionResult):
         return text
     point = await target.point()
@@ -45,6 +46,8 @@ async def type_into(page: Page, target: Target, action: Type, secrets: SecretVau
     kind = await target.call(PREPARE)
     refused = await _fill(page, target, kind, text, action) or None
     if refused is None and action.enter:
+        if guard.vault and (blocked := guard.submission(await target.call(SUBMITS, True))):
+            return blocked
         await page.keyboard.press("Enter")
     return refused or OK
 
@@ -69,10 +72,13 @@ async def choose(target: Target, option: str) -> ActionResult:
             return ActionResult(status=Status.FAILED, message=message)
 
 
-async def _text(target: Target, text: str, secrets: SecretVault) -> str | ActionResult:
-    if SECRET_MARK not in text:
+async def _text(target: Target, text: str, guard: SecretGuard) -> str | ActionResult:
+    if SECRET_MARK not in text and not guard.vault:
         return text
-    filled = secrets.fill(text, str(await target.call(ADDRESS)))
+    address = str(await target.call(ADDRESS))
+    filled = guard.vault.fill(text, address)
+    if not isinstance(filled, Refusal) and (refused := await guard.typing(target, text, address)):
+        return refused
     return ActionResult(status=Status.BLOCKED, message=filled.message) if isinstance(filled, Refusal) else filled
 
 

@@ -119,6 +119,7 @@ class LiveSession:
             return
         self._state_folder = folder
         await self.open(_with_storage(self.bounds.settings, folder / STORAGE_FILE))
+        self.session.guard.typed.update(self.bounds.vault.names)  # which ones were is not kept
         if not tabs.urls:  # its pages were gone when it was saved; who was logged in still is
             await self._begin(self)
             return

@@ -8,6 +8,7 @@ from envs.actions import ActionResult, DialogReport
 from envs.blocked import BlockedOrigin
 from envs.held_requests import HeldRequest
 from envs.observation import Element, Observation
+from envs.observer import page_digest
 from envs.secrets import SecretVault
 
 HIDDEN = "screenshot left out: a secret is visible on the page"
@@ -18,14 +19,18 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
     if not secrets:
         return seen
     mask = secrets.mask
-    shows = mask(seen.text) != seen.text or any(e.value is not None and mask(e.value) != e.value for e in seen.elements)
+    url, text = mask(seen.url), mask(seen.text)
+    elements = _elements(seen.elements, secrets)
+    shows = text != seen.text or any(new.value != old.value for new, old in zip(elements, seen.elements, strict=True))
     hide = shows and seen.screenshot is not None
     return dataclasses.replace(
         seen,
-        url=mask(seen.url),
+        url=url,
         title=mask(seen.title),
-        text=mask(seen.text),
-        elements=tuple(_element(element, secrets) for element in seen.elements),
+        text=text,
+        elements=elements,
+        # Of what was masked: a value could be guessed from a digest of the rest with it.
+        digest=page_digest(url, text, elements) if seen.dialog is None else seen.digest,
         tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
         dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
         blocked=_blocked(seen.blocked, secrets),
@@ -45,11 +50,19 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
             "output": mask(result.output),
             "url": mask(result.url),
             "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
-            "downloads": tuple(d.model_copy(update={"name": mask(d.name)}) for d in result.downloads),
+            "downloads": tuple(
+                d.model_copy(update={"name": mask(d.name), "path": mask(d.path)}) for d in result.downloads
+            ),
             "blocked_requests": _blocked(result.blocked_requests, secrets),
             "held_requests": tuple(_held(one, secrets) for one in result.held_requests),
         }
     )
+
+
+def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
+    """One search tells of most pages that no control holds a value; what was cut ends with `…` there as well."""
+    words = "\n".join(text for one in elements for text in (one.key.name, one.value or "", *one.options))
+    return tuple(_element(element, secrets) for element in elements) if secrets.names_in(words) else elements
 
 
 def _element(element: Element, secrets: SecretVault) -> Element:

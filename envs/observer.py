@@ -21,6 +21,7 @@ from envs.actions import ActionResult, Status
 from envs.errors import EnvError, PageCrashed, PageHung
 from envs.nearest import NO_SUCH_NUMBER
 from envs.observation import Element, ElementKey, Observation, Tab
+from envs.observing.drawn import Drawn, drawn
 from envs.observing.frames import FrameWorlds
 from envs.observing.looking import look
 from envs.observing.merge import Numbering, Part, add_elements, joined, merged_text
@@ -28,6 +29,7 @@ from envs.observing.target import Holder, Target
 from envs.observing.world import World, WorldGone, bounded
 from envs.origins import origin_of
 from envs.record import storable
+from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import ObserveSettings
 
 FIND_CHARS = 4_000
@@ -197,7 +199,7 @@ class Observer:
             text=text,
             elements=elements,
             tabs=tabs,
-            digest=_digest(url, text, elements),
+            digest=page_digest(url, text, elements),
             viewport=(answer["viewport"][0], answer["viewport"][1]),
             scroll=(answer["scroll"][0], answer["scroll"][1]),
             controls_total=sum(one.answer["total"] for one in _parts(part)),
@@ -249,13 +251,20 @@ class Observer:
             holders.append(Holder(world, found["objectId"]))
         return tuple(holders)
 
-    async def find(self, text: str) -> str:
-        """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS."""
+    async def drawn(self, timeout_s: float) -> Drawn:
+        """All that the tab draws, see :func:`envs.observing.drawn.drawn`."""
+        return await drawn(self._frames, self._page, timeout_s)
+
+    async def find(self, text: str, vault: SecretVault = NO_SECRETS) -> str:
+        """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS.
+
+        Where *vault* holds secrets the lines are searched as they look masked, so that no answer depends on a value.
+        """
         parts: list[str] = []
         shown = of = left = silent = 0
         room = FIND_CHARS
         for world, path in list(self._paths.items()):
-            answer = await self._ask(world, "find", storable(text), room)
+            answer = await self._lines_with(world, text, vault, room)
             if answer is None:
                 silent += 1
                 continue
@@ -273,6 +282,16 @@ class Observer:
         head = f"{of} lines hold {text!r}" if of > 1 else f"1 line holds {text!r}"
         rest = f", the first {shown} follow; a longer text narrows it" if shown < of else ""
         return "\n".join([f"{head}{rest}{unread}:", *parts])
+
+    async def _lines_with(self, world: World, text: str, vault: SecretVault, room: int) -> dict[str, Any] | None:
+        if not vault:
+            return await self._ask(world, "find", storable(text), room)
+        lines = await self._ask(world, "lines")
+        if lines is None:
+            return None
+        masked, wanted = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
+        hits = [index for index, line in enumerate(masked) if wanted and wanted in line.lower()]
+        return await self._ask(world, "tellLines", hits, room)
 
     async def expand(self, group: str, start: int) -> str:
         """Rows of group `g1`, `g2` … of the last observation from row *start* on, within FIND_CHARS."""
@@ -325,6 +344,7 @@ def _parts(part: Part) -> list[Part]:
     return [part, *(one for remote in part.remotes.values() for one in _parts(remote))]
 
 
-def _digest(url: str, text: str, elements: tuple[Element, ...]) -> str:
+def page_digest(url: str, text: str, elements: tuple[Element, ...]) -> str:
+    """See :attr:`envs.observation.Observation.digest`."""
     seen = json.dumps([url, text, [element.value for element in elements]])
     return hashlib.sha256(seen.encode()).hexdigest()[:16]

@@ -4,35 +4,24 @@ The model knows a secret by name and writes `<secret>NAME</secret>`. The value i
 frame that receives it has one of the secret's origins. On the way back, every text that could hold a value passes
 :meth:`SecretVault.mask`.
 
-What masking finds: the value itself and its URL-encoded, JSON-escaped, HTML-escaped, base64 and hexadecimal forms, and
-each longer line of a value of several lines. What it cannot find: a value that a page has cut up, reversed, encrypted
-or painted into a picture.
+Which spellings of a value are found is said in :mod:`envs.secret_forms`.
 """
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
-from urllib.parse import quote, quote_plus
 
 from pydantic import SecretStr
 
 from envs.errors import BadInput
 from envs.origins import Origins, origin_of
-
-MIN_CHARS: Final = 4
-"""A shorter value would be masked in the middle of ordinary words, and guessed from the masks."""
-CUT_CHARS: Final = 12
-"""Beginning of a longer value that is masked where a text was cut within it."""
-_MIN_LINE_CHARS: Final = 8
-_MIN_BASE64_CHARS: Final = 6
+from envs.secret_bytes import names_in
+from envs.secret_forms import MIN_CHARS, Finder, Span
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"<secret>([A-Za-z][A-Za-z0-9_]{0,63})</secret>")
@@ -59,9 +48,9 @@ class SecretVault:
         for name, (value, _) in declared.items():
             _check(name, value)
         self._secrets = {name: _Secret(SecretStr(value), origins) for name, (value, origins) in declared.items()}
-        forms = {name: _forms(value) for name, (value, _) in declared.items()}
-        self._text = _Masker({form: name for name, found in forms.items() for form in found}, declared)
-        self._hosts = _Masker({form.lower(): name for name, found in forms.items() for form in found}, declared)
+        values = {name: value for name, (value, _) in declared.items()}
+        self._text = _Masker(values)
+        self._hosts = _Masker(values, any_case=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,6 +90,47 @@ class SecretVault:
         """As `mask`, for a host name or an origin: the browser writes those in lower case, whatever the page did."""
         return self._hosts.mask(origin)
 
+    def names_in(self, text: str, *, deep: bool = False) -> frozenset[str]:
+        """The secrets whose values *text* spells; *deep*: also inside what is packed in it."""
+        return self.names_in_bytes(text.encode("utf-8", "replace")) if deep else self._text.finder.names(text)
+
+    def names_whole_in(self, text: str) -> frozenset[str]:
+        """The secrets that *text* spells whole: where an answer about a part would help to guess the rest."""
+        return self._text.finder.names(text, cut=False)
+
+    def names_in_host(self, url: str) -> frozenset[str]:
+        """As `names_in`, packed parts included, for an address: its host is in lower case whatever the page wrote."""
+        return self.names_in(url, deep=True) | self._hosts.finder.names(url)
+
+    def names_in_bytes(self, data: bytes) -> frozenset[str]:
+        """The secrets whose values *data* holds in any spelling, packed ones included."""
+        return names_in(self._text.finder, data) if self._secrets else frozenset()
+
+    def named_in(self, text: str) -> frozenset[str]:
+        """The declared secrets that *text* names as `<secret>NAME</secret>`."""
+        return frozenset(name for name in _PLACEHOLDER.findall(text) if name in self._secrets)
+
+    def mask_lines(self, lines: Sequence[str]) -> list[str]:
+        """As `mask`, for lines that stand together: a value that goes over several is masked in each of them."""
+        spans = self._text.finder.spans("\n".join(lines))
+        if not spans:
+            return list(lines)
+        masked: list[str] = []
+        start = 0
+        for line in lines:
+            inside = [
+                Span(max(0, s.start - start), min(len(line), s.end - start), s.name)
+                for s in spans
+                if s.start < start + len(line) and s.end > start
+            ]
+            masked.append(self.mask(_replaced(line, inside)))
+            start += len(line) + 1
+        return masked
+
+    def barred_at(self, url: str) -> tuple[str, ...]:
+        """The secrets that may not go to *url*."""
+        return tuple(name for name, secret in self._secrets.items() if not secret.origins.allows(url))
+
     @classmethod
     def declare(
         cls, declarations: Sequence[str], start_url: str | None, environ: Mapping[str, str] = os.environ
@@ -120,93 +150,31 @@ class SecretVault:
 
 
 class _Masker:
-    """Finds all forms at once; a text without any costs one substring search a form."""
+    """Replaces what a finder finds."""
 
-    def __init__(self, forms: Mapping[str, str], names: Iterable[str]) -> None:
-        self._forms = dict(forms)
-        known = "|".join(sorted(names, key=len, reverse=True))
+    def __init__(self, values: Mapping[str, str], *, any_case: bool = False) -> None:
+        self.finder = Finder(values, any_case=any_case)
+        known = "|".join(sorted(values, key=len, reverse=True))
         # Texts that were masked before stay as they are, even if a value is the word "secret".
         self._masked = re.compile(f"(<secret>(?:{known})</secret>)")
 
     def mask(self, text: str) -> str:
-        if not any(form[:CUT_CHARS] in text for form in self._forms):
+        if not self.finder.spans(text):
             return text
         parts = self._masked.split(text)
-        parts[::2] = [self._mask_part(part) for part in parts[::2]]
+        parts[::2] = [_replaced(part, self.finder.spans(part)) for part in parts[::2]]
         return "".join(parts)
 
-    def _mask_part(self, text: str) -> str:
-        """Replaces the union of all matches, so that overlapping values leave no rest."""
-        spans = sorted(
-            (start, end, name)
-            for form, name in self._forms.items()
-            for start, end in (*_spans(text, form), *_cut_spans(text, form))
-        )
-        shown: list[str] = []
-        done = 0
-        for start, end, name in spans:
-            if start >= done:
-                shown += [text[done:start], f"<secret>{name}</secret>"]
-            done = max(done, end)
-        return "".join([*shown, text[done:]])
 
-
-def _spans(text: str, form: str) -> Iterable[tuple[int, int]]:
-    start = text.find(form)
-    while start >= 0:
-        yield start, start + len(form)
-        start = text.find(form, start + 1)
-
-
-def _cut_spans(text: str, form: str) -> Iterable[tuple[int, int]]:
-    """Where *text* holds the beginning of *form* and was cut there: before `…`, or at its end."""
-    for cut in (*(match.start() for match in re.finditer("…", text)), len(text)):
-        start = text.find(form[:CUT_CHARS], max(0, cut - len(form) + 1), cut)
-        while start >= 0 and len(form) > CUT_CHARS:
-            if form.startswith(text[start:cut]):
-                yield start, cut
-                break
-            start = text.find(form[:CUT_CHARS], start + 1, cut)
-
-
-def _forms(value: str) -> frozenset[str]:
-    """Every spelling of *value* that is masked."""
-    lines = [line for line in value.splitlines() if len(line) >= _MIN_LINE_CHARS]
-    found: set[str] = set()
-    for plain in {value, value.strip(), value.replace("\n", "\r\n"), *lines}:
-        if len(plain) >= MIN_CHARS:
-            found |= _escaped(plain) | _base64(plain.encode()) | _hex(plain.encode())
-    return frozenset(found)
-
-
-def _escaped(value: str) -> set[str]:
-    urls = {
-        quote(value, safe=""),
-        quote(value),
-        quote_plus(value),
-        quote(value, safe="!'()*~"),
-        quote(quote(value, safe="")),
-    }
-    urls |= {re.sub(r"%[0-9A-F]{2}", lambda match: match.group().lower(), url) for url in urls}
-    jsons = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
-    jsons |= {json.dumps(text)[1:-1] for text in jsons} | {text.replace("/", "\\/") for text in jsons}
-    htmls = {html.escape(value), html.escape(value, quote=False), html.escape(value).replace("&#x27;", "&#39;")}
-    return {value} | urls | jsons | htmls
-
-
-def _base64(value: bytes) -> set[str]:
-    """The characters that stand for *value* alone, wherever in a longer encoded text it begins."""
-    found: set[str] = set()
-    for shift, skip in ((0, 0), (1, 2), (2, 3)):
-        coded = base64.b64encode(bytes(shift) + value).decode()
-        whole = coded.rstrip("=")[: len(coded) if (shift + len(value)) % 3 == 0 else -1][skip:]
-        if len(whole) >= _MIN_BASE64_CHARS:
-            found |= {whole, whole.replace("+", "-").replace("/", "_")}
-    return found
-
-
-def _hex(value: bytes) -> set[str]:
-    return {value.hex(), value.hex().upper()}
+def _replaced(text: str, spans: Sequence[Span]) -> str:
+    """Replaces the union of all spans, so that overlapping values leave no rest."""
+    shown: list[str] = []
+    done = 0
+    for start, end, name in spans:
+        if start >= done:
+            shown += [text[done:start], f"<secret>{name}</secret>"]
+        done = max(done, end)
+    return "".join([*shown, text[done:]])
 
 
 def _check(name: str, value: str) -> None:

@@ -58,6 +58,8 @@ from envs.proxy import Boundary
 from envs.racing import Interrupted, Interruption, Races, let_go
 from envs.record import storable
 from envs.request_watch import RequestWatch
+from envs.secret_guard import SecretGuard
+from envs.secret_pictures import SEARCH_S, look_without_secrets
 from envs.secrets import NO_SECRETS, SecretVault
 from envs.settings import SessionSettings
 from envs.settle import Traffic, late_reaction, settle
@@ -92,20 +94,21 @@ class BrowserSession:
     ) -> None:
         self.context = context
         self.secrets = secrets
+        self.guard = SecretGuard(secrets)
         self.settings = settings
         self.boundary = boundary
         self.traffic = Traffic(context)
         self.requests = RequestWatch(context, boundary)
         self.dialogs = Dialogs(settings.dialogs, self._interrupt)
         self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
-        self.downloads = Downloads(folder, self._download_limits, permitted=settings.downloads == "keep")
+        self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self.holding = Holding(settings.hold, settings.background, secrets.mask)
         """Of requests that nobody has approved."""
         if settings.hold:
             boundary.checks.put(CHECK, self.holding.check)
         self._clock = self.holding.clock
-        self._surface = acting.Surface(self.tabs, self.dialogs, settings, secrets, self.allowed, self._clock)
+        self._surface = acting.Surface(self.tabs, self.dialogs, settings, self.guard, self.allowed, self._clock)
         self._races = Races(self._clock)
         self._held: asyncio.Task[ActionResult] | None = None
         """The action that an open dialog keeps from returning."""
@@ -264,7 +267,7 @@ class BrowserSession:
         """Closes the context; safe to call twice."""
         self._drop_held()
         await self.holding.close()
-        await self.downloads.close(self.settings.download_wait_s, self.secrets.mask)
+        await self.downloads.close(self.settings.download_wait_s)
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.context.close()
@@ -284,6 +287,8 @@ class BrowserSession:
         if self.dialogs.open is not None and not isinstance(action, AnswerDialog | CloseTab):
             return ActionResult(status=Status.DIALOG_OPEN, message="a dialog blocks the page: answer it first")
         await self.tabs.ensure()
+        if (refused := self.guard.refusal(action, self.page, acting.full_url)) is not None:
+            return refused
         deadline = self._clock.now() + self.settings.step_deadline_s
         before = (self.tabs.front, self.tabs.front.world.windows, self.tabs.opened.count)
         begun = self.downloads.begun.count
@@ -416,8 +421,8 @@ class BrowserSession:
     async def _look(self, screenshot: bool) -> Observation:
         front = self.tabs.front
         tabs = await self.tabs.listing()
-        look = front.observer.observe(screenshot=screenshot, tabs=tabs)
-        seen = await self._races.call(look, self.settings.observe.timeout_s + 1.0)
+        look = look_without_secrets(front.observer, self.guard, screenshot=screenshot, tabs=tabs)
+        seen = await self._races.call(look, self.settings.observe.timeout_s + 2 * SEARCH_S + 1.0)
         notes, self._notes = self._notes, []
         named = tuple(dataclasses.replace(tab, title=seen.title) if tab.active else tab for tab in seen.tabs)
         return dataclasses.replace(seen, tabs=named, note="; ".join(filter(None, (*notes, seen.note))))

@@ -58,6 +58,10 @@ class TraceWriter:
             detail = f"{dropped} bytes of an unfinished last line were dropped"
             self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
 
+    def mask(self, text: str) -> str:
+        """*text* as it would be stored: what the model says goes into prompts, checkpoints and displays too."""
+        return self._secrets.mask(storable(text))
+
     def append(self, record: Line) -> None:
         """Writes one line, or nothing of it. Raises NotWritten where the disk does not take it, TraceError where the
         writer is closed."""
@@ -104,7 +108,7 @@ class TraceWriter:
             case Enum():
                 return value.value
             case str():
-                return self._secrets.mask(storable(value))
+                return self.mask(value)
             case dict():
                 return {self._clean(key): self._clean(item) for key, item in value.items()}
             case list() | tuple():

@@ -109,15 +109,15 @@ def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:
 
 
 def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:
-    errors = state.parse_errors + 1
+    errors, reason = state.parse_errors + 1, episode.trace.mask(str(proposal.error))
     episode.note(state.step + 1, "parse_error", f"{proposal.error} | {proposal.raw}")
     if errors >= episode.config.limits.max_parse_errors:
         return Update(
             parse_errors=errors,
             ended_by="error",
-            error=f"no readable action in {errors} turns in a row (max_parse_errors): {proposal.error}",
+            error=f"no readable action in {errors} turns in a row (max_parse_errors): {reason}",
         )
-    update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {proposal.error}"])
+    update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {reason}"])
     if may_replan(state, episode) and (trouble := episode.team.watch.unreadable(errors)) is not None:
         update.update(cause=trouble.cause, detail=trouble.detail)
     return update

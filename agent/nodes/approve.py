@@ -48,4 +48,4 @@ def _named(episode: Episode, action: Action, look: Observation) -> str:
     """The action in the run's language, after what it is in words where it names an element by its number."""
     target = target_of(action, look)
     text = action_text(episode, action)
-    return text if target is None else f"{history_line(action, target, None)}: {text}"
+    return text if target is None else f"{episode.trace.mask(history_line(action, target, None))}: {text}"

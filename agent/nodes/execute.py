@@ -42,7 +42,8 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     _tell(state, episode, intent, commit, look)
     _check_downloads(episode)
     await episode.save_state()
-    return await _after(state, episode, history_line(action, target, result), action, result)
+    line = episode.trace.mask(history_line(action, target, result))
+    return await _after(state, episode, line, action, result)
 
 
 async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
@@ -55,7 +56,7 @@ async def _after(state: State, episode: Episode, line: str, action: Action, resu
         problems=[result.output] if result.output else [],
     )
     if isinstance(action, Stop) and result.status is Status.STOPPED:
-        update.update(ended_by="stop", answer=action.answer)
+        update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))
     elif declines >= MAX_DECLINES:
         update.update(ended_by="declined")
     elif await episode.environment.done():
@@ -101,7 +102,8 @@ def _declined(state: State) -> ActionResult | None:
 
 
 def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
-    index, spent, words = state.next_milestone, commit.timings, words_of(intent.action, look)
+    index, spent = state.next_milestone, commit.timings
+    words = episode.trace.mask(words_of(intent.action, look))
     episode.tell(
         StepDone(
             episode_id=episode.identity.episode_id,
@@ -141,5 +143,5 @@ def _target_box(action: Action, look: Observation) -> Box | None:
 
 
 def action_text(episode: Episode, action: Action) -> str:
-    """The action in the run's language."""
-    return episode.team.language.show(action)
+    """The action in the run's language, secrets masked."""
+    return episode.trace.mask(episode.team.language.show(action))

@@ -61,18 +61,33 @@ function columns(controls, shown) {
   };
 }
 
-/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them; walks on where the look stopped. */
-function find(text, limit) {
-  const wanted = clean(text).toLowerCase();
-  const plain = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/\\(.)/g, '$1').toLowerCase();
-  const search = () => (wanted ? latestLines.filter((line) => !line.fixed && plain(line).includes(wanted)) : []);
-  let hits = search();
-  for (const end = performance.now() + latest.settings.walkMs; latest.left && performance.now() < end; hits = search()) {
+/** The text of a line without refs and without the backslashes that the observer put in. */
+const plainText = (line) => line.text.replace(/\u0001\d+\u0005 /g, '').replace(/\\(.)/g, '$1');
+
+/** Walks on where the look stopped, as long as a look may take. */
+function walkOn() {
+  for (const end = performance.now() + latest.settings.walkMs; latest.left && performance.now() < end; ) {
     latest.run(MAX_NODES, end - performance.now());
     latestLines = renderLines(latest);
   }
+}
+
+/** Lines that hold `text`, ignoring case and spacing, at most `limit` characters of them. */
+function find(text, limit) {
+  const wanted = clean(text).toLowerCase();
+  walkOn();
+  const hits = wanted ? latestLines.filter((line) => !line.fixed && plainText(line).toLowerCase().includes(wanted)) : [];
   return told(hits.map((line) => line.text), limit, latest.left);
 }
+
+/** All lines, for the observer to search them itself; a line that nobody finds is empty. */
+function lines() {
+  walkOn();
+  return JSON.stringify({ texts: latestLines.map((line) => (line.fixed ? '' : plainText(line))) });
+}
+
+/** The lines of these indexes, at most `limit` characters of them. */
+const tellLines = (indexes, limit) => told(indexes.map((index) => latestLines[index].text), limit, latest.left);
 
 /** Rows of group `id` from row `start` (1-based), at most `limit` characters of them. */
 function expand(id, start, limit) {

@@ -33,6 +33,13 @@ class FrameWorlds:
             self._main = World(session, await _root_frame(session, timeout_s))
         return self._main
 
+    async def sessions(self, timeout_s: float) -> list[CDPSession]:
+        """One for each process that draws a part of the tab."""
+        main = await self.main(timeout_s)
+        await self._match_frames(timeout_s)
+        present = self._page.frames
+        return [main.session, *(session for frame, (session, _) in self._sessions.items() if frame in present)]
+
     async def remote(self, holder: World, index: int, timeout_s: float) -> World | None:
         """The world of iframe *index* of the holder's last look, None where it is just coming or going."""
         element = await holder.call_for_object("frameHolder", index, timeout_s=timeout_s)

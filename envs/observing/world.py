@@ -27,9 +27,9 @@ _PARTS = (
     *("entering.js", "scrolling.js"),
 )
 _CALLS = (
-    "observe, relayOut, find, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, adoptHearing, "
-    "resolve, facts, pointOf, showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, insert, "
-    "chooseOption, pageAddress, isFileInput, scrollAround"
+    "observe, relayOut, find, lines, tellLines, expand, hosts, frameHolder, frameOrigin, adoptRoots, adoptListeners, "
+    "adoptHearing, resolve, facts, pointOf, showHolder, throughHolder, prepare, selectAll, caretToEnd, fillValue, "
+    "insert, chooseOption, pageAddress, isFileInput, scrollAround"
 )
 _WORLD = "mira"
 _OBJECTS = "mira-objects"

@@ -1,0 +1,69 @@
+"""Which declared secret an outgoing request would carry to an origin that the secret does not belong to.
+
+Pure: for whoever holds a request before it leaves. Searched are the address, every header and the body, in all the
+spellings of :mod:`envs.secret_forms`, packed ones included (:mod:`envs.secret_bytes`). Not found: a value that a page
+encrypts, hashes, or spreads over several requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from envs.origins import origin_of
+from envs.secrets import SecretVault
+
+Part = Literal["method", "address", "headers", "body"]
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingRequest:
+    """A request as it would leave. Shown by method and origin only: the rest may hold a value."""
+
+    method: str
+    url: str
+    """Canonical: as the browser has it."""
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    """As sent; of a longer body its beginning, as far as the caller keeps it."""
+
+    def __repr__(self) -> str:
+        return f"OutgoingRequest({self.method} {origin_of(self.url)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A secret that would leave its scope."""
+
+    name: str
+    origin: str
+    """Where it would go, with secrets masked; `this address` where the URL has no origin."""
+    scope: str
+    """The origins that it belongs to."""
+    part: Part
+
+    @property
+    def message(self) -> str:
+        """One line for the policy and for people; it holds no value."""
+        return f"the {self.part} would carry secret {self.name} to {self.origin}; it may only be used at {self.scope}"
+
+
+def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
+    """Every secret that *request* would carry out of its scope, one entry a secret, the first part that holds it."""
+    barred = vault.barred_at(request.url)
+    if not barred:
+        return ()
+    origin = vault.mask_host(str(origin_of(request.url) or "this address"))
+    headers = "\n".join(f"{name}: {value}" for name, value in request.headers)
+    parts: dict[Part, frozenset[str]] = {
+        "method": vault.names_in(request.method),
+        "address": vault.names_in_host(request.url),
+        "headers": vault.names_in(headers, deep=True),
+        "body": vault.names_in_bytes(request.body),
+    }
+    found: dict[str, Part] = {}
+    for part, names in parts.items():
+        found |= dict.fromkeys(names - found.keys(), part)
+    scopes = dict(vault.scopes)
+    return tuple(Leak(name, origin, scopes[name], found[name]) for name in barred if name in found)
