@@ -112,7 +112,9 @@ async def open_world(make: SuiteMaker, folder: Path, config: RunConfig) -> Async
     """A suite over a browser of its own; both are closed at the end. Raises BadInput, BrowserMissing among it, and
     BrowserNotStarted."""
     check_session(config)
-    own_tls = Origins.parse(config.session.allow).has_subresources or bool(held_categories(config.approve))
+    own_tls = Origins.parse(config.session.allow).has_subresources or bool(
+        held_categories(config.approve) or config.secrets
+    )
     async with Chromium.launch(headed=config.headed, own_tls=own_tls) as chromium:
         suite = make(chromium, folder, session_settings(config))
         try:

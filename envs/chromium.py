@@ -103,8 +103,8 @@ class Chromium:
         """A browser that starts on entering the `async with` block. Entering raises BrowserMissing, and
         BrowserNotStarted where the machine is too busy for it.
 
-        *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need, and the
-        holding of requests.
+        *own_tls*: it accepts the key of :mod:`envs.own_tls`, which rules for subresources need, the
+        holding of requests, and the search of requests for secrets.
         """
         return cls(headed=headed, own_tls=own_tls)
 
@@ -153,6 +153,7 @@ class Chromium:
             raise BadInput("rules for subresources need a browser started with own_tls=True")
         if settings.hold and not self._own_tls:
             raise BadInput("requests can be held only in a browser started with own_tls=True")
+        boundary.may_read_tls = self._own_tls
         await self.start()
         assert self._browser is not None and self._home is not None
         arriving = self._home / "tmp"

@@ -76,6 +76,8 @@ class Boundary:
         self.checks = Checks()
         """What every request that can be read passes before any of it is sent. As long as there is any, all tunnels end
         here: the browser must accept the key of :mod:`envs.own_tls`."""
+        self.may_read_tls = False
+        """Whether the browser accepts that key; its launcher knows."""
         self.blocked: list[str] = []
         """Origins refused so far, oldest first, at most MAX_RECORDED."""
         self.refused: list[Refusal] = []

@@ -8,18 +8,23 @@ Refused before anything reaches the page:
   - A value that the model types literally, in any spelling of :mod:`envs.secret_forms` and also in several parts,
     into a document, a dialog or an address where the secret may not be used.
   - A secret in a form that sends to another origin, the submission of such a form, and a link that carries a value.
+
+Below that, where the boundary's proxy can read requests, those that carry a value out of its scope fail
+(:class:`envs.secret_requests.LeakCheck`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, Self
 from urllib.parse import urlsplit
 
 from playwright.async_api import Page
 
 from envs.actions import Action, ActionResult, AnswerDialog, Click, ClickAt, Drag, DragAt, Goto, Press, Status
+from envs.proxy import Boundary
+from envs.secret_requests import CHECK, LeakCheck
 from envs.secrets import SecretVault
 
 CLIPBOARD: Final = "copying and pasting is refused while secrets are declared: type the text instead"
@@ -120,6 +125,16 @@ class SecretGuard:
         self.typed: set[str] = set()
         """Secrets that were typed in this session, or may have been in the one that it continues."""
         self._parts = ""
+        self.outgoing = LeakCheck(vault)
+
+    @classmethod
+    def at(cls, boundary: Boundary, vault: SecretVault) -> Self:
+        """A guard whose check of outgoing requests is put at *boundary*. None is put where every allowed origin is in
+        every secret's scope, or where the browser does not accept the key that reading https needs."""
+        guard = cls(vault)
+        if boundary.may_read_tls and vault.can_leave(boundary.origins):
+            boundary.checks.put(CHECK, guard.outgoing.check)
+        return guard
 
     def refusal(self, action: Action, page: Page, absolute: Callable[[str, str], str]) -> ActionResult | None:
         """Why *action* may not be done on *page*; None where it may. *absolute*: the address that Goto opens, from what

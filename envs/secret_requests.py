@@ -1,20 +1,25 @@
 """Which declared secret an outgoing request would carry to an origin that the secret does not belong to.
 
-Pure: for whoever holds a request before it leaves. Searched are the address, every header and the body, in all the
-spellings of :mod:`envs.secret_forms`, packed ones included (:mod:`envs.secret_bytes`). Not found: a value that a page
-encrypts, hashes, or spreads over several requests.
+:func:`leaks` is pure. :class:`LeakCheck` applies it to the requests that the boundary's proxy reads. Searched are the
+address, every header and the body, in all the spellings of :mod:`envs.secret_forms`, packed ones included
+(:mod:`envs.secret_bytes`). Not found: a value that a page encrypts, hashes, or spreads over several requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from envs.origins import origin_of
+from envs.outgoing import Outgoing
 from envs.secrets import SecretVault
 
 Part = Literal["method", "address", "headers", "body"]
+CHECK: Final = "secrets"
+"""The name of the check at the boundary."""
+MAX_REPORTED: Final = 10
+"""Leaks that one action result names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,3 +72,26 @@ def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
         found |= dict.fromkeys(names - found.keys(), part)
     scopes = dict(vault.scopes)
     return tuple(Leak(name, origin, scopes[name], found[name]) for name in barred if name in found)
+
+
+class LeakCheck:
+    """Lets every request fail that would carry a declared secret out of its scope, see :data:`envs.outgoing.Check`.
+    Of a body or WebSocket message the first :data:`envs.outgoing.BODY_BYTES` are searched."""
+
+    def __init__(self, vault: SecretVault) -> None:
+        self._vault = vault
+        self._reported: list[str] = []
+
+    async def check(self, sent: Outgoing) -> str:
+        fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in sent.fields)
+        stopped = leaks(self._vault, OutgoingRequest(sent.method, sent.url, fields, sent.body))
+        if not stopped:
+            return ""
+        messages = [f"a request was stopped: {leak.message}" for leak in stopped]
+        self._reported += [message for message in messages if message not in self._reported]
+        return "; ".join(messages)
+
+    def drain(self) -> tuple[str, ...]:
+        """What was stopped since the last call, each leak once, at most MAX_REPORTED lines; no line holds a value."""
+        reported, self._reported = self._reported[:MAX_REPORTED], []
+        return tuple(reported)

