@@ -75,18 +75,30 @@ class Finder:
         """Where *text* spells a value, sorted by position; spans may overlap. *levels*: of escapes that are undone;
         *cut*: also where the text was cut within a spelling."""
         found: set[Span] = set()
-        for view in _views(text.lower() if self._any_case else text, levels):
-            folded = _folded_view(view)
-            mark, folded_mark = ("…", _ELLIPSIS) if cut else ("", "")
-            found.update(_located(view, self._raw, view.text, mark))
-            found.update(_located(view, self._based, _OF_BASE64.runs(view.text, self._based.shortest), mark))
-            found.update(_located(folded, self._folded, folded.text, folded_mark))
-            found.update(_located(folded, self._coded, _OF_HEX.runs(folded.text, self._coded.shortest), folded_mark))
+        for view, places in self._places(text, levels, cut):
+            owners = view.owners() if places else []
+            found.update(Span(owners[start][0], owners[end - 1][1], name) for start, end, name in places)
         return sorted(found)
 
     def names(self, text: str, levels: int = LEVELS, *, cut: bool = True) -> frozenset[str]:
         """Which values *text* spells."""
-        return frozenset(span.name for span in self.spans(text, levels, cut=cut))
+        return frozenset(name for _, places in self._places(text, levels, cut) for _, _, name in places)
+
+    def _places(self, text: str, levels: int, cut: bool) -> Iterator[tuple[_View, list[Span]]]:
+        """Each view of *text*, and where values stand in it, by its own characters."""
+        mark, folded_mark = ("…", _ELLIPSIS) if cut else ("", "")
+        for view in _views(text.lower() if self._any_case else text, levels):
+            based = _OF_BASE64.runs(view.text, self._based.shortest)
+            yield view, [*_found(view, self._raw, view.text, mark), *_found(view, self._based, based, mark)]
+            folded = _folded_view(view)
+            coded = _OF_HEX.runs(folded.text, self._coded.shortest)
+            yield (
+                folded,
+                [
+                    *_found(folded, self._folded, folded.text, folded_mark),
+                    *_found(folded, self._coded, coded, folded_mark),
+                ],
+            )
 
 
 class _Form(NamedTuple):
@@ -186,13 +198,10 @@ def _base32(data: bytes) -> set[str]:
     return found
 
 
-def _located(view: _View, table: _Table, haystack: str, ellipsis: str) -> Iterator[Span]:
+def _found(view: _View, table: _Table, haystack: str, ellipsis: str) -> Iterator[Span]:
     """*haystack*: the part of the view that can hold a spelling of the table at all."""
     hits = [form for form in table.forms if form.begin in haystack] if haystack else []
-    places = [(start, end, form.name) for form in hits for start, end in _matches(view.text, form.whole, ellipsis)]
-    if places:
-        owners = view.owners()
-        yield from (Span(owners[start][0], owners[end - 1][1], name) for start, end, name in places)
+    return (Span(start, end, form.name) for form in hits for start, end in _matches(view.text, form.whole, ellipsis))
 
 
 def _matches(text: str, form: str, ellipsis: str) -> Iterator[tuple[int, int]]:
