@@ -21,10 +21,10 @@ from agent.replay.playback import live_address, read_recording
 from agent.run_store import RunFolder
 from agent.runner import resume
 from agent.taking_over import recorded_run
-from envs.actions import Click, Goto, Stop
+from envs.actions import Click, Stop
 from envs.errors import BadInput
 from envs.local_key import _kept  # pyright: ignore[reportPrivateUsage]
-from envs.trace_store import TraceWriter, check_chain, read_trace
+from envs.trace_store import check_chain, read_trace
 from tests.agent.colleague import Machine, keyed, write_shared_run, write_shared_trace
 from tests.agent.episodes import Play, write_run
 from tests.agent.shop import config, scripted
@@ -386,12 +386,3 @@ def test_recorded_traces_of_before_the_mark_open_and_are_foreign_to_a_replay() -
         assert (seal.chained, seal.edited, seal.own) == (False, None, False)
         assert not read_recording(path).own
     assert not check_chain(recorded[0]).own
-
-
-def test_imported_traces_are_of_another_machine(machine: Machine, tmp_path: Path) -> None:
-    path = tmp_path / "i.jsonl"
-    original = TraceWriter.__init__
-    with pytest.MonkeyPatch.context() as patch:  # as the importers open it
-        patch.setattr(TraceWriter, "__init__", lambda self, path, blobs: original(self, path, blobs, own=False))
-        write_shared_trace(machine, path, [Goto(url="http://a/")])
-    assert not read_recording(path).own
