@@ -112,10 +112,9 @@ def doctor(as_json: options.Json = False) -> int:
 
 
 def _extras_table(missing: Mapping[Extra, Sequence[str]]) -> FittedTable:
-    table = FittedTable(Column("extra"), Column("installed", wrap=16), Column("adds", wrap=24))
+    table = FittedTable(Column("extra"), Column("installed"), Column("adds", wrap=24))
     for extra, lacks in missing.items():
-        there = "yes" if not lacks else "no" if len(lacks) == len(extra.packages) else f"without {', '.join(lacks)}"
-        table.row(extra.name, Text(there, "yellow" if lacks else "green"), extra.adds)
+        table.row(extra.name, Text("no", "yellow") if lacks else Text("yes", "green"), extra.adds)
     return table
 
 
