@@ -22,6 +22,7 @@ from envs.outgoing import Outgoing
 MAX_LEARNED: Final = 500
 NEAR_S: Final = 86_400.0
 """A number or date that is no further than this from now is a point in time."""
+_UPWARD: Final = re.compile(r"\.\.|;|\\|%(?:2e|2f|5c|3b|25)", re.IGNORECASE)
 _TIME: Final = re.compile(
     rb"(?<![0-9.])(?:[0-9]{10}(?:\.[0-9]{1,9})?|[0-9]{13}(?:\.[0-9]{1,6})?)(?![0-9.])"
     rb"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}(?::|%3A|%3a)[0-9]{2}(?::|%3A|%3a)[0-9]{2}(?:\.[0-9]{1,6})?"
@@ -47,9 +48,14 @@ class Background:
     def covers(self, sent: Outgoing) -> bool:
         """Whether *sent* is background."""
         path = sent.url.partition("?")[0]
-        if any(path.startswith(start) if is_open else path == start for start, is_open in self._named):
+        if any(_begins(path, start) if is_open else path == start for start, is_open in self._named):
             return True
         return sent.is_whole and bool(self._learned) and _likeness(sent) in self._learned
+
+
+def _begins(path: str, start: str) -> bool:
+    """Not where a server could read the rest as a way up again, which a browser leaves as it is."""
+    return path.startswith(start) and not _UPWARD.search(path, len(start))
 
 
 def _address(named: str) -> tuple[str, bool]:

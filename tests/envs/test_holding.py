@@ -273,6 +273,9 @@ async def test_what_is_sent_after_an_action_is_never_background() -> None:
         ("https://shop.example/act*", "https://shop.example/act/5", True),
         ("https://shop.example/act*", "https://shop.example.evil/act/5", False),
         ("https://shop.example/*", "https://shop.example/x", True),
+        ("https://shop.example/rum/*", "https://shop.example/rum/..%2forder", False),
+        ("https://shop.example/rum/*", "https://shop.example/rum/..;/order", False),
+        ("https://shop.example/rum/*", "https://shop.example/rum/%252e%252e/order", False),
     ],
 )
 async def test_the_user_may_name_background(named: str, url: str, covered: bool) -> None:

@@ -111,8 +111,25 @@ async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, way: Way) ->
     await asyncio.gather(*(tried(opened, way, said, ["navigation"]) for said in SAID))
 
 
-async def tried(opened: Opened, way: Way, said: Said, hold: Sequence[HoldCategory]) -> None:
-    session, server = await opened(way.html, () if said == "not asked" else hold, "start" if way.before else "front")
+OVER_TLS = (
+    "click on a submit button",
+    "beacon",
+    "a worker",
+    "a WebSocket that is open",
+    "a page that sends itself by goto",
+)
+
+
+@pytest.mark.parametrize("way", [way for way in SUBMITTED if way.name in OVER_TLS], ids=lambda way: way.name)
+async def test_what_goes_by_https_is_held_too(opened: Opened, way: Way) -> None:
+    """Without approval the browser does not know the test's authority, so that the control is what is approved."""
+    assert len([one for one in SUBMITTED if one.name in OVER_TLS]) == len(OVER_TLS)
+    await asyncio.gather(*(tried(opened, way, said, ["submit"], secured=True) for said in SAID[1:]))
+
+
+async def tried(opened: Opened, way: Way, said: Said, hold: Sequence[HoldCategory], *, secured: bool = False) -> None:
+    held, start = () if said == "not asked" else hold, "start" if way.before else "front"
+    session, server = await opened(way.html, held, start, secured=secured)
     person, results = await play(session, server, way, said)
     check(server, way, said, person, results)
 
