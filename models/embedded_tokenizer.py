@@ -31,6 +31,25 @@ class LightTokenizer:
         self.all_special_tokens: list[str] = [*self.special.values(), *config.get("extra_special_tokens", ())]
         self.added_tokens_decoder: dict[int, AddedToken] = self._tokenizer.get_added_tokens_decoder()
 
+    is_fast = True
+    """It says where in a text each token stands."""
+
+    @property
+    def unk_token_id(self) -> int | None:
+        return self.token_id("unk_token")
+
+    def convert_tokens_to_ids(self, token: str) -> int | None:
+        """Of one token as the vocabulary writes it; that of the unknown token, or None, where it has none."""
+        number = self._tokenizer.token_to_id(token)
+        return self.unk_token_id if number is None else number
+
+    def __call__(
+        self, text: str, *, add_special_tokens: bool, return_offsets_mapping: bool = True, verbose: bool = False
+    ) -> dict[str, list[Any]]:
+        """`input_ids` and `offset_mapping`: for each token where it begins and ends in *text*, in characters."""
+        read = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
+        return {"input_ids": read.ids, "offset_mapping": read.offsets}
+
     def token_id(self, name: str) -> int | None:
         """Of a token that the config names, e.g. `eos_token`; None where it names none."""
         return self._tokenizer.token_to_id(self.special[name]) if name in self.special else None

@@ -153,6 +153,10 @@ async def test_pictures_are_refused(model: LocalModel) -> None:
 
 def test_a_folder_that_is_no_checkpoint_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailable, match=r"holds no \*\.safetensors") as caught:
+        LocalModel.load(tmp_path, spec="local:broken")
+    assert "\n" not in str(caught.value)
+    (tmp_path / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(ModelUnavailable, match="cannot be loaded") as caught:
         LocalModel.load(tmp_path, spec="local:broken")
     assert "\n" not in str(caught.value)

@@ -124,6 +124,15 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    """Importing a vendor's library takes seconds on a loaded machine, which is no answer's time."""
+    import google.genai
+    import openai
+
+    assert google.genai and openai
+
+
 @both
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:

@@ -16,6 +16,7 @@ from envs.lease import LeaseHeld, RunLease
 from envs.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
+from tests.envs.edits import chained_anew, rewrite
 from training.loop.given import Given
 from training.loop.loop import Loop
 from training.loop.parts import write_record
@@ -241,8 +242,12 @@ def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (trace,) = write_run(tmp_path / "shop", [Play(seed=9)]).traces()
-    told = trace.read_text(encoding="utf-8").replace('"miniwob","name":"login-user"', '"sites","name":"shop-reorder"')
-    trace.write_text(told, encoding="utf-8")
+    on_a_site = chained_anew(
+        lambda lines: [
+            line.replace(b'"miniwob","name":"login-user"', b'"sites","name":"shop-reorder"') for line in lines
+        ]
+    )
+    rewrite(trace, on_a_site)
     monkeypatch.setitem(PACKAGES, "shop", ("no-such-shop",))
     assert mira(monkeypatch, *SFT, str(trace)) == 2
     said = capsys.readouterr().err

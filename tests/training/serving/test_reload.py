@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from envs.errors import BadInput
 from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
@@ -33,6 +35,7 @@ def phases(tmp_path: Path) -> list[Path]:
     for folder in folders:
         folder.mkdir()
         (folder / "adapter_config.json").write_text("{}")
+        save_file({"weight": torch.zeros(1)}, folder / "adapter_model.safetensors")
     return folders
 
 
