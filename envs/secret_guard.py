@@ -81,29 +81,49 @@ SUBMITS: Final = f"""function (enter) {{{_FORM}
   const used = pressed && isButton(pressed) ? [pressed] : enter ? [null, ...buttons] : [];
   return [used.flatMap(button => leads(form, button)), fields(form).map(field => `${{field.name}}=${{field.value}}`)];
 }}"""
+# Documents and shadow roots, entered by the prototypes' getters: a page may name an element `activeElement`.
+_INNER: Final = """
+  const kind = root => of(Node, 'nodeType', root) === Node.DOCUMENT_FRAGMENT_NODE ? ShadowRoot : Document;
+  const frameDocument = at => {
+    for (const type of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement]) {
+      try { return of(type, 'contentDocument', at); } catch { continue; }
+    }
+    return null;
+  };
+  const inner = at => of(Element, 'shadowRoot', at) ?? frameDocument(at);
+"""
 # The same for Enter in the element that has the focus, and for a click at a point; frames of the same origin included.
-FOCUSED: Final = f"""() => {{
+FOCUSED: Final = f"""() => {{{_FORM}{_INNER}
   let at = null;
-  for (let root = document; root && root.activeElement; root = at.shadowRoot ?? at.contentDocument) {{
-    at = root.activeElement;
+  for (let root = document; root; root = inner(at)) {{
+    const next = of(kind(root), 'activeElement', root);
+    if (!next) break;
+    at = next;
   }}
   return at ? ({SUBMITS}).call(at, true) : [[], []];
 }}"""
-POINTED: Final = f"""(x, y) => {{
+POINTED: Final = f"""(x, y) => {{{_FORM}{_INNER}
   let at = null;
   for (let root = document; root; ) {{
-    const next = root.elementFromPoint(x, y);
+    const next = kind(root).prototype.elementFromPoint.call(root, x, y);
     if (!next || next === at) break;
     at = next;
-    root = at.shadowRoot ?? at.contentDocument ?? null;
-    if (root && root === at.contentDocument) {{
-      const box = at.getBoundingClientRect();
-      [x, y] = [x - box.left - at.clientLeft, y - box.top - at.clientTop];
+    root = inner(at);
+    if (root && kind(root) === Document) {{
+      const box = Element.prototype.getBoundingClientRect.call(at);
+      [x, y] = [x - box.left - of(Element, 'clientLeft', at), y - box.top - of(Element, 'clientTop', at)];
     }}
   }}
   return at ? ({SUBMITS}).call(at, false) : [[], []];
 }}"""
-HELD: Final = "function () { return String(this.value ?? this.textContent ?? ''); }"
+# What a field holds, or the text of another element.
+HELD: Final = """function () {
+  const read = (type, name) => {
+    try { return Object.getOwnPropertyDescriptor(type.prototype, name).get.call(this); } catch { return null; }
+  };
+  const value = [HTMLInputElement, HTMLTextAreaElement, HTMLSelectElement].map(type => read(type, 'value'));
+  return String(value.find(text => text !== null) ?? read(Node, 'textContent') ?? '');
+}"""
 
 
 class Called(Protocol):
