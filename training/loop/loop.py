@@ -183,9 +183,9 @@ class Loop:
         if path.exists():
             return tuple(one.task for one in read_record(path, Selection).tasks)
         files = [one.path for before in range(1, number) for one in gather([self._run(before)])]
-        for path in files:
-            check_unedited(path, check_chain(path))
-        told = played(read_summary(path) for path in files)
+        for file in files:
+            check_unedited(file, check_chain(file))
+        told = played(read_summary(file) for file in files)
         async with _judge_of(self.settings) as judge:
             found = await next_phase(
                 told.failed,
