@@ -19,6 +19,8 @@ from envs.trace_store import has_header, read_trace
 from tests.full_disk import PAGE, SmallDisk, small_disk
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
+PARTS = [pytest.param(part, marks=() if part % 3 == 1 else pytest.mark.heavy) for part in range(1, 10)]
+"""Tenths of a run's size at which the disk is full. Three of them are part of `make test`: nine take minutes."""
 
 ROOT = Path(__file__).parents[2]
 ROOM = 64 << 20
@@ -147,7 +149,7 @@ def whole_suite() -> Iterator[tuple[int, list[str]]]:
         yield disk.used(), footers(run)
 
 
-@pytest.mark.parametrize("part", range(1, 10))
+@pytest.mark.parametrize("part", PARTS)
 def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int, list[str]], part: int) -> None:
     """Nine sizes, from a tenth of what the run takes to nine tenths."""
     size, outcomes = whole_suite
@@ -166,7 +168,7 @@ def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int
         assert footers(finish(disk, (*words, "--out", disk.path))) == outcomes
 
 
-@pytest.mark.parametrize("part", range(1, 10))
+@pytest.mark.parametrize("part", PARTS)
 def test_orders_are_sent_once_where_the_disk_fills(shop: Counter, tmp_path: Path, part: int) -> None:
     """The same against a server that counts; nine sizes, from where the first steps are written to the last ones."""
     script = order_script(tmp_path)

@@ -98,15 +98,21 @@ async def play(session: BrowserSession, server: Counting, way: Way, said: Said) 
     return person, [*results, *await do(session, server, [always(Wait()), always(Wait())])]
 
 
+def sampled(ways: Sequence[Way]) -> list[Any]:
+    """Every third is part of `make test`; all of them take minutes, `pytest -m browser` runs them."""
+    marks = ((), pytest.mark.heavy)
+    return [pytest.param(way, id=way.name, marks=marks[place % 3 != 0]) for place, way in enumerate(ways)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", SUBMITTED, ids=lambda way: way.name)
+@pytest.mark.parametrize("way", sampled(SUBMITTED))
 async def test_nothing_is_sent_unasked_by_any_way(opened: Opened, way: Way) -> None:
     """Symptom: approval was bypassed by the choice of the action, and by whatever a page listens to."""
     await asyncio.gather(*(tried(opened, way, said, ["submit"]) for said in SAID))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", OPENED, ids=lambda way: way.name)
+@pytest.mark.parametrize("way", sampled(OPENED))
 async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, way: Way) -> None:
     await asyncio.gather(*(tried(opened, way, said, ["navigation"]) for said in SAID))
 
