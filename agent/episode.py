@@ -33,6 +33,7 @@ from envs.marks import marked
 from envs.observation import ElementKey, Observation
 from envs.page_state import page_state
 from envs.record import storable
+from envs.session import BrowserSession
 from envs.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
 from envs.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Role, Seen, Timings, Totals
 from envs.trace_store import BlobStore, TraceWriter, now
@@ -121,7 +122,7 @@ class Episode:
     """Set when the run is asked to end: the episode stops at its next step boundary."""
 
     approver: Approver = decline
-    """Asked about requests that are held while a step goes on; about actions the graph asks."""
+    """Is asked about the requests that a step holds; the graph asks about actions."""
     declined_requests: int = 0
     """Questions about held requests that were not answered with yes, since :meth:`take_declined`."""
     may_retry: bool = False
@@ -216,6 +217,12 @@ class Episode:
                 reply = ChatReply("", error.usage, spec, error.seconds, error.attempts)
                 self.account([call_record(role, reply, error=f"{type(error).__name__}: {error}")])
             raise
+
+    @property
+    def session(self) -> BrowserSession | None:
+        """The browser session that the world is played in; None where another process has the browser."""
+        session = getattr(self.environment, "session", None)
+        return session if isinstance(session, BrowserSession) else None
 
     @property
     def ends_at(self) -> float | None:

@@ -141,8 +141,8 @@ def _own(run: Recorded, asked: Mapping[str, Any], flat: Mapping[str, Any], own_r
         kept = own_rule == "keep" or (own_rule == "replace" and name in RUN_FIELDS)
         if not kept and _plain_value(value) != _plain_value(values.get(name)):
             raise BadInput(
-                f"{run.place} was written on this machine and goes on as it was begun: leave out {FIELDS[name].option} "
-                f"({name})"
+                f"{run.place} was written on this machine and continues with its own settings: leave out "
+                f"{FIELDS[name].option} ({name})"
             )
     replaced = {name: value for name, value in flat.items() if own_rule == "replace" and name in RUN_FIELDS}
     config = _config(run, replaced) if replaced else run.config
@@ -183,8 +183,8 @@ def _reaches(name: str, value: Any) -> bool:
 
 
 def _field(name: str, value: Any) -> ForeignField:
-    told: list[str] = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    shown = tuple(one if len(one) <= _SHOWN else f"{one[:_SHOWN]}…" for one in told)
+    texts: list[str] = [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    shown = tuple(one if len(one) <= _SHOWN else f"{one[:_SHOWN]}…" for one in texts)
     return ForeignField(name, shown, FIELDS[name].option)
 
 

@@ -1,4 +1,4 @@
-"""Asks a person about requests that a step is about to send and that nobody has approved with it."""
+"""Asks a person about the requests of a step that was not approved."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ WAITING: Final = Wait | Find | Expand
 
 
 async def begin_step(episode: Episode, step: int, action: Action, words: str, *, approved: bool) -> None:
-    """What the session's pages send and let down from now on belongs to this step, *words* of which a person is shown;
-    worlds without a session have nothing to hold."""
-    session = getattr(episode.environment, "session", None)
-    if not isinstance(session, BrowserSession):
+    """Requests and downloads of the session's pages belong to this step from now on; a person is shown *words*. Worlds
+    without a session hold nothing."""
+    session = episode.session
+    if session is None:
         return
     await session.holding.decided()
     if isinstance(action, WAITING):
@@ -46,7 +46,7 @@ def declined_words(words: str, held: Sequence[HeldRequest]) -> str:
 
 def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> Ask:
     async def ask(requests: tuple[HeldRequest, ...]) -> bool | None:
-        said = await episode.approver(
+        approved = await episode.approver(
             ApprovalRequest(
                 episode_id=episode.identity.episode_id,
                 step=step,
@@ -58,10 +58,10 @@ def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> 
             )
         )
         sent = "; ".join(one.in_words() for one in requests)
-        by = f" ({NOBODY})" if said is None else ""
-        episode.note(step, "approved" if said is True else "declined", f"{words} sends {sent}"[:MAX_DETAIL] + by)
-        episode.declined_requests += said is not True
-        return said
+        by = f" ({NOBODY})" if approved is None else ""
+        episode.note(step, "approved" if approved else "declined", f"{words} sends {sent}"[:MAX_DETAIL] + by)
+        episode.declined_requests += not approved
+        return approved
 
     return ask
 

@@ -236,7 +236,7 @@ def goes_on(folder: Path) -> Generator[None]:
         if refused is None:
             raise
         if RunFolder(folder).manifest.exists():
-            refused.go_on = f"mira resume {folder}"
+            refused.continue_with = f"mira resume {folder}"
         if refused is error:
             raise
         raise refused from error

@@ -125,7 +125,7 @@ async def run_task(
     scripted = None if isinstance(policy, str) else policy
     run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
     if not run.episodes:
-        raise asyncio.CancelledError(f"interrupted; go on with: mira resume {run.folder}")
+        raise asyncio.CancelledError(f"interrupted; continue with: mira resume {run.folder}")
     return run.episodes[0]
 
 
@@ -209,8 +209,8 @@ class _Given:
 async def _run(
     manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool, foreign: bool = False
 ) -> RunResult:
-    """One sitting. What can be wrong with the input is found before the folder is made. *foreign*: *manifest* replaces
-    that of another machine."""
+    """Plays a run in this process. The input is checked before the folder is made. *foreign*: *manifest* replaces that
+    of another machine."""
     began = time.monotonic()
     task = manifest.open_task
     vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)

@@ -24,7 +24,7 @@ class TakenOver:
 
     manifest: Manifest
     own: bool
-    """This machine wrote the run and every trace that goes on."""
+    """This machine wrote the run and every trace that is continued."""
     given: tuple[str, ...]
     """See :attr:`agent.foreign.Settled.given`."""
 
@@ -60,7 +60,7 @@ def reviewed(folder: RunFolder, given: Mapping[str, Any]) -> TakenOver | None:
 
 
 def adopt(folder: RunFolder, manifest: Manifest) -> None:
-    """Makes a run of another machine one of this: *manifest* becomes its own, the traces that go on say so, and saved
+    """Adopts a run of another machine: *manifest* becomes its own, the traces that are continued say so, and saved
     cookies and tabs are set aside. Hold the run's lease."""
     state = folder.path / "state"
     if state.exists():
@@ -85,7 +85,7 @@ def check_plain_files(folder: Path) -> None:
 
 
 def _foreign_traces(folder: RunFolder, manifest: Manifest) -> list[Job]:
-    """Jobs that go on from a trace whose last line this machine did not write."""
+    """Jobs that continue from a trace whose last line this machine did not write."""
     jobs = manifest.jobs()
     settled = folder.settled(jobs)
     begun = ((job, folder.trace(job.episode_id)) for job in jobs if job not in settled)

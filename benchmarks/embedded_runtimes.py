@@ -34,7 +34,7 @@ class Times:
     wall: list[float] = field(default_factory=list[float])
     processor: list[float] = field(default_factory=list[float])
 
-    def told(self) -> dict[str, float]:
+    def summary(self) -> dict[str, float]:
         walls = sorted(self.wall)
         return {
             "median_ms": round(1e3 * median(walls), 2),
@@ -90,14 +90,14 @@ def main() -> None:
             widest = max(widest, *(abs(one - other) for one, other in pairs))
         else:
             differ.append({name: row.text for name, row in rows.items()})
-    told = {
+    summary = {
         "prompts": len(prompts),
         "tokens": {"prompt": round(fmean(map(len, prompts)), 1)},
         "answers_that_differ": differ,
         "largest_difference_of_a_log_probability": float(f"{widest:.2g}"),
-        **{name: one.told() for name, one in times.items()},
+        **{name: one.summary() for name, one in times.items()},
     }
-    print(json.dumps(told, indent=1))
+    print(json.dumps(summary, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A disk that does not take what is written: full, over quota, failing or read-only.
 
-That says nothing of the policy and nothing of the input. It ends a run without a footer, so that the run goes on once
+That says nothing of the policy and nothing of the input. It ends a run without a footer, so that the run continues once
 there is room.
 """
 

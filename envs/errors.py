@@ -8,7 +8,7 @@
     ├── PageCrashed         the renderer died
     ├── ResetFailed         a task could not be brought to its first observation
     │   └── SessionNotOpened   because the browser was too busy
-    ├── NotWritten          the disk did not take a file: full, over quota, failing (exit code 1, goes on with room)
+    ├── NotWritten          the disk did not take a file: full, over quota, failing (exit code 1, resumable)
     └── TraceError          a trace file cannot be read: names file, line and field
 
 An action that cannot be done on a healthy page is *not* an error: it is an
@@ -20,7 +20,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-SAME_COMMAND: Final = "give the same command again"
+SAME_COMMAND: Final = "the same command"
 
 
 class EnvError(Exception):
@@ -63,11 +63,11 @@ class NotWritten(EnvError):
         self.path = path
         self.why = why
         """One phrase: what the system says, and how much is free."""
-        self.go_on = SAME_COMMAND
+        self.continue_with = SAME_COMMAND
         """What to do once there is room."""
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.why}; make room, then go on: {self.go_on}"
+        return f"{self.path}: {self.why}; make room, then continue with: {self.continue_with}"
 
 
 class TraceError(EnvError):

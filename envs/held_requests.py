@@ -59,8 +59,8 @@ class HeldRequest(Record):
 
     def in_words(self) -> str:
         """Method, address and fields in one line."""
-        told = ", ".join(f"{name}={value}" for name, value in self.fields)
-        return f"{self.method} {self.url}" + (f" with {told}" if told else "")
+        shown_fields = ", ".join(f"{name}={value}" for name, value in self.fields)
+        return f"{self.method} {self.url}" + (f" with {shown_fields}" if shown_fields else "")
 
 
 def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
@@ -88,7 +88,7 @@ def _cut(text: str, most: int) -> str:
 
 def _fields(sent: Outgoing) -> list[tuple[str, str]]:
     found = list(_decoded(sent))
-    return found if sent.is_whole else [*found, ("…", "the body goes on")]
+    return found if sent.is_whole else [*found, ("…", "the body continues")]
 
 
 def _decoded(sent: Outgoing) -> Iterable[tuple[str, str]]:

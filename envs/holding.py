@@ -36,9 +36,9 @@ MAX_TOGETHER: Final = 10
 """Requests in one question; further ones make another."""
 MAX_QUESTIONS: Final = 10
 """About one step; what it sends after that fails."""
-MAX_TOLD: Final = 50
+MAX_REPORTED: Final = 50
 """Requests that one result tells of."""
-_SAYS: Final[dict[Answer, str]] = {
+_MESSAGES: Final[dict[Answer, str]] = {
     "no": "was not sent, a person declined it: do not try it again",
     "nobody": "was not sent, nobody is there to approve it: do not try it again",
 }
@@ -55,7 +55,7 @@ class _Window:
     questions: int = 0
     refused: Answer = ""
     """What everything further is answered, once one question was."""
-    is_told: bool = True
+    is_reported: bool = True
     """Whether results tell of what was held."""
 
 
@@ -81,7 +81,7 @@ class Holding:
         self._window = _Window(_ALL)
         self._waiting: list[_Held] = []
         self._asking: asyncio.Task[None] | None = None
-        self._told: list[HeldRequest] = []
+        self._reported: list[HeldRequest] = []
 
     def begin(self, *, approved: bool) -> None:
         """A step starts. With *approved* everything that it sends passes."""
@@ -97,7 +97,7 @@ class Holding:
         """Saved tabs are opened again: their documents pass. What they send by themselves fails unasked, for it may be
         what a person has declined before; it belongs to no step, so no result tells of it."""
         self._background.learning = False
-        self._window = _Window(_DOCUMENTS, refused="nobody", is_told=False)
+        self._window = _Window(_DOCUMENTS, refused="nobody", is_reported=False)
 
     def acted(self) -> None:
         """Something was done to a page: what it sends from now on is not only its own doing."""
@@ -112,9 +112,9 @@ class Holding:
             return ""
         shown = held_request(sent, self._mask)
         if window.refused:
-            self._tell(shown, window)
-            return _SAYS[window.refused]
-        return _SAYS.get(await self._decision(_Held(shown, window)), "")
+            self._report(shown, window)
+            return _MESSAGES[window.refused]
+        return _MESSAGES.get(await self._decision(_Held(shown, window)), "")
 
     async def decided(self) -> bool:
         """Waits until nothing is held; whether anything was. Raises what the asking raised."""
@@ -129,9 +129,9 @@ class Holding:
         return True
 
     def drain(self) -> tuple[HeldRequest, ...]:
-        """What was held and answered since the last call; at most MAX_TOLD."""
-        told, self._told = self._told, []
-        return tuple(told)
+        """What was held and answered since the last call; at most MAX_REPORTED."""
+        reported, self._reported = self._reported, []
+        return tuple(reported)
 
     async def close(self) -> None:
         """Whatever is held fails, and everything that would be held from now on."""
@@ -162,11 +162,11 @@ class Holding:
                 await self._gathered()
                 batch = [one for one in self._waiting if one.window is self._waiting[0].window][:MAX_TOGETHER]
                 try:
-                    said = await self._answer(batch)
+                    answer = await self._answer(batch)
                 except BaseException:
                     self._decide(self._waiting, "nobody")
                     raise
-                self._decide(batch, said)
+                self._decide(batch, answer)
 
     async def _gathered(self) -> None:
         """Waits for what comes together."""
@@ -183,29 +183,29 @@ class Holding:
         if window.refused or window.questions >= MAX_QUESTIONS:
             return window.refused or "no"
         window.questions += 1
-        said = await self.ask(tuple(one.shown for one in batch)) if self.ask is not None else None
-        return "yes" if said is True else "nobody" if said is None else "no"
+        answer = await self.ask(tuple(one.shown for one in batch)) if self.ask is not None else None
+        return "yes" if answer is True else "nobody" if answer is None else "no"
 
-    def _decide(self, batch: Sequence[_Held], said: Answer) -> None:
+    def _decide(self, batch: Sequence[_Held], answer: Answer) -> None:
         for one in tuple(batch):
-            self._settle(one, said)
+            self._settle(one, answer)
             if one in self._waiting:
                 self._waiting.remove(one)
 
-    def _settle(self, one: _Held, said: Answer) -> None:
-        if said != "yes":
-            one.window.refused = said
-        self._tell(one.shown.model_copy(update={"answer": said}), one.window)
+    def _settle(self, one: _Held, answer: Answer) -> None:
+        if answer != "yes":
+            one.window.refused = answer
+        self._report(one.shown.model_copy(update={"answer": answer}), one.window)
         if not one.answer.done():
-            one.answer.set_result(said)
+            one.answer.set_result(answer)
 
-    def _tell(self, shown: HeldRequest, window: _Window) -> None:
-        if window.is_told and len(self._told) < MAX_TOLD:
-            self._told.append(shown if shown.answer else shown.model_copy(update={"answer": window.refused}))
+    def _report(self, shown: HeldRequest, window: _Window) -> None:
+        if window.is_reported and len(self._reported) < MAX_REPORTED:
+            self._reported.append(shown if shown.answer else shown.model_copy(update={"answer": window.refused}))
 
 
-def told(requests: Sequence[HeldRequest]) -> tuple[str, ...]:
+def refusal_messages(requests: Sequence[HeldRequest]) -> tuple[str, ...]:
     """What a result says of requests that were not sent: the first three, and how many more."""
-    lines = [f"the request {one.method} {one.place} {_SAYS[one.answer]}" for one in requests if not one.sent]
+    lines = [f"the request {one.method} {one.place} {_MESSAGES[one.answer]}" for one in requests if not one.sent]
     more = f"{len(lines) - 3} more requests were not sent"
     return (*lines[:3], *([more] if len(lines) > 3 else []))

@@ -19,9 +19,9 @@ _OWN_SERVER: Final = "for a server of your own, set ignore_https_errors = true u
 _CLOSED: Final = "the server closed the connection without an answer"
 _NO_TLS: Final = "the server does not speak TLS as browsers do: is it an http:// address?"
 
-_SAYS: Final[Mapping[str, str]] = {
+_REASONS: Final[Mapping[str, str]] = {
     "ERR_TUNNEL_CONNECTION_FAILED": "the boundary of this run let no connection through",
-    "ERR_CERT_AUTHORITY_INVALID": f"nobody whom this browser trusts has signed its certificate; {_OWN_SERVER}",
+    "ERR_CERT_AUTHORITY_INVALID": f"its certificate is signed by no authority that this browser trusts; {_OWN_SERVER}",
     "ERR_CERT_COMMON_NAME_INVALID": f"its certificate is for another host name; {_OWN_SERVER}",
     "ERR_CERT_DATE_INVALID": f"its certificate has expired, or is not valid yet; {_OWN_SERVER}",
     "ERR_SSL_PROTOCOL_ERROR": _NO_TLS,
@@ -43,7 +43,7 @@ _SAYS: Final[Mapping[str, str]] = {
 def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
     """Why *url* did not open, from Playwright's *message*; empty where that names no network error.
 
-    *unreachable*: connections that the boundary tried for it in vain, the last one last.
+    *unreachable*: failed connections of the boundary, the last one last.
     """
     if timeout := _TIMEOUT.search(message):
         return f"it did not load within {int(timeout[1]) / 1000:g} s"
@@ -53,9 +53,11 @@ def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
     name = found[1]
     if name == "ERR_TUNNEL_CONNECTION_FAILED" and unreachable:
         return tried_in_vain(url, unreachable)
-    said = _SAYS.get(name) or (f"its certificate is not valid; {_OWN_SERVER}" if name.startswith("ERR_CERT_") else "")
-    said = said or (_NO_TLS if name.startswith("ERR_SSL_") else "")
-    return f"{said} ({name})" if said else name
+    reason = _REASONS.get(name) or (
+        f"its certificate is not valid; {_OWN_SERVER}" if name.startswith("ERR_CERT_") else ""
+    )
+    reason = reason or (_NO_TLS if name.startswith("ERR_SSL_") else "")
+    return f"{reason} ({name})" if reason else name
 
 
 def tried_in_vain(url: str, unreachable: Mapping[Place, str]) -> str:

@@ -36,7 +36,7 @@ class Outgoing:
     body: bytes = b""
     """At most BODY_BYTES."""
     is_whole: bool = True
-    """False where the body goes on after *body*."""
+    """False where the body continues after *body*."""
     kind: RequestKind | None = None
     """What it is for; None where the browser does not say."""
 
@@ -66,7 +66,7 @@ class Outgoing:
 
 
 Check = Callable[[Outgoing], Awaitable[str]]
-"""Why a request fails, in one line; empty lets it go on. It may wait for a person: no limit of time runs meanwhile.
+"""Why a request fails, in one line; an empty one sends it. It may wait for a person; no time limit counts meanwhile.
 Cancelled where the browser gives the request up, unless it is left behind."""
 
 

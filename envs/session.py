@@ -48,7 +48,7 @@ from envs.dialogs import Dialogs
 from envs.download_limit import DownloadLimit, Limits, Places
 from envs.downloads import FOLDER, Downloads
 from envs.errors import EnvError, PageCrashed, PageHung, ResetFailed, SessionNotOpened
-from envs.holding import CHECK, Holding, told
+from envs.holding import CHECK, Holding, refusal_messages
 from envs.masking import masked_observation, masked_result
 from envs.nearest import told_with_nearest
 from envs.net_errors import explained, tried_in_vain
@@ -400,7 +400,7 @@ class BrowserSession:
         coming = (f"download {name!r} is under way" for name in self.downloads.under_way())
         done = ": it was downloaded" if kept and result.message.endswith(acting.A_FILE) else ""
         held = self.holding.drain()
-        lines = (result.message + done, *refused, *coming, *told(held), *self.guard.outgoing.drain())
+        lines = (result.message + done, *refused, *coming, *refusal_messages(held), *self.guard.outgoing.drain())
         unapproved = result.status is Status.OK and any(line.endswith(UNAPPROVED) for line in refused)
         unapproved |= result.status in (Status.OK, Status.FAILED) and not all(one.sent for one in held)
         complete = result.model_copy(

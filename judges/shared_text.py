@@ -24,8 +24,8 @@ def shared_text(texts: Iterable[str]) -> str:
     shared = _tokens(distinct[0])
     for text in distinct[1:]:
         shared = list(_in_both(shared, _tokens(text)))
-    told = "".join(shared)
-    return re.sub(rf"{_GAP}(\s*{_GAP})*", "…", told).strip() if re.search(r"\w", told) else ""
+    text = "".join(shared)
+    return re.sub(rf"{_GAP}(\s*{_GAP})*", "…", text).strip() if re.search(r"\w", text) else ""
 
 
 def _tokens(text: str) -> list[str]:

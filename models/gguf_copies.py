@@ -61,10 +61,10 @@ def gguf_cache() -> Path:
 def is_quantized_copy(folder: Path) -> bool:
     """Whether *folder* was made by `converted` of quantized weights."""
     try:
-        told: dict[str, Any] = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
+        values: dict[str, Any] = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return told.get("dtype") == "bfloat16"
+    return values.get("dtype") == "bfloat16"
 
 
 def _say(line: str) -> None:
@@ -72,7 +72,7 @@ def _say(line: str) -> None:
 
 
 def converted(file: Path, spec: str, tell: Tell = _say) -> Path:
-    """The folder of *file*'s copy, made where it is missing; *tell* is told how large it becomes and where it lies.
+    """The folder of *file*'s copy, made where it is missing; *tell* gets a message with its size and place.
 
     Processes that need the same copy make it once. Raises :class:`ModelUnavailable` in one line that begins with *spec*
     where the package `gguf` or room on the disk is missing, and where transformers cannot read the file.
@@ -134,8 +134,8 @@ def _write(file: Path, out: Path, dtype: str) -> None:
         )
         tokenizer.save_pretrained(out)
         model.save_pretrained(out)
-    told = {"file": str(file.resolve()), "bytes": file.stat().st_size, "dtype": dtype}
-    (out / SOURCE).write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    values = {"file": str(file.resolve()), "bytes": file.stat().st_size, "dtype": dtype}
+    (out / SOURCE).write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
 
 
 def _dequantized() -> dict[str, Any]:
@@ -153,9 +153,9 @@ def _digest(file: Path, cache: Path) -> str:
     now = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     known = cache / "known" / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.json"
     try:
-        told: dict[str, Any] = json.loads(known.read_text(encoding="utf-8"))
-        if {name: told[name] for name in now} == now:
-            return str(told["sha256"])
+        values: dict[str, Any] = json.loads(known.read_text(encoding="utf-8"))
+        if {name: values[name] for name in now} == now:
+            return str(values["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # never read, or cut off
     with file.open("rb") as read:

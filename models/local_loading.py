@@ -81,8 +81,8 @@ def _multiplies_bfloat16() -> bool:
     """Whether the CPU has instructions for it: without them it is many times slower than float32."""
     import torch
 
-    told: Any = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and newer
-    return any(told.get(name) for name in ("avx512_bf16", "amx_bf16"))
+    capabilities: Any = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and newer
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
 
 
 def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half: bool) -> Checkpoint:

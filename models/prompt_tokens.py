@@ -22,7 +22,7 @@ from models.fence import CLOSE, OPEN, defuse, open_at_end, open_at_start
 HEAD_SHARE = 0.35
 """Share of a cut prompt that its beginning keeps; the end keeps the rest."""
 MIN_ROOM = 64
-"""Of a cut prompt, in tokens, from which its fences are mended: in less nothing of a page can be told."""
+"""Tokens of a cut prompt below which its fences are not closed and opened again: too few to hold page text."""
 BREAKS = 4
 """Places at which a control token is broken before it is spelled out, one for each round."""
 
@@ -80,19 +80,19 @@ class PromptTokens:
         return [(start, end) for token, (start, end) in pairs if token in self._ids and start < end]
 
     def _shortened(self, ids: tuple[int, ...], room: int) -> tuple[int, ...]:
-        told = f"\n… {len(ids) - room} tokens left out …\n"
+        notice = f"\n… {len(ids) - room} tokens left out …\n"
         before = after = ""
-        head, marker, tail = self._parts(ids, told, room)
+        head, marker, tail = self._parts(ids, notice, room)
         while room >= MIN_ROOM:
             closed, opened = self._at_cut(head, tail)
             if len(closed) + len(opened) <= len(before) + len(after):
                 break
             before, after = closed, opened
-            head, marker, tail = self._parts(ids, f"{before}{told}{after}", room)
+            head, marker, tail = self._parts(ids, f"{before}{notice}{after}", room)
         return (*head, *marker, *tail)
 
-    def _parts(self, ids: tuple[int, ...], told: str, room: int) -> tuple[tuple[int, ...], ...]:
-        marker = self.plain(told)
+    def _parts(self, ids: tuple[int, ...], notice: str, room: int) -> tuple[tuple[int, ...], ...]:
+        marker = self.plain(notice)
         head = int((room - len(marker)) * HEAD_SHARE)
         tail = room - len(marker) - head
         return ids[:head], marker, ids[len(ids) - tail :]

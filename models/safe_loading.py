@@ -101,7 +101,7 @@ def _shards(folder: Path) -> str | None:
 def _json(path: Path) -> dict[str, Any]:
     """Empty where *path* holds no JSON object: whoever needs it says so."""
     try:
-        told: Any = json.loads(path.read_text(encoding="utf-8"))
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -207,7 +207,7 @@ def main() -> None:
         if error.errno not in _NO_ROOM:
             raise
         where = error.filename or "what was to be written"
-        print_problem(f"{where}: {error.strerror}; make room, then go on: mira resume RUN, or the same command")
+        print_problem(f"{where}: {error.strerror}; make room, then continue with: mira resume RUN, or the same command")
         _drop_output()
         sys.exit(EXIT_BAD_INPUT)
     except (KeyboardInterrupt, Abort):

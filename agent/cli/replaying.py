@@ -159,7 +159,7 @@ def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_
 
 
 def _may_act(trace: Path, branch: str | None, given: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
-    """Whether a live site may be acted on. What a trace of another machine would use is told first. Raises BadInput."""
+    """Whether a live site may be acted on. Prints first what a trace of another machine would use. Raises BadInput."""
     from agent.replay.playback import live_address, permitted_to_play, read_recording
     from agent.replay.world import permitted
 

@@ -308,10 +308,10 @@ def finish(result: RunResult, as_json: bool) -> int:
             stdout.print(Text(f"report  {page}"), soft_wrap=True)
         if not result.complete:
             done = f"{len(result.episodes)} of {result.planned} episodes are done"
-            stdout.print(Text(f"{done}; go on with: mira resume {result.folder}"), soft_wrap=True)
+            stdout.print(Text(f"{done}; continue with: mira resume {result.folder}"), soft_wrap=True)
         elif result.resumable:
             missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
-            stdout.print(Text(f"{missing}; go on with: mira resume {result.folder}"), soft_wrap=True)
+            stdout.print(Text(f"{missing}; continue with: mira resume {result.folder}"), soft_wrap=True)
     return EXIT_OK if result.complete else EXIT_INTERRUPTED
 
 

@@ -39,7 +39,7 @@ def show_trace(trace: Trace, blobs: BlobStore) -> None:
     if trace.seal.edited is not None:
         stdout.print(Text(printable(edited_message(trace.path, trace.seal.edited)), "bold red"), soft_wrap=True)
     elif trace.seal.chained and not trace.seal.own:
-        stdout.print(Text("not written on this machine, or its chain was computed anew", "yellow"))
+        stdout.print(Text("not written on this machine, or its hash chain was recomputed", "yellow"))
     if trace.torn:
         stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
     if footer is None:

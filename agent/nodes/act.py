@@ -81,8 +81,7 @@ def _missed(episode: Episode) -> int | None:
 async def _provided(episode: Episode) -> Provided:
     """What the session of the episode would really type and upload."""
     if episode.provided is None:
-        session = getattr(episode.environment, "session", None)
-        episode.provided = await _provided_by(session) if isinstance(session, BrowserSession) else NOTHING
+        episode.provided = await _provided_by(episode.session) if episode.session is not None else NOTHING
     return episode.provided
 
 

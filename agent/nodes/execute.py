@@ -16,15 +16,14 @@ from agent.prompts import history_line
 from agent.state import State, Update, with_line
 from envs.actions import Action, ActionResult, Status, Stop
 from envs.observation import Box, Observation
-from envs.session import BrowserSession
 from envs.trace import Commit, Intent, KeyRow
 from envs.trace_store import now
 from planners.causes import Tick
 
 
 async def execute(state: State, runtime: Runtime[Episode]) -> Update:
-    """Never sends an action whose intent is not on disk, and never one that a person declined. What a step sends that
-    nobody approved with it is asked about while it goes on."""
+    """Never sends an action whose intent is not on disk, and never one that a person declined. Requests of a step that
+    was not approved are asked about during the step."""
     episode = runtime.context
     proposal, look = episode.proposal, await episode.look()
     assert proposal is not None and proposal.action is not None
@@ -85,9 +84,8 @@ def _write_intent(episode: Episode, step: int, action: Action, look: Observation
 
 def _check_downloads(episode: Episode) -> None:
     """Raises NotWritten where the disk did not take a file of this step: the run ends, its commit is kept."""
-    session = getattr(episode.environment, "session", None)
-    if isinstance(session, BrowserSession) and session.downloads.not_written is not None:
-        raise session.downloads.not_written
+    if episode.session is not None and episode.session.downloads.not_written is not None:
+        raise episode.session.downloads.not_written
 
 
 def _declined(state: State) -> ActionResult | None:

@@ -159,7 +159,7 @@ def test_a_suite_whose_disk_fills_goes_on_to_the_same_end(whole_suite: tuple[int
         assert ended.code == 1, ended.err
         told = one_line_about(ended, disk.path)
         run = run_of(disk.path)
-        assert told.endswith(f"go on: mira resume {run}" if run else "go on: give the same command again")
+        assert told.endswith(f"continue with: mira resume {run}" if run else "continue with: the same command")
         if run is not None:
             again = mira("resume", run)
             assert again.code == 1 and one_line_about(again, disk.path), "while it is full, nothing changes"

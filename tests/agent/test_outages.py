@@ -286,7 +286,7 @@ def test_the_command_says_what_lacks_an_answer_and_exits_with_1(shop: Shop, tmp_
     done = mira(*words, "--out", str(tmp_path / "runs"))
     told = " ".join(done.stdout.split())
     assert done.returncode == 1 and "not JSON for Judgement" in told
-    assert "1 of 1 episodes lack a model's answer; go on with: mira resume" in told
+    assert "1 of 1 episodes lack a model's answer; continue with: mira resume" in told
     (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     assert "resume the run to go on from here" in mira("show", str(trace)).stdout
     verdict = {"reason": "It is done.", "unmet": [], "success": True}

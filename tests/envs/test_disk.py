@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_error_that_names_the_file(kind: str, free: int) -> N
             write(disk.path)
         told = str(refused.value)
         assert told.startswith(f"{disk.path}/{name}") and "\n" not in told
-        assert "free)" in told and told.endswith("; make room, then go on: give the same command again")
+        assert "free)" in told and told.endswith("; make room, then continue with: the same command")
         left = [path.name for path in disk.path.rglob("*") if path.is_file()]
         assert not [name for name in left if "part" in name], "nothing half-written keeps its room"
         disk.resize(8 << 20)

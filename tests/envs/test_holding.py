@@ -75,7 +75,7 @@ FIELDS = [
     ),
     pytest.param(sent(b"no parts", (b"content-type", b"multipart/form-data")), (("body", "8 bytes"),), id="broken"),
     pytest.param(sent(b"move 5", method=MESSAGE), (("message", "move 5"),), id="a message"),
-    pytest.param(sent(b"a=1", FORM, is_whole=False), (("a", "1"), ("…", "the body goes on")), id="cut"),
+    pytest.param(sent(b"a=1", FORM, is_whole=False), (("a", "1"), ("…", "the body continues")), id="cut"),
 ]
 
 

@@ -160,7 +160,9 @@ def _play(
 
         result = asyncio.run(runner.run_suite(config, selection, into, (display,)))
     if not result.complete:
-        print_problem(f"{len(result.episodes)} of {result.planned} episodes; go on with: mira resume {result.folder}")
+        print_problem(
+            f"{len(result.episodes)} of {result.planned} episodes; continue with: mira resume {result.folder}"
+        )
     return gather([result.folder]), result.complete
 
 

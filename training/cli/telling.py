@@ -55,7 +55,7 @@ def room_for(out: Path) -> Generator[None]:
         with writing(out):
             yield
     except NotWritten as error:
-        error.go_on = SAME_COMMAND
+        error.continue_with = SAME_COMMAND
         raise
 
 

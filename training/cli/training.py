@@ -74,7 +74,7 @@ def mira(
         try:
             progress = asyncio.run(loop.run())
         except Interrupted as stopped:
-            print_problem(f"{stopped}; go on with the same command")
+            print_problem(f"{stopped}; continue with the same command")
             return EXIT_INTERRUPTED
         except TrainingDiverged as stopped:
             print_problem(str(stopped))

@@ -89,7 +89,7 @@ def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None
         if tell is not None:
             tell(done)
     if not played:
-        why = f": {damaged[0]}" if damaged else "; go on with: mira resume RUN"
+        why = f": {damaged[0]}" if damaged else "; continue with: mira resume RUN"
         raise BadInput(f"no finished episode among {len(files)} in {str(files[0].folder)!r}{why}")
     return Reading(tuple(played), unfinished, no_milestones, tuple(damaged))
 
