@@ -117,7 +117,7 @@ class Certificate:
 
 CERTIFICATES = {
     "unknown authority": Certificate(
-        "localhost", 0, "https", "nobody whom this browser trusts has signed its certificate"
+        "localhost", 0, "https", "its certificate is signed by no authority that this browser trusts"
     ),
     "expired": Certificate("localhost", 50, "https", "certificate"),
     "another name": Certificate("elsewhere.example", 0, "https", "certificate"),
