@@ -7,6 +7,7 @@ address, every header and the body, in all the spellings of :mod:`envs.secret_fo
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -18,6 +19,8 @@ from envs.secrets import SecretVault
 Part = Literal["method", "address", "headers", "body"]
 CHECK: Final = "secrets"
 """The name of the check at the boundary."""
+IN_THREAD_BYTES: Final = 20_000
+"""Bodies above this are searched in a thread, so that the event loop is not blocked."""
 MAX_REPORTED: Final = 10
 """Leaks that one action result names."""
 
@@ -84,7 +87,11 @@ class LeakCheck:
 
     async def check(self, sent: Outgoing) -> str:
         fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in sent.fields)
-        stopped = leaks(self._vault, OutgoingRequest(sent.method, sent.url, fields, sent.body))
+        request = OutgoingRequest(sent.method, sent.url, fields, sent.body)
+        if len(sent.body) > IN_THREAD_BYTES:  # a megabyte takes some tenths of a second
+            stopped = await asyncio.to_thread(leaks, self._vault, request)
+        else:
+            stopped = leaks(self._vault, request)
         if not stopped:
             return ""
         messages = [f"a request was stopped: {leak.message}" for leak in stopped]
