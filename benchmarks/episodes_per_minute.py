@@ -1,6 +1,7 @@
 """How many MiniWoB++ episodes a minute the whole agent plays: graph, checkpoints, traces, AutoRater, real Chromium.
 
-The scripted solver is the policy, so the time is the runtime's own. Prints one JSON line.
+The scripted solver is the policy, so the time is the runtime's own. Prints one JSON line. To compare two versions, run
+them in turns on one machine; PYTHONPATH names the checkout whose code is measured.
 
     python benchmarks/episodes_per_minute.py --workers 4 --seeds 0-9
 """
@@ -11,6 +12,7 @@ import argparse
 import asyncio
 import json
 import os
+import statistics
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -23,6 +25,7 @@ from envs.actions import Action, Stop
 from envs.languages import PROGRAM
 from envs.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
 from envs.tasks import TaskSelection
+from envs.trace_store import read_trace
 
 
 def solve(turn: Turn) -> Action:
@@ -39,6 +42,9 @@ async def measure(workers: int, tasks: tuple[str, ...], seeds: tuple[int, ...], 
     selection = TaskSelection("miniwob", tasks, seeds)
     with tempfile.TemporaryDirectory() as out:
         result = await run_suite(config, selection, Path(out), policy=ScriptedPolicy(solve, PROGRAM))
+        traces = [read_trace(result.folder / episode.trace) for episode in result.episodes]
+    looks = [step.commit.timings.observe for trace in traces for step in trace.steps if step.commit is not None]
+    lower, median, _ = statistics.quantiles(looks, n=4)
     count = len(result.episodes)
     steps = sum(episode.totals.steps for episode in result.episodes)
     return {
@@ -50,6 +56,7 @@ async def measure(workers: int, tasks: tuple[str, ...], seeds: tuple[int, ...], 
         "outcomes": dict(Counter(episode.outcome for episode in result.episodes)),
         "seconds": round(result.seconds, 1),
         "episodes_per_minute": round(count / result.seconds * 60, 1),
+        "observe_ms": {"lower_quartile": round(lower * 1000, 2), "median": round(median * 1000, 2)},
         "ms_per_step_and_worker": round(result.seconds * workers / max(1, steps) * 1000, 1),
     }
 
