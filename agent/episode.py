@@ -262,7 +262,7 @@ class Episode:
             self.reflecting = None
 
     def take_over(self, found: Recovered) -> None:
-        """Goes on where an earlier process was cut off."""
+        """Takes over the state of an episode that an earlier process left unfinished."""
         self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
         self.steps = [(sent.intent, sent.commit) for sent in found.sent]
         self.blocked = summed((*blocked_in(self.steps), *self.blocked))

@@ -30,7 +30,7 @@ from models.prompt_text import PromptText, fenced, joined, message, on_one_line,
 MAX_ANSWER_TOKENS = 1_024
 """Visible tokens of one policy answer; an action with its comments is far shorter."""
 REPAIR_CHARS = 600
-"""Longest reason that a small model is told why its answer was no action."""
+"""Characters of the reason in a repair message for a small model."""
 VAIN_TRIES = 2
 """Times a policy is asked for something else than what has just changed nothing."""
 VAIN = "the same again, which has just changed nothing"

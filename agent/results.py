@@ -99,7 +99,7 @@ class RunResult:
 
     @property
     def resumable(self) -> int:
-        """Episodes that a model left without an answer: `mira resume` goes on with them too."""
+        """Episodes that a model left without an answer: `mira resume` continues them too."""
         return sum(episode.resumable for episode in self.episodes)
 
     @property

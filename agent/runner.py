@@ -114,7 +114,7 @@ async def run_task(
 
     With a large model as *policy*, *planner* and *judge* are by default `same`: it plans and judges as well; `none`
     switches either off (:mod:`agent.open_defaults`). Raises BadInput and :class:`models.base.ModelUnavailable` before
-    anything is played, and asyncio.CancelledError where the run was interrupted: :func:`resume` goes on with it.
+    anything is played, and asyncio.CancelledError where the run was interrupted: :func:`resume` continues it.
 
     result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
     print(result.outcome, result.answer, result.trace_path)

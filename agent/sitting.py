@@ -195,7 +195,7 @@ class Sitting:
         return EpisodeResult.of(header, footer)
 
     async def _continue(self, episode: Episode, found: Recovered) -> Footer:
-        """Goes on after the last committed step; says in the trace what is thought of an intent left open."""
+        """Continues after the last committed step. Records in the trace what became of an open intent."""
         checkpoint = await self._drop_checkpoint(thread_id(self.manifest.run_id, episode.identity.episode_id))
         if found.open is not None:
             reopened = episode.environment.restore == "reopen"

@@ -104,7 +104,7 @@ class BrowserSession:
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
         self.holding = Holding(settings.hold, settings.background, secrets.mask)
-        """Of requests that nobody has approved."""
+        """Holds requests of steps that were not approved."""
         if settings.hold:
             boundary.checks.put(CHECK, self.holding.check)
         self._clock = self.holding.clock

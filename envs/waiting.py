@@ -1,4 +1,4 @@
-"""What a program waits for before it can go on: said as it begins, to whoever listens.
+"""Notices of what a program waits for, sent to listeners when the wait begins.
 
 The listener is a handler of the logger `mira.waiting`, at level INFO; without one nothing is printed. The package
 `models` does not know this one and logs to the same name.

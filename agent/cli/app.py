@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, Place]] = {
     "resume": Place(
         "agent.cli.running",
         "resume",
-        "Goes on with a run that was killed, interrupted or left by its model; nothing committed is done again.",
+        "Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.",
     ),
     "demo": Place(
         "agent.cli.running",

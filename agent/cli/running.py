@@ -176,7 +176,7 @@ def resume(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Goes on with a run that was killed, interrupted or left by its model; nothing committed is done again.
+    """Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.
 
     A run that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
     (secrets, files, servers, models) is refused and named until the options here give it again."""

@@ -90,7 +90,7 @@ def improve(
     tell: Tell,
     watch: Watcher = unwatched,
 ) -> GrpoResult:
-    """Trains the policy *start* on *examples*; a killed one goes on with the same command.
+    """Trains the policy *start* on *examples*; a killed run continues with the same command.
 
     *tell* is warned of right answers that are longer than completions may be. Raises BadInput where *out* holds
     anything else, where the examples do not fit the reward, the model or the length of a completion, and where the

@@ -14,5 +14,5 @@
         ├── evaluation/run     a run on held-out instances
         └── metrics.json
 
-Every part is whole or absent: a killed loop goes on with the part it was in.
+Every part is whole or absent: a killed loop continues with the part it was in.
 """

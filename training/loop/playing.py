@@ -31,7 +31,7 @@ WAIT = 1.0
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted; the loop goes on with it when it is started again."""
+    """A run was interrupted; the loop continues it when it is started again."""
 
 
 def rollout_config(policy: Path, settings: RolloutSettings, seed: int) -> RunConfig:

@@ -90,7 +90,7 @@ def fine_tune(
     allow_evaluation: bool = False,
     watch: Watcher = unwatched,
 ) -> FineTuned:
-    """Learns from the episodes of *runs*; a killed one goes on with the same command.
+    """Learns from the episodes of *runs*; a killed run continues with the same command.
 
     Episodes of instances on which policies are measured are left out, and counted, unless *allow_evaluation*. Raises
     TraceError for a trace that was edited after it was written, and

@@ -157,7 +157,7 @@ def test_show_says_that_a_chain_was_computed_anew(
     assert "not written on this machine" not in capsys.readouterr().out, "the control"
     rewrite(failed(run), chained_anew(EDITS["outcome"][0]))
     assert mira(monkeypatch, "show", failed(run)) == 0
-    assert "not written on this machine, or its chain was computed anew" in capsys.readouterr().out
+    assert "not written on this machine, or its hash chain was recomputed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
