@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agent.config import Limits, RunConfig
-    from agent.report import write_report
+    from agent.inspection.report import write_report
     from agent.results import EpisodeResult, RunResult
-    from agent.runner import resume, run_open, run_suite, run_task
+    from agent.run.runner import resume, run_open, run_suite, run_task
 
 __all__ = [
     "EpisodeResult",
@@ -31,11 +31,11 @@ _LATER = {
     "Limits": "agent.config",
     "RunConfig": "agent.config",
     "RunResult": "agent.results",
-    "resume": "agent.runner",
-    "run_open": "agent.runner",
-    "run_suite": "agent.runner",
-    "run_task": "agent.runner",
-    "write_report": "agent.report",
+    "resume": "agent.run.runner",
+    "run_open": "agent.run.runner",
+    "run_suite": "agent.run.runner",
+    "run_task": "agent.run.runner",
+    "write_report": "agent.inspection.report",
 }
 
 

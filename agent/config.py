@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
-from envs.errors import BadInput
-from envs.plain_values import Layer, checked, merged, read_toml
-from envs.record import Record
-from envs.settings import SessionSettings
+from envs.core.errors import BadInput
+from envs.core.plain_values import Layer, checked, merged, read_toml
+from envs.core.record import Record
+from envs.core.settings import SessionSettings
 from models.base import Budget
 from models.thinking import validate_budget
 from models.transport import RETRY_WINDOW_S
@@ -19,7 +19,7 @@ from models.transport import RETRY_WINDOW_S
 OPTIONS = "options"
 """Of a command: the source of what they set."""
 ActionClass = Literal["submit", "navigation", "download", "upload", "all"]
-"""What a person can be asked to approve before it is done, see :mod:`agent.approval`."""
+"""What a person can be asked to approve before it is done, see :mod:`agent.episode.approval`."""
 
 
 class Limits(Record):
@@ -46,7 +46,7 @@ class RunConfig(Record):
     """Model spec, or `scripted` for a policy given from Python."""
     planner: str = "reference"
     """`reference` (milestones that the task ships, else no subgoals), `none` (the baseline), `same` (the policy's
-    model), or a model spec. Unset for an open task, it and `judge` are what :mod:`agent.open_defaults` says."""
+    model), or a model spec. Unset for an open task, it and `judge` are what :mod:`agent.run.open_defaults` says."""
     judge: str = "state"
     """AutoRater and outcome judge: `state` (the task's own checkers, no model), `same` (the planner's model,
     or the policy's where the planner has none), `none`, or a model spec. A small model (see `prompt_style`) is only
@@ -92,7 +92,8 @@ class RunConfig(Record):
     approve: tuple[ActionClass, ...] = ()
     """Actions that a person must approve; without anybody to ask they are declined, which the result says."""
     secrets: tuple[str, ...] = ()
-    """Declarations, names and sources only: see :mod:`envs.secrets`. Values are never part of a configuration."""
+    """Declarations, names and sources only: see :mod:`envs.security.secrets`. Values are never part of a
+    configuration."""
     trace_zip: bool = False
     """Keep Playwright's trace of each episode as `traces/EPISODE.zip`, for `playwright show-trace`. It holds everything
     that was typed, so it is refused where secrets are declared."""
@@ -107,7 +108,7 @@ class RunConfig(Record):
     keeps SQLite inside the run's folder."""
     langsmith: bool = False
     """Trace to LangSmith, which sends page text, prompts, answers and history to its server: see
-    :mod:`agent.langsmith_tracing`. Environment variables alone never switch it on."""
+    :mod:`agent.run.langsmith_tracing`. Environment variables alone never switch it on."""
     overlap_reflect: bool = False
     """Ask rater and policy about a page at the same time: faster with models, and flips count one step later."""
     fsync: bool = True

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from agent.config import Limits
 from agent.results import EpisodeResult, RunResult
-from envs.actions import Status
-from envs.blocked import BlockedOrigin
-from envs.tasks import TaskRef
-from envs.trace import Cause, Role
+from envs.core.actions import Status
+from envs.core.tasks import TaskRef
+from envs.core.trace import Cause, Role
+from envs.security.blocked_requests import BlockedOrigin
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from envs.blocked import BlockedOrigin, summed
-from envs.record import Record
-from envs.tasks import TaskRef
-from envs.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
+from envs.core.record import Record
+from envs.core.tasks import TaskRef
+from envs.core.trace import EndedBy, Failure, Footer, Header, Outcome, Totals
+from envs.security.blocked_requests import BlockedOrigin, summed
 
 
 class EpisodeResult(Record):

@@ -33,14 +33,14 @@ from numpy.typing import NDArray
 from benchmarks.step_accuracy import ASKED, Steps
 from training.data.cache import read_rows
 from training.data.rows import Row
+from training.engine.annotate import score_actions
+from training.engine.checkpoints import load_policy
+from training.engine.settings import Optimization
+from training.engine.stage_jobs import StageJob, launch, write_job
 from training.loop.data import read_episodes
 from training.loop.parts import read_record
 from training.loop.settings import LoopSettings, override
 from training.mira.targets import TargetSettings, row_advantages
-from training.stages.annotate import score_actions
-from training.stages.checkpoints import load_policy
-from training.stages.jobs import StageJob, launch, write_job
-from training.stages.settings import Optimization
 
 PACK_TOKENS = 2_048
 RARE = 0.5

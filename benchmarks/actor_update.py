@@ -18,13 +18,13 @@ from transformers import LlamaForCausalLM, TrainerCallback
 from benchmarks.training_rows import interleaved, llama, medians, parser, report, rows_of
 from training.data.packing import by_row
 from training.data.rows import Row
+from training.engine.actor import ActorTrainer, Objective
+from training.engine.annotate import action_token_logprobs, score_actions
+from training.engine.packed_model import take_packs
+from training.engine.settings import Compute, Optimization
+from training.engine.step_plan import Plan
+from training.engine.trainer import train, training_arguments
 from training.mira.losses import regression_loss
-from training.stages.actor import ActorTrainer, Objective
-from training.stages.annotate import action_token_logprobs, score_actions
-from training.stages.packed_model import take_packs
-from training.stages.plan import Plan
-from training.stages.settings import Compute, Optimization
-from training.stages.trainer import train, training_arguments
 
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512)
 RATE = 1e-4

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 
-from envs.trace import Commit, Intent, Line
-from envs.trace_store import Trace, read_trace
+from envs.core.trace import Commit, Intent, Line
+from envs.core.trace_store import Trace, read_trace
 
 RECORDED = Path(__file__).parent.parent / "tests" / "data" / "failures"
 

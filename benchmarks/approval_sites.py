@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.approval import ApprovalRequest
 from agent.config import parse_config
-from agent.runner import run_suite
-from envs.sites.suite import task_infos
-from envs.tasks import TaskRef, TaskSelection
+from agent.episode.approval import ApprovalRequest
+from agent.run.runner import run_suite
+from envs.core.tasks import TaskRef, TaskSelection
+from envs.suites.sites.suite import task_infos
 
 
 class Agreeing:

@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 from agent.cli.options import parse_seeds
 from agent.cli.output import EXIT_INTERRUPTED
-from agent.gathering import gather
-from envs.errors import BadInput
+from agent.run.discover_traces import gather
+from envs.core.errors import BadInput
 from judges.statistics import Estimate
-from training.evaluation import ArmsTable, Trial, compare_arms
-from training.evaluation.curves import phase_curve, write_curves
-from training.evaluation.phases import is_whole
+from training.loop.evaluation import ArmsTable, Trial, compare_arms
+from training.loop.evaluation.curves import phase_curve, write_curves
+from training.loop.evaluation.phases import is_whole
 from training.loop.loop import Loop, Progress
 from training.loop.metrics import PhaseMetrics
 from training.loop.parts import place_of, read_record

@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from agent.gathering import gather
+from agent.run.discover_traces import gather
 from models.embedded import embedded_dir
-from models.embedded_onnx import load_embedded
-from models.generation import Job, Row, TextGenerator
-from models.local_loading import load_generator
+from models.local.continuation import Job, Row, TextGenerator
+from models.local.embedded_onnx import load_embedded
+from models.local.loading import load_generator
 
 LONGEST_ANSWER = 160
 

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from agent.cli.options import parse_seeds, split_names
 from agent.config import RunConfig
-from agent.policy import ScriptedPolicy, Turn
-from agent.runner import run_suite
-from envs.actions import Action, Stop
-from envs.languages import PROGRAM
-from envs.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
-from envs.tasks import TaskSelection
-from envs.trace_store import read_trace
+from agent.episode.policy import ScriptedPolicy, Turn
+from agent.run.runner import run_suite
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, Stop
+from envs.core.tasks import TaskSelection
+from envs.core.trace_store import read_trace
+from envs.suites.miniwob.solvers import SOLVERS, Past, Screen, Unsolvable
 
 
 def solve(turn: Turn) -> Action:

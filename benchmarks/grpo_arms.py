@@ -9,15 +9,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, NamedTuple
 
-from envs.errors import BadInput
-from envs.plain_values import merged
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
 from judges.statistics import Estimate
-from training.evaluation import Trial, compare_arms
-from training.evaluation.arms import ArmResult
-from training.evaluation.curves import Curve, write_curves
 from training.grpo.examples import Example
-from training.grpo.running import HeldOut, improve, read_held_out
+from training.grpo.run import HeldOut, improve, read_held_out
 from training.grpo.settings import parse_settings
+from training.loop.evaluation import Trial, compare_arms
+from training.loop.evaluation.arms import ArmResult
+from training.loop.evaluation.curves import Curve, write_curves
 
 
 class Sets(NamedTuple):

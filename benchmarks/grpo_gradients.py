@@ -23,14 +23,14 @@ import torch
 
 from agent.cli.output import print_json
 from benchmarks.grpo_puzzles import BASE, sets_of
-from envs.errors import BadInput
-from envs.plain_values import merged
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
+from training.engine.checkpoints import load_policy
+from training.grpo.puzzles import kind_of
+from training.grpo.rewards import Rewarder
+from training.grpo.rewards.ssl import SweetSpot
 from training.grpo.settings import parse_settings
 from training.grpo.trainer import trainer_of
-from training.puzzles import kind_of
-from training.rewards import Rewarder
-from training.rewards.sweet_spot import SweetSpot
-from training.stages.checkpoints import load_policy
 
 REWARDS: Final = {
     "binary": SweetSpot(proximity="none"),

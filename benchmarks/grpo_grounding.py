@@ -28,12 +28,12 @@ from typing import Any, Final
 
 from agent.cli.options import parse_seeds
 from benchmarks.grpo_arms import Sets, Worked, play, table
-from envs.errors import BadInput
+from envs.core.errors import BadInput
+from training.grpo.evaluation import encoded, tokenizer_of
 from training.grpo.examples import Example, read_examples, write_examples
-from training.grpo.measuring import encoded, tokenizer_of
-from training.grpo.running import load_start, save_start
-from training.rewards import PointTarget
-from training.starts.seeing import seeing_model
+from training.grpo.rewards import PointTarget
+from training.grpo.run import load_start, save_start
+from training.toy_models.vision import seeing_model
 
 AREA: Final = (160, 210)
 """Pixels of a MiniWoB++ task."""

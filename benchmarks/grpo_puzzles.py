@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 
 from agent.cli.options import parse_seeds
 from benchmarks.grpo_arms import Sets, Worked, play, table
-from envs.errors import BadInput
+from envs.core.errors import BadInput
+from training.engine.settings import Compute, Optimization
+from training.engine.sft import SupervisedJob, supervised
 from training.grpo.examples import Example
-from training.puzzles import Kind, kind_of, make_puzzles
-from training.stages.settings import Compute, Optimization
-from training.stages.sft import SupervisedJob, supervised
-from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_rows
+from training.grpo.puzzles import Kind, kind_of, make_puzzles
+from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_rows
 
 ARMS: Final[dict[str, dict[str, Any]]] = {
     "binary": {"reward": {"proximity": "none"}},

@@ -12,7 +12,7 @@ import argparse
 
 import numpy as np
 
-from training.evaluation.arms import Change, Trial, compare_arms
+from training.loop.evaluation.arms import Change, Trial, compare_arms
 
 GAIN, TASKS = 0.2, 40
 

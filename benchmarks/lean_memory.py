@@ -1,10 +1,10 @@
 """Peak memory of a lean phase's learning against plain LoRA fine-tuning of the same base.
 
 Every measurement is a process of its own; its peak is the high-water mark of its resident memory. *lean*: references
-scored, both critics trained and asked, the actor trained, on one base (`training.stages.lean`). *trl*: TRL's SFTTrainer
-with the same adapter. *packed*: a bare PyTorch loop over the same packs, logits at action tokens alone, which is the
-least that LoRA fine-tuning can do with. *apart*: a base of its own for reference, potential, value and actor, all with
-adapters, in memory together. What importing the libraries takes is measured as well and reported.
+scored, both critics trained and asked, the actor trained, on one base (`training.engine.shared_base_lora`). *trl*:
+TRL's SFTTrainer with the same adapter. *packed*: a bare PyTorch loop over the same packs, logits at action tokens
+alone, which is the least that LoRA fine-tuning can do with. *apart*: a base of its own for reference, potential, value
+and actor, all with adapters, in memory together. What importing the libraries takes is measured as well and reported.
 
     OMP_NUM_THREADS=1 python -m benchmarks.lean_memory --json
 """
@@ -26,14 +26,14 @@ from benchmarks.training_rows import llama, parser, report, rows_of
 from models.embedded import embedded_dir
 from training.data.packing import by_row
 from training.data.rows import Row
-from training.stages.annotate import action_token_logprobs, score_actions, score_states
-from training.stages.checkpoints import load_policy, with_adapter
-from training.stages.critic_model import Critic
-from training.stages.jobs import StageJob, launch, write_job
-from training.stages.lean import LeanModels
-from training.stages.plan import Plan
-from training.stages.settings import Compute, Lora, Optimization
-from training.stages.sft import SupervisedJob, supervised
+from training.engine.annotate import action_token_logprobs, score_actions, score_states
+from training.engine.checkpoints import load_policy, with_adapter
+from training.engine.critic_model import Critic
+from training.engine.settings import Compute, Lora, Optimization
+from training.engine.sft import SupervisedJob, supervised
+from training.engine.shared_base_lora import LeanModels
+from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.step_plan import Plan
 
 VOCAB = 8_192
 COMPUTE = Compute(cpu=True, threads=1, pack_tokens=512, max_tokens=512, lora=Lora(), lean=True)

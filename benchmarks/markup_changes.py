@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.worlds import Scoring, SuiteMaker, known_suite
-from envs.chromium import Chromium
-from envs.proxy import Boundary
-from envs.secrets import NO_SECRETS, SecretVault
-from envs.session import BrowserSession
-from envs.settings import SessionSettings
-from envs.tasks import Suite
+from agent.run.environments import Scoring, SuiteMaker, known_suite
+from envs.browser.chromium import Chromium
+from envs.browser.session import BrowserSession
+from envs.core.settings import SessionSettings
+from envs.core.tasks import Suite
+from envs.security.allowlist_proxy import Boundary
+from envs.security.secrets import NO_SECRETS, SecretVault
 
 SCRIPT = Path(__file__).with_suffix(".js")
 

@@ -12,12 +12,12 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from envs.actions import Click, ClickAt, Status
-from envs.chromium import Chromium
-from envs.errors import EnvError
-from envs.miniwob import MiniwobSuite
-from envs.miniwob.environment import MiniwobEnvironment
-from envs.tasks import TaskRef
+from envs.browser.chromium import Chromium
+from envs.core.actions import Click, ClickAt, Status
+from envs.core.errors import EnvError
+from envs.core.tasks import TaskRef
+from envs.suites.miniwob import MiniwobSuite
+from envs.suites.miniwob.environment import MiniwobEnvironment
 
 MIDDLE_OF_TASK = (80.0, 130.0)
 """CSS pixels; where a page without controls is clicked."""

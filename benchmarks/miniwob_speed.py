@@ -20,12 +20,12 @@ from statistics import median
 
 from playwright.async_api import Page, async_playwright
 
-from envs.actions import Click
-from envs.chromium import Chromium, find_chromium
-from envs.miniwob import MiniwobSuite
-from envs.miniwob.environment import MiniwobEnvironment
-from envs.miniwob.pages import PageServer, html_root
-from envs.tasks import TaskRef
+from envs.browser.chromium import Chromium, find_chromium
+from envs.core.actions import Click
+from envs.core.tasks import TaskRef
+from envs.suites.miniwob import MiniwobSuite
+from envs.suites.miniwob.environment import MiniwobEnvironment
+from envs.suites.miniwob.pages import PageServer, html_root
 
 TASKS = {"click-test": "#subbtn", "click-option": "#ch0", "click-checkboxes": "#ch0"}
 """Tasks whose first control is clicked, and that control's selector."""

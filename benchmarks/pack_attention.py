@@ -17,8 +17,8 @@ from transformers import LlamaForCausalLM
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.packing import by_row, packs
 from training.data.rows import Row
-from training.stages.annotate import action_token_logprobs
-from training.stages.tree_attention import IN_TREES
+from training.engine.annotate import action_token_logprobs
+from training.engine.tree_attention import IN_TREES
 
 KINDS = {"in trees": IN_TREES, "mask": "sdpa"}
 

@@ -13,15 +13,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.gathering import gather
+from agent.run.discover_traces import gather
 from models.embedded import embedded_dir
 from training.data.cache import read_rows
 from training.data.packing import packs
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
-from training.stages.checkpoints import load_tokenizer
-from training.stages.critic_model import states_of
-from training.stages.plan import Plan
+from training.engine.checkpoints import load_tokenizer
+from training.engine.critic_model import states_of
+from training.engine.step_plan import Plan
 
 STEPS = (16, 128)
 """Rows of an optimizer step."""

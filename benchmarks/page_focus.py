@@ -4,8 +4,9 @@
     python -m benchmarks.page_focus demonstrations [--misses 20] [--json]
 
 Takes every step of the recorded episodes, renders the compact prompt anew from the trace, and compares two ways to cut
-the page: the first 1,600 characters, and the lines chosen by `envs.page_focus`, the latter also without a milestone
-to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 1,600 characters.
+the page: the first 1,600 characters, and the lines chosen by `envs.observer.page_focus`, the latter also without a
+milestone to look for (planner `none`). Tokens are the embedded model's. "long" are the pages of more than 1,600
+characters.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent.prompts import COMPACT_PAGE_CHARS, PolicyView, compact_text
-from envs.actions import Select, Stop, Type
-from envs.trace_store import BlobStore, Trace, read_trace
-from training.data.views import policy_views
+from agent.episode.prompts import COMPACT_PAGE_CHARS, PolicyView, compact_text
+from envs.core.actions import Select, Stop, Type
+from envs.core.trace_store import BlobStore, Trace, read_trace
+from training.data.trace_views import policy_views
 
 WAYS = ("first", "focus", "focus without plan")
 

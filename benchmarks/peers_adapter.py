@@ -10,9 +10,9 @@ import re
 
 from playwright.async_api import Page
 
-from envs.actions import ActionResult, Status
-from envs.observer import Observer
-from envs.settings import ObserveSettings
+from envs.core.actions import ActionResult, Status
+from envs.core.settings import ObserveSettings
+from envs.observer.observer import Observer
 
 _CONTROL = re.compile(r'\[(\d+)\] \S+ "((?:[^"\\]|\\.)*)"')
 _MARKER = re.compile(r"zq\d{4}")

@@ -34,16 +34,16 @@ from benchmarks.pack_share import read_share
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
 from training.data.cache import read_rows
 from training.data.rows import Row
+from training.engine.actor import ActorTrainer, Objective
+from training.engine.annotate import score_actions, score_states
+from training.engine.critic_model import Critic, states_of
+from training.engine.critics import CriticKind, CriticTrainer
+from training.engine.packed_model import take_packs
+from training.engine.settings import Compute, Optimization
+from training.engine.step_plan import Plan
+from training.engine.trainer import RowsTrainer, train, training_arguments
+from training.mira.advantages import advantages, outcome_rewards, shaped_rewards
 from training.mira.losses import potential_loss, regression_loss, value_loss
-from training.mira.returns import advantages, outcome_rewards, shaped_rewards
-from training.stages.actor import ActorTrainer, Objective
-from training.stages.annotate import score_actions, score_states
-from training.stages.critic_model import Critic, states_of
-from training.stages.critics import CriticKind, CriticTrainer
-from training.stages.packed_model import take_packs
-from training.stages.plan import Plan
-from training.stages.settings import Compute, Optimization
-from training.stages.trainer import RowsTrainer, train, training_arguments
 
 RATE, BETA, ALPHA, GAMMA, MIX = 1e-4, 0.5, 0.3, 0.9, 0.5
 STILL = 1e-12

@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from agent.gathering import gather
-from agent.report.svg import element, text
+from agent.inspection.report.svg import element, text
+from agent.run.discover_traces import gather
 from judges.statistics import Estimate, resampled
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory, select
+from training.engine.annotate import score_states
+from training.engine.checkpoints import load_policy
+from training.engine.critic_model import Critic
 from training.mira.targets import row_progress
-from training.stages.annotate import score_states
-from training.stages.checkpoints import load_policy
-from training.stages.critic_model import Critic
 
 ACROSS, WIDE, HIGH, GAP = 6, 150, 96, 26
 DRAWN = 30

@@ -21,11 +21,11 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.config import parse_config
-from agent.replay import Replay, Verdict, replay_trace
-from agent.runner import resume, run_suite
+from agent.inspection.replay import Replay, Verdict, replay_trace
+from agent.run.runner import resume, run_suite
 from benchmarks.markup_changes import rebuilt
-from envs.errors import EnvError
-from envs.tasks import TaskSelection
+from envs.core.errors import EnvError
+from envs.core.tasks import TaskSelection
 
 MINIWOB = (
     "click-button",

@@ -22,11 +22,11 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw
 
 from agent.config import RunConfig
-from agent.run_store import Job, Manifest, RunFolder
-from envs.actions import ActionResult, Click, Status
-from envs.tasks import Milestone, Score
-from envs.trace import Call, Commit, Footer, Header, Intent, KeyRow, PlanRecord, Rating, Seen, Timings, Totals
-from envs.trace_store import BlobStore, TraceWriter
+from agent.run.run_store import Job, Manifest, RunFolder
+from envs.core.actions import ActionResult, Click, Status
+from envs.core.tasks import Milestone, Score
+from envs.core.trace import Call, Commit, Footer, Header, Intent, KeyRow, PlanRecord, Rating, Seen, Timings, Totals
+from envs.core.trace_store import BlobStore, TraceWriter
 
 AT = "2026-01-01T00:00:00Z"
 MILESTONES = tuple(Milestone(id=f"m{k}", text=f"Milestone {k} of the task is reached") for k in range(1, 5))

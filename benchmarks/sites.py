@@ -18,13 +18,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from envs.chromium import Chromium
-from envs.sites.catalog import templates
-from envs.sites.copies import SiteCopy, database_digest, start_copy
-from envs.sites.golden import build_golden, golden_folder
-from envs.sites.kinds import KINDS, SiteName
-from envs.sites.suite import SitesSuite
-from envs.tasks import TaskRef
+from envs.browser.chromium import Chromium
+from envs.core.tasks import TaskRef
+from envs.suites.sites.catalog import templates
+from envs.suites.sites.copies import SiteCopy, database_digest, start_copy
+from envs.suites.sites.golden import build_golden, golden_folder
+from envs.suites.sites.kinds import KINDS, SiteName
+from envs.suites.sites.suite import SitesSuite
 
 
 @dataclass(frozen=True)

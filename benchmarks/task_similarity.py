@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from models.embedded import embedded_dir
-from training.curriculum import Candidate, Similarity, TfIdf, pool_of, training_seeds
-from training.curriculum.embedding import Embedding
-from training.curriculum.pool import text_of
-from training.curriculum.similarity import Scores
+from training.loop.curriculum import Candidate, Similarity, TfIdf, pool_of, training_seeds
+from training.loop.curriculum.embedding import Embedding
+from training.loop.curriculum.pool import text_of
+from training.loop.curriculum.similarity import Scores
 
 NEAREST = 5
 

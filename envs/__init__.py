@@ -1,19 +1,28 @@
 """Worlds: the browser, what is seen of a page, what is done on it, the boundary, tasks and the trace.
 
-Promised from here: the typed records that every other room speaks. The browser itself is :mod:`envs.chromium` and
-:mod:`envs.session`; suites are sub-packages such as :mod:`envs.miniwob`. This room knows no models and no prompts.
-Importing the room loads none of its modules: each name is looked up when it is first used.
+Promised from here: the typed records that every other room speaks. The browser itself is :mod:`envs.browser.chromium`
+and :mod:`envs.browser.session`; suites are sub-packages such as :mod:`envs.suites.miniwob`. This room knows no models
+and no prompts. Importing the room loads none of its modules: each name is looked up when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from envs.actions import ACTION, Action, ActionResult, Status
-    from envs.errors import BadInput, EnvError
-    from envs.observation import Element, ElementKey, Observation
-    from envs.settings import ObserveSettings, SessionSettings
-    from envs.tasks import Environment, EpisodeStart, Milestone, MilestoneCheck, Score, Suite, TaskRef, TaskSelection
+    from envs.core.actions import ACTION, Action, ActionResult, Status
+    from envs.core.errors import BadInput, EnvError
+    from envs.core.observation import Element, ElementKey, Observation
+    from envs.core.settings import ObserveSettings, SessionSettings
+    from envs.core.tasks import (
+        Environment,
+        EpisodeStart,
+        Milestone,
+        MilestoneCheck,
+        Score,
+        Suite,
+        TaskRef,
+        TaskSelection,
+    )
 
 __all__ = [
     "ACTION",
@@ -38,11 +47,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "envs.actions": ("ACTION", "Action", "ActionResult", "Status"),
-    "envs.errors": ("BadInput", "EnvError"),
-    "envs.observation": ("Element", "ElementKey", "Observation"),
-    "envs.settings": ("ObserveSettings", "SessionSettings"),
-    "envs.tasks": (
+    "envs.core.actions": ("ACTION", "Action", "ActionResult", "Status"),
+    "envs.core.errors": ("BadInput", "EnvError"),
+    "envs.core.observation": ("Element", "ElementKey", "Observation"),
+    "envs.core.settings": ("ObserveSettings", "SessionSettings"),
+    "envs.core.tasks": (
         *("Environment", "EpisodeStart", "Milestone", "MilestoneCheck", "Score", "Suite", "TaskRef", "TaskSelection"),
     ),
 }

@@ -2,7 +2,7 @@
 
     python examples/add_suite.py
 
-A suite lists its tasks and makes environments; an environment plays one episode at a time. `envs/tasks.py` is the
+A suite lists its tasks and makes environments; an environment plays one episode at a time. `envs/core/tasks.py` is the
 contract, `tests/envs/contract.py` checks an environment against it. The world here is the local shop; each reset
 empties its orders.
 """
@@ -19,13 +19,13 @@ from custom_policy import OrderPolicy
 from local_site import LAPTOPS, LocalShop
 
 from agent import RunConfig, run_suite
-from agent.policy import Proposal, Turn
-from envs.actions import Action, ActionResult
-from envs.chromium import Chromium
-from envs.observation import Observation
-from envs.open_world import OpenEnvironment, OpenWorld
-from envs.settings import SessionSettings
-from envs.tasks import EpisodeStart, Milestone, MilestoneCheck, Restore, Score, TaskInfo, TaskRef, TaskSelection
+from agent.episode.policy import Proposal, Turn
+from envs.browser.chromium import Chromium
+from envs.core.actions import Action, ActionResult
+from envs.core.observation import Observation
+from envs.core.settings import SessionSettings
+from envs.core.tasks import EpisodeStart, Milestone, MilestoneCheck, Restore, Score, TaskInfo, TaskRef, TaskSelection
+from envs.suites.open_web import OpenEnvironment, OpenWorld
 
 NAMES = ("Ann", "Bob", "Cleo")
 TASK = "order-laptop"

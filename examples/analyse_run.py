@@ -12,11 +12,11 @@ import asyncio
 from pathlib import Path
 
 from agent import RunConfig, RunResult, run_suite, write_report
-from agent.policy import ScriptedPolicy, Turn
-from agent.report import explained
-from envs.actions import Action, Scroll
-from envs.languages import PROGRAM
-from envs.tasks import TaskSelection
+from agent.episode.policy import ScriptedPolicy, Turn
+from agent.inspection.report import explained
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, Scroll
+from envs.core.tasks import TaskSelection
 
 TASKS = TaskSelection("miniwob", ("login-user",), (0,))
 

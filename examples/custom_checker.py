@@ -16,10 +16,10 @@ from custom_policy import OrderPolicy
 from local_site import LocalShop
 
 from agent import RunConfig, run_suite
-from envs.chromium import Chromium
-from envs.open_world import TASK, OpenEnvironment, OpenWorld
-from envs.settings import SessionSettings
-from envs.tasks import Score, TaskSelection
+from envs.browser.chromium import Chromium
+from envs.core.settings import SessionSettings
+from envs.core.tasks import Score, TaskSelection
+from envs.suites.open_web import TASK, OpenEnvironment, OpenWorld
 
 INSTRUCTION = "Order exactly one Birch 13 for Ann"
 

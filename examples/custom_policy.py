@@ -14,10 +14,10 @@ import asyncio
 from local_site import LocalShop
 
 from agent import run_task
-from agent.policy import Proposal, Turn
-from envs.actions import Action, Click, Select, Stop, Type
-from envs.languages import PROGRAM
-from envs.observation import Observation
+from agent.episode.policy import Proposal, Turn
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, Click, Select, Stop, Type
+from envs.core.observation import Observation
 
 
 class OrderPolicy:

@@ -14,8 +14,8 @@ import asyncio
 from pathlib import Path
 
 from agent import RunConfig, run_suite
-from envs.tasks import TaskSelection
-from training.loop.supervised import SupervisedSettings, fine_tune
+from envs.core.tasks import TaskSelection
+from training.loop.sft import SupervisedSettings, fine_tune
 
 TASKS = ("click-button", "enter-text")
 TRAIN = TaskSelection("miniwob", TASKS, tuple(range(1_000_000, 1_000_003)))

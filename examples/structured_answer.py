@@ -17,9 +17,9 @@ from pathlib import Path
 from local_site import LocalShop
 
 from agent import run_task
-from agent.policy import ScriptedPolicy, Turn
-from envs.actions import Action, Stop
-from envs.languages import PROGRAM
+from agent.episode.policy import ScriptedPolicy, Turn
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, Stop
 
 SCHEMA = {
     "type": "object",

@@ -1,6 +1,6 @@
 """Judges: the AutoRater that verifies milestones, the outcome judge, and the failure analyzer.
 
-Promised from here: the protocols; :mod:`judges.make` makes them, :mod:`judges.analysis` says why an episode
+Promised from here: the protocols; :mod:`judges.registry` makes them, :mod:`judges.analysis` says why an episode
 failed. A judge that cannot be parsed raises; it never turns into a score.
 """
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from envs.observation import Observation
-from envs.tasks import Milestone, MilestoneCheck
-from envs.trace import Rating
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone, MilestoneCheck
+from envs.core.trace import Rating
 from models.base import ChatReply
 
 

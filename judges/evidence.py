@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from envs.page_text import page_text
+from envs.observer.page_text import page_text
 from judges.base import Progress
-from models.invisible import visible
+from models.prompting.invisible_characters import visible
 
 MIN_QUOTE_CHARS: Final = 3
 """Letters and digits that a quote must hold: less than this is found on every page."""

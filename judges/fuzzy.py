@@ -1,8 +1,8 @@
 """The judge that WebArena's `fuzzy_match` asks: does an answer say what the reference says, however worded?
 
 The benchmark hard-codes GPT-4 for this; here it is whatever model the run names. It adapts a chat model
-to :class:`envs.webarena.evaluators.FuzzyJudge`. An answer that cannot be read, and a model that cannot
-be reached, raise :class:`envs.webarena.evaluators.JudgeFailed`: the episode is broken, never failed.
+to :class:`envs.suites.webarena.evaluators.FuzzyJudge`. An answer that cannot be read, and a model that cannot
+be reached, raise :class:`envs.suites.webarena.evaluators.JudgeFailed`: the episode is broken, never failed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Final
 
 from pydantic import Field
 
-from envs.page_text import one_line
-from envs.record import Record, storable
-from envs.webarena.evaluators import JudgeFailed
+from envs.core.record import Record, storable
+from envs.observer.page_text import one_line
+from envs.suites.webarena.evaluators import JudgeFailed
 from models.asking import ask
 from models.base import ChatModel, ChatReply, ChatRequest, Message, ModelError
-from models.fence import FENCE_RULE
-from models.prompt_text import fenced, joined, message, words
+from models.prompting.fence import FENCE_RULE
+from models.prompting.prompt_text import fenced, joined, message, words
 
 SYSTEM: Final = f"""\
 You are an expert who compares an answer with a reference answer to the same task. The words may differ, and the \

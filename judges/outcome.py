@@ -14,14 +14,14 @@ from typing import Any, Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from envs.page_text import log_text, page_text
-from envs.record import Record, storable
+from envs.core.record import Record, storable
+from envs.observer.page_text import log_text, page_text
 from judges.base import Ending, Verdict
 from models.asking import ask, charge
 from models.base import Budget, ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer
-from models.fence import FENCE_RULE
-from models.invisible import visible
-from models.prompt_text import fenced, joined, message, words
+from models.prompting.fence import FENCE_RULE
+from models.prompting.invisible_characters import visible
+from models.prompting.prompt_text import fenced, joined, message, words
 from models.thinking import thinking_tokens, validate_budget
 
 SYSTEM: Final = f"""\

@@ -1,11 +1,11 @@
-"""Builds a :class:`envs.trace.Rating` from what was believed before and what is known now."""
+"""Builds a :class:`envs.core.trace.Rating` from what was believed before and what is known now."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-from envs.trace import Flip, Rating
+from envs.core.trace import Flip, Rating
 
 Source = Literal["state", "model", "cheap", "none"]
 

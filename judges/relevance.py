@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from envs.observation import Observation
-from envs.tasks import Milestone
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone
 from judges.base import Progress
 
 LARGE_CHANGE: Final = 0.3

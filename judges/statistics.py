@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.record import Record
+from envs.core.record import Record
 
 Z_95: Final = 1.959963984540054
 """The 97.5 % quantile of the normal distribution."""

@@ -5,7 +5,7 @@
 * `vllm:URL#MODEL`: a vLLM server; token ids and log-probabilities come back. VLLM_API_KEY if it wants a key.
 * `gemini:MODEL`: Google Gemini with GEMINI_API_KEY or GOOGLE_API_KEY.
 * `local:DIR[+ADAPTER]`: a transformers checkpoint in a folder, with a PEFT adapter folder; or `local:FILE.gguf`.
-* `scripted:FILE`: answers from a file, for tests (:mod:`models.scripted`).
+* `scripted:FILE`: answers from a file, for tests (:mod:`models.providers.scripted`).
 
 Nothing here touches the network, and a provider's package is imported only when its model is made.
 """
@@ -131,8 +131,8 @@ def make_model(
         case OpenAISpec(model):
             return _make_openai(model, base_url, policy, max_concurrent, environ)
         case VllmSpec(url, model):
-            from models.openai_chat import OpenAIChat
-            from models.openai_dialect import Dialect
+            from models.providers.openai_chat import OpenAIChat
+            from models.providers.openai_dialect import Dialect
 
             return OpenAIChat(
                 model,
@@ -148,11 +148,11 @@ def make_model(
         case LocalSpec(folder, adapter):
             return _make_local(folder, adapter, str(parsed))
         case EmbeddedSpec():
-            from models.local import embedded
+            from models.providers.local import embedded
 
             return embedded()
         case ScriptedSpec(file):
-            from models.scripted import ScriptedModel
+            from models.providers.scripted import ScriptedModel
 
             return ScriptedModel.from_file(file, spec=str(parsed))
         case _:
@@ -239,7 +239,7 @@ def _make_openai(
         raise ModelUnavailable(
             f"openai:{model} needs a key: set {OPENAI_KEY}, or give the base URL of a server that needs none"
         )
-    from models.openai_chat import OpenAIChat
+    from models.providers.openai_chat import OpenAIChat
 
     return OpenAIChat(model, api_key=key, base_url=url, policy=policy, max_concurrent=max_concurrent)
 
@@ -251,13 +251,13 @@ def _make_gemini(
     if key is None:
         raise ModelUnavailable(f"gemini:{model} needs a key: set {' or '.join(GEMINI_KEYS)}")
     url = _checked_url(environ.get(GEMINI_URL) or None)
-    from models.gemini import GeminiChat
+    from models.providers.gemini import GeminiChat
 
     return GeminiChat(model, api_key=key, base_url=url, policy=policy, max_concurrent=max_concurrent)
 
 
 def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:
-    from models.gguf_copies import gguf_file
+    from models.local.gguf_copies import gguf_file
 
     if adapter is not None and not adapter.is_dir():
         raise ModelUnavailable(f"{spec}: no folder {str(adapter)!r}")
@@ -266,7 +266,7 @@ def _make_local(folder: Path, adapter: Path | None, spec: str) -> ChatModel:
     if not (folder / "config.json").is_file() and gguf_file(folder) is None:
         what = "is a file, and no .gguf" if folder.is_file() else "holds no config.json"
         raise ModelUnavailable(f"{spec}: {str(folder)!r} {what}, so it is no transformers checkpoint")
-    from models.local import LocalModel
+    from models.providers.local import LocalModel
 
     return LocalModel.load(folder, adapter=adapter, spec=spec)
 

@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from models.base import ChatReply, ChatRequest, Message, ModelInvalidAnswer, Usage
-from models.fence import fence
+from models.prompting.fence import fence
 from models.thinking import without_thoughts
 from models.transport import Call, quoted
 

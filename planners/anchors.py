@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envs.tasks import Milestone
+from envs.core.tasks import Milestone
 
 
 def anchors(plan: Sequence[Milestone], z: Sequence[bool]) -> tuple[Milestone, ...]:

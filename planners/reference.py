@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envs.tasks import Milestone
+from envs.core.tasks import Milestone
 from planners.base import Plan, Situation
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from agent.cli.display import RunDisplay, result_table
 from agent.cli.options import parse_seeds, select
-from agent.cli.running import DEMO_TASKS
+from agent.cli.run import DEMO_TASKS
 from agent.config import Limits, RunConfig
-from agent.display import RunDisplay, result_table
 from agent.progress import Event, StepDone
-from agent.runner import run_suite
+from agent.run.runner import run_suite
 
 WIDTH = 118
 

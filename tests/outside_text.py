@@ -13,7 +13,7 @@ from typing import Any, Literal, Union
 from pydantic import BaseModel
 
 from models.base import Message
-from models.fence import CLOSE, OPEN
+from models.prompting.fence import CLOSE, OPEN
 
 Path = tuple[str, ...]
 """Names of fields from the record down to a string; items of a tuple have their position."""

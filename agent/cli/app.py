@@ -20,7 +20,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from agent.cli.output import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, print_problem
-from envs.errors import BadInput, BrowserNotStarted, EnvError, NotWritten
+from envs.core.errors import BadInput, BrowserNotStarted, EnvError, NotWritten
 
 
 class Place(NamedTuple):
@@ -34,70 +34,70 @@ class Place(NamedTuple):
 
 
 COMMANDS: Final[Mapping[str, Place]] = {
-    "run": Place("agent.cli.running", "run", "Does one open task at a URL, or plays tasks of a suite."),
+    "run": Place("agent.cli.run", "run", "Does one open task at a URL, or plays tasks of a suite."),
     "resume": Place(
-        "agent.cli.running",
+        "agent.cli.run",
         "resume",
         "Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.",
     ),
     "demo": Place(
-        "agent.cli.running",
+        "agent.cli.run",
         "demo",
         "The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop.",
     ),
     "replay": Place(
-        "agent.cli.replaying",
+        "agent.cli.replay",
         "replay",
         "Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.",
     ),
-    "show": Place("agent.cli.inspecting", "show", "Lists the episodes of runs, or the steps of one trace."),
+    "show": Place("agent.cli.inspect", "show", "Lists the episodes of runs, or the steps of one trace."),
     "report": Place(
-        "agent.cli.reporting",
+        "agent.cli.report",
         "report",
         "Writes one HTML file, good offline, that shows every episode: its steps, its milestones, and why it failed.",
     ),
     "analyze": Place(
-        "agent.cli.analyzing",
+        "agent.cli.analyze",
         "analyze",
         "Says of each failed episode what was achieved, which kind of failure it is, and at which step it began.",
     ),
     "quality": Place(
-        "agent.cli.measuring",
+        "agent.cli.quality",
         "quality",
         "Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?",
     ),
     "compare": Place(
-        "agent.cli.comparing",
+        "agent.cli.compare",
         "compare",
         "Compares two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost.",
     ),
-    "train": Place("training.cli.training", "app", "Makes a local policy better from traces."),
+    "train": Place("training.cli.train", "app", "Makes a local policy better from traces."),
     "eval": Place(
-        "training.cli.evaluating",
+        "training.cli.evaluate",
         "evaluate",
         "Reports success, pass@k, failures, cost and milestones of runs; sets phases and arms beside each other.",
     ),
     "export": Place(
-        "training.cli.exporting",
+        "training.cli.export",
         "export",
         "Writes what `vllm serve` takes: merged weights or a LoRA adapter, compared with the checkpoint they come "
         "from.",
     ),
     "import": Place(
-        "agent.cli.importing",
+        "agent.cli.import_logs",
         "import_traces",
         "Turns logs of other harnesses into traces that `show`, `analyze` and `report` read.",
     ),
     "tasks": Place(
-        "agent.cli.inspecting",
+        "agent.cli.inspect",
         "tasks",
         "Lists the tasks of a suite: which have a checker, milestones, a solver for the oracle, and what they need.",
     ),
     "models": Place(
-        "agent.cli.inspecting", "models", "Says which model specs work here and what is missing for the others."
+        "agent.cli.inspect", "models", "Says which model specs work here and what is missing for the others."
     ),
     "doctor": Place(
-        "agent.cli.inspecting",
+        "agent.cli.inspect",
         "doctor",
         "Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow.",
     ),

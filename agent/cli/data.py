@@ -10,9 +10,9 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import print_json, print_table, stdout
-from agent.tables import Column, FittedTable
-from envs.errors import BadInput
-from envs.wheel_data import DATA, WheelData, cached, fetch
+from agent.cli.tables import Column, FittedTable
+from envs.core.errors import BadInput
+from envs.suites.wheel_data import DATA, WheelData, cached, fetch
 
 app = typer.Typer(help="Data of other projects: task files of WebArena, a map of Helsinki.", no_args_is_help=True)
 

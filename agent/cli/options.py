@@ -13,10 +13,10 @@ import typer
 
 from agent.cli.output import print_problem, stdout
 from agent.config import OPTIONS, RunConfig, check_retry_window, load_config, parse_config
-from agent.solvable import check_solvable, listed, plays_oracle, unsolvable
-from envs.errors import BadInput
-from envs.plain_values import merged
-from envs.tasks import TaskInfo, TaskSelection
+from agent.run.oracle_tasks import check_solvable, listed, plays_oracle, unsolvable
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
+from envs.core.tasks import TaskInfo, TaskSelection
 
 Policy = Annotated[str | None, typer.Option(help="Who acts: a model spec such as openai:gpt-4o; see `mira models`.")]
 Planner = Annotated[str | None, typer.Option(help="Who plans: none, reference, same, or a model spec.")]
@@ -112,7 +112,9 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
     """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
-    from agent.worlds import known_suite  # brings the browser's library with it, which not every command needs
+    from agent.run.environments import (
+        known_suite,
+    )  # brings the browser's library with it, which not every command needs
 
     infos = known_suite(suite).infos()
     splits = {info.split for info in infos}

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from agent.tables import FittedTable
-from agent.terminal import Terminal, printable
+from agent.cli.tables import FittedTable
+from agent.cli.terminal import Terminal, printable
 
 EXIT_OK = 0
 EXIT_FAILED = 1

@@ -12,15 +12,15 @@ from rich.text import Text
 
 from agent.cli import options
 from agent.cli.output import EXIT_FAILED, print_json, print_table, stderr, stdout
-from agent.tables import Column, FittedTable
-from envs.errors import BadInput
-from envs.sites import farm
-from envs.sites.farm import Running
-from envs.sites.golden import build_golden
-from envs.sites.kinds import KINDS, SiteName
+from agent.cli.tables import Column, FittedTable
+from envs.core.errors import BadInput
+from envs.suites.sites import farm
+from envs.suites.sites.farm import Running
+from envs.suites.sites.golden import build_golden
+from envs.suites.sites.kinds import KINDS, SiteName
 
 if TYPE_CHECKING:
-    from envs.sites.proof import Proof
+    from envs.suites.sites.proof import Proof
 
 app = typer.Typer(help="Real web applications as a world for agents: shop, forum, code site, CMS, map.")
 
@@ -83,7 +83,11 @@ def verify(
 
     Exit code 1 if anything was not proven.
     """
-    from agent.cli.proving import Proving, proof_table, prove_all  # with Playwright, which a list of copies needs not
+    from agent.cli.verify_sites import (
+        Proving,
+        proof_table,
+        prove_all,
+    )  # with Playwright, which a list of copies needs not
 
     chosen = options.select("sites", options.split_names(tasks), options.parse_seeds(seeds))
     proofs = asyncio.run(prove_all(Proving(chosen.refs(), workers, out)))

@@ -17,13 +17,13 @@ from typing import Any, cast
 
 from benchmarks.webarena.pairs import FILES
 from benchmarks.webarena.samples import SITES
-from envs.webarena.accounts import Account
-from envs.webarena.evaluators import Evidence, JudgeFailed, evaluate, no_judge
-from envs.webarena.files import read_tasks
-from envs.webarena.pages import Pages
-from envs.webarena.sent import Sent
-from envs.webarena.sites import Sites
-from envs.webarena.task import Check, LastPage, ProgramHtml, Task, WholePage
+from envs.suites.webarena.accounts import Account
+from envs.suites.webarena.evaluators import Evidence, JudgeFailed, evaluate, no_judge
+from envs.suites.webarena.files import read_tasks
+from envs.suites.webarena.pages import Pages
+from envs.suites.webarena.sent import Sent
+from envs.suites.webarena.sites import Sites
+from envs.suites.webarena.task import Check, LastPage, ProgramHtml, Task, WholePage
 
 Row = dict[str, Any]
 KINDS = {"string": "string_match", "url": "url_match", "html": "program_html"}

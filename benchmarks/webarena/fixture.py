@@ -16,8 +16,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.webarena.compare import read
-from envs.webarena.dates import read_date
-from tests.envs.webarena.own_tasks import FILES
+from envs.suites.webarena.dates import read_date
+from tests.envs.suites.webarena.own_tasks import FILES
 
 EACH = 5
 """So many pairs of each verdict."""

@@ -9,7 +9,7 @@ import argparse
 import json
 from pathlib import Path
 
-from tests.envs.webarena.own_tasks import FILES
+from tests.envs.suites.webarena.own_tasks import FILES
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
-from envs.actions import (
+from envs.core.actions import (
     Action,
     Back,
     Click,
@@ -35,12 +35,12 @@ from envs.actions import (
     Upload,
     Wait,
 )
-from envs.errors import BadInput
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from envs.core.trace import Outcome
 from envs.importing.episodes import ForeignEpisode, ForeignStep, Nodes, ended_by
 from envs.importing.files import LARGEST_PICTURE_BYTES, inside, read_regular
 from envs.importing.inert_pickle import Blank, read_pickle
-from envs.tasks import TaskRef
-from envs.trace import Outcome
 
 _FIRST: Final = "step_0.pkl.gz"
 _FULL_REWARD: Final = 1.0

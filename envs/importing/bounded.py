@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Literal, cast
 
-from envs.disk import writing
-from envs.errors import BadInput, NotWritten
+from envs.core.disk_errors import writing
+from envs.core.errors import BadInput, NotWritten
 from envs.importing.agentlab import read_agentlab
 from envs.importing.episodes import ForeignEpisode, write_episodes
 from envs.importing.webarena import read_webarena

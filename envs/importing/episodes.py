@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from envs.actions import Action, ActionResult, Status, Stop
-from envs.errors import BadInput
-from envs.page_state import page_state
-from envs.record import storable
-from envs.tasks import Score, TaskRef
-from envs.trace import (
+from envs.core.actions import Action, ActionResult, Status, Stop
+from envs.core.errors import BadInput
+from envs.core.record import storable
+from envs.core.tasks import Score, TaskRef
+from envs.core.trace import (
     Call,
     Commit,
     EndedBy,
@@ -29,7 +28,8 @@ from envs.trace import (
     Timings,
     Totals,
 )
-from envs.trace_store import BlobStore, TraceWriter, now
+from envs.core.trace_store import BlobStore, TraceWriter, now
+from envs.observer.page_state import page_state
 
 _NODE: Final = re.compile(r"^\s*\[(?P<id>[\w.-]+)\]\s+(?P<role>\w[\w-]*)(?:\s+(?P<mark>['\"])(?P<name>.*?)(?P=mark))?")
 """A line of an accessibility tree as text: `[1507] link 'Reviews'`, `[a51] button "Send", focused`."""

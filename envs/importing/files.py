@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 
 LARGEST_BYTES: Final = 512 * 1024 * 1024
 """Of one file, as stored."""

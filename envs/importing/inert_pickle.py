@@ -14,7 +14,7 @@ import pickletools
 from pathlib import Path
 from typing import Any, Final
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from envs.importing.files import LARGEST_BYTES, read_regular
 
 _MEMO_WRITES: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from envs.actions import (
+from envs.core.actions import (
     Action,
     Back,
     Click,
@@ -29,11 +29,11 @@ from envs.actions import (
     Type,
     Wait,
 )
-from envs.errors import BadInput
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from envs.core.trace import Outcome
 from envs.importing.episodes import ForeignEpisode, ForeignStep, Nodes, ended_by
 from envs.importing.files import inside, read_text
-from envs.tasks import TaskRef
-from envs.trace import Outcome
 
 _CONFIG: Final = re.compile(r"<pre>(?P<lines>task_id: .*?)</pre>", re.DOTALL)
 _PAGE: Final = "<h2>New Page</h2>"

@@ -13,15 +13,15 @@ from itertools import groupby
 
 from pydantic import Field
 
-from envs.record import Record
+from envs.core.record import Record
 from judges.analysis.divergence import Gap, Pair, Significance, Verdict, counts, depend
 from judges.analysis.history import History, Slots, Step, history_of
-from judges.analysis.likeness import OPEN_FROM, move_likeness
 from judges.analysis.meaning import Question
 from judges.analysis.moves import Kind, Move, Page, Reference, last_values, moves_of
 from judges.analysis.numbers import Split, passed
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison, SameSteps
+from judges.analysis.similarity import OPEN_FROM, move_likeness
 
 
 class AlignRules(Record):

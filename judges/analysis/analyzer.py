@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envs.trace import Footer
-from envs.trace_reader import Trace
+from envs.core.trace import Footer
+from envs.core.trace_reader import Trace
 from judges.analysis.align import Aligned, Alignment, AlignRules, reference_of
 from judges.analysis.history import History, history_of
 from judges.analysis.meaning import Meaning, Question

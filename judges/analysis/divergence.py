@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judges.analysis.history import History
-from judges.analysis.likeness import SamePage
 from judges.analysis.moves import Kind, Move, Reference, Target, attempts, without_detours
 from judges.analysis.records import Comparison, Divergence
+from judges.analysis.similarity import SamePage
 
 
 class Pair(NamedTuple):

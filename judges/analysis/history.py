@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from envs.actions import (
+from envs.core.actions import (
     Back,
     Click,
     CloseTab,
@@ -35,7 +35,7 @@ from envs.actions import (
     Status,
     Wait,
 )
-from envs.trace import Commit, Intent
+from envs.core.trace import Commit, Intent
 from judges.analysis.numbers import Doings, Look, Split, volatile, without_numbers
 from judges.analysis.pages import Pages, place, without_origin
 

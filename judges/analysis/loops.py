@@ -25,9 +25,9 @@ from typing import Final, NamedTuple
 
 from pydantic import Field
 
-from envs.actions import Drag
-from envs.record import Record
-from envs.trace import Intent, Loop
+from envs.core.actions import Drag
+from envs.core.record import Record
+from envs.core.trace import Intent, Loop
 from judges.analysis.history import LOOKING, Done, History, Step, carried_out
 
 

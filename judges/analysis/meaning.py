@@ -10,13 +10,13 @@ from typing import Final, NamedTuple, Protocol
 
 from pydantic import Field
 
-from envs.errors import EnvError
-from envs.page_text import one_line
-from envs.record import Record, storable
+from envs.core.errors import EnvError
+from envs.core.record import Record, storable
+from envs.observer.page_text import one_line
 from models.asking import ask
 from models.base import ChatModel, ChatRequest, Message, ModelError
-from models.fence import FENCE_RULE
-from models.prompt_text import fenced, joined, message, words
+from models.prompting.fence import FENCE_RULE
+from models.prompting.prompt_text import fenced, joined, message, words
 
 SYSTEM: Final = f"""\
 You compare two single actions of two agents that do the same task on the same website. The names and words may \

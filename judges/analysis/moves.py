@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from envs.actions import (
+from envs.core.actions import (
     Action,
     AnswerDialog,
     Back,
@@ -33,8 +33,8 @@ from envs.actions import (
     Type,
     Upload,
 )
-from envs.page_state import steady_text
-from envs.trace import Intent, KeyRow, Seen
+from envs.core.trace import Intent, KeyRow, Seen
+from envs.observer.page_state import steady_text
 from judges.analysis.history import LOOKING, Done, History, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
 

@@ -13,10 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from envs.blobs import BlobStore
-from envs.errors import TraceError
-from envs.page_state import steady_text, steady_url
-from envs.trace import Seen
+from envs.core.blobs import BlobStore
+from envs.core.errors import TraceError
+from envs.core.trace import Seen
+from envs.observer.page_state import steady_text, steady_url
 from judges.analysis.numbers import Split, split
 
 _HERE: Final = re.compile(r"https?://(?:127(?:\.\d+){3}|localhost|\[::1\])(?::\d+)?", re.IGNORECASE)

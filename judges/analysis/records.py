@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envs.record import Record
-from envs.tasks import TaskRef
-from envs.trace import EndedBy, Failure, Outcome
+from envs.core.record import Record
+from envs.core.tasks import TaskRef
+from envs.core.trace import EndedBy, Failure, Outcome
 
 
 class Divergence(Record):

@@ -32,13 +32,13 @@ from typing import Final
 
 from pydantic import Field
 
-from envs.actions import Click, ClickAt, Press, Stop
-from envs.trace import EndedBy, Failure, Loop, Outcome
+from envs.core.actions import Click, ClickAt, Press, Stop
+from envs.core.trace import EndedBy, Failure, Loop, Outcome
+from judges.analysis.action_words import in_words
 from judges.analysis.history import LOOKING, Done, History, Step, carried_out, history_of
 from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
-from judges.analysis.words import in_words
 
 
 class FailureRules(LoopRules):

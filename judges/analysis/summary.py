@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envs.page_text import one_line
-from envs.tasks import MilestoneCheck
-from envs.trace import EndedBy, Footer, Header, Rating
-from envs.trace_reader import Trace
+from envs.core.tasks import MilestoneCheck
+from envs.core.trace import EndedBy, Footer, Header, Rating
+from envs.core.trace_reader import Trace
+from envs.observer.page_text import one_line
 
 _ENDED: dict[EndedBy, str] = {
     "stop": "The agent ended the episode itself",

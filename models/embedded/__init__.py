@@ -2,7 +2,7 @@
 
 `card.json` holds the command, the data, the seeds and the measured success; `python -m training.embedded` rewrites
 the whole folder. Promised: at most 16 MB, loads through transformers as any `local:` checkpoint does. `model.onnx`
-is the same network as a graph over the same weights, for `embedded` itself (:mod:`models.embedded_onnx`).
+is the same network as a graph over the same weights, for `embedded` itself (:mod:`models.local.embedded_onnx`).
 """
 
 from __future__ import annotations

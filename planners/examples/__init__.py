@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import Field
 
-from envs.record import Record
+from envs.core.record import Record
 
 FALLBACK: Final = "open"
 """Category whose examples serve every category that has none of its own."""

@@ -6,9 +6,17 @@ from importlib import import_module
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("agent", "Running tasks", ("agent",)),
-    ("extending", "Extending", ("agent.policy", "agent.progress", "envs.tasks", "models", "planners", "judges")),
-    ("data", "Pages, actions and traces", ("envs.observation", "envs.actions", "envs.trace", "envs.errors")),
-    ("training", "Training", ("training.loop.supervised", "training.evaluation", "training.curriculum")),
+    (
+        "extending",
+        "Extending",
+        ("agent.episode.policy", "agent.progress", "envs.core.tasks", "models", "planners", "judges"),
+    ),
+    (
+        "data",
+        "Pages, actions and traces",
+        ("envs.core.observation", "envs.core.actions", "envs.core.trace", "envs.core.errors"),
+    ),
+    ("training", "Training", ("training.loop.sft", "training.loop.evaluation", "training.loop.curriculum")),
 )
 """File name, title and modules of each page. Of a module with `__all__` those names are shown, else its public ones."""
 

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from agent.config import RunConfig
 from training.grpo.settings import GrpoSettings
 from training.loop.settings import LoopSettings
-from training.loop.supervised import SupervisedSettings
+from training.loop.sft import SupervisedSettings
 
 FILES: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("Runs", "`mira run --config FILE`, and keyword arguments of `agent.run_task`", RunConfig),

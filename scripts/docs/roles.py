@@ -1,4 +1,4 @@
-"""Shows the reStructuredText of docstrings, such as :class:`envs.tasks.Suite`, as Markdown."""
+"""Shows the reStructuredText of docstrings, such as :class:`envs.core.tasks.Suite`, as Markdown."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ from typing import Any, Final
 import pytest
 
 from agent.config import RunConfig, parse_config
-from agent.run_store import Manifest, OpenTask, RunFolder
-from envs.actions import Action, ActionResult, Click, Goto, Status, Stop, Type, Upload
-from envs.languages import PROGRAM
-from envs.tasks import TaskRef
-from envs.trace import Commit, Header, Intent, KeyRow, Rating, Seen, Timings
-from envs.trace_store import BlobStore, TraceWriter
-from tests.models.servers import Reply, answer_body
+from agent.run.run_store import Manifest, OpenTask, RunFolder
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, ActionResult, Click, Goto, Status, Stop, Type, Upload
+from envs.core.tasks import TaskRef
+from envs.core.trace import Commit, Header, Intent, KeyRow, Rating, Seen, Timings
+from envs.core.trace_store import BlobStore, TraceWriter
+from tests.models.providers.servers import Reply, answer_body
 
 AT: Final = "2026-01-01T00:00:00Z"
 PAGE: Final = """<!doctype html><title>Form</title><form method=post action=/take enctype=multipart/form-data>

@@ -10,10 +10,10 @@ from pathlib import Path
 from PIL import Image
 
 from agent.config import RunConfig
-from agent.run_store import Job, Manifest, RunFolder
-from envs.actions import Action, ActionResult, Click, Status, Stop
-from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.trace import (
+from agent.run.run_store import Job, Manifest, RunFolder
+from envs.core.actions import Action, ActionResult, Click, Status, Stop
+from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
+from envs.core.trace import (
     Call,
     Commit,
     Failure,
@@ -29,7 +29,7 @@ from envs.trace import (
     Timings,
     Totals,
 )
-from envs.trace_store import BlobStore, TraceWriter
+from envs.core.trace_store import BlobStore, TraceWriter
 
 AT = "2026-01-01T00:00:00Z"
 

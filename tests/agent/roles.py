@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.models.servers import Act, GoAway, Received, Reply
+from tests.models.providers.servers import Act, GoAway, Received, Reply
 
 Role = Literal["planner", "rater", "judge", "policy"]
 ORDER = ('do(action="Type", element="1", argument="bob")', 'do(action="Click", element="2")', 'exit(message="ordered")')

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from agent.config import RunConfig, parse_config
-from agent.policy import Script, ScriptedPolicy
-from envs.languages import PROGRAM
+from agent.episode.policy import Script, ScriptedPolicy
+from envs.core.action_languages import PROGRAM
 
 FORM = """<!doctype html><title>Shop</title><h1>Shop</h1>
 <form method=post action=/buy><input name=who aria-label=Name><button>Buy</button></form><a href=/about>About</a>"""

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.config import RunConfig, load_config, parse_config
-from envs.errors import BadInput
-from envs.plain_values import merged
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
 
 WRONG = [
     pytest.param({"polcy": "x"}, "unknown key 'polcy'", id="unknown-key"),

@@ -1,12 +1,12 @@
-"""The contract of an environment (:class:`envs.tasks.Environment`) as a function anyone can run on theirs."""
+"""The contract of an environment (:class:`envs.core.tasks.Environment`) as a function anyone can run on theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from envs.actions import Action, Click, Status, Stop
-from envs.tasks import Environment, TaskRef
+from envs.core.actions import Action, Click, Status, Stop
+from envs.core.tasks import Environment, TaskRef
 
 
 async def check_environment(

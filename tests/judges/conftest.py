@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from envs.observation import Observation
-from envs.tasks import Milestone
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone
 from judges.base import Progress
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from envs.actions import DialogReport
-from envs.observation import Observation
+from envs.core.actions import DialogReport
+from envs.core.observation import Observation
 from judges.base import Progress
 from judges.evidence import Witness
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from envs.observation import Observation
+from envs.core.observation import Observation
 from judges.base import Ending
-from judges.make import make_judge
 from judges.outcome import SYSTEM, JudgeSettings, ModelJudge
+from judges.registry import make_judge
 from models.base import Image, ModelInvalidAnswer, ModelTimeout
-from models.scripted import ScriptedModel
+from models.providers.scripted import ScriptedModel
 
 Look = Callable[..., Observation]
 

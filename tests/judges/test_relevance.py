@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from envs.actions import DialogReport
-from envs.observation import Observation, Tab
+from envs.core.actions import DialogReport
+from envs.core.observation import Observation, Tab
 from judges.base import Progress
 from judges.relevance import changed_lines, may_have_progressed, terms
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from models.embedded import embedded_dir
-from tests.models.adapters import save_adapter
+from tests.models.local.adapters import save_adapter
 
 ROOT = Path(__file__).parents[2]
 ASK = """

@@ -22,7 +22,7 @@ from models.specs import (
     parse_spec,
     statuses,
 )
-from tests.models.servers import Reply, misbehaving_server
+from tests.models.providers.servers import Reply, misbehaving_server
 
 VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envs.observation import Observation
+from envs.core.observation import Observation
 from planners.base import Situation
 
 Situate = Callable[..., Situation]

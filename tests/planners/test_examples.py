@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planners.examples import CATEGORIES, load_examples
-from planners.model import MAX_MILESTONE_CHARS, cleaned, comparable
+from planners.model_planner import MAX_MILESTONE_CHARS, cleaned, comparable
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

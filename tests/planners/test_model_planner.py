@@ -11,16 +11,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from envs.tasks import Milestone
+from envs.core.tasks import Milestone
 from models.base import Image, ModelInvalidAnswer
+from models.providers.scripted import ScriptedModel
 from models.schema_export import exported
-from models.scripted import ScriptedModel
 from models.thinking import AMBIGUOUS_TOKENS
 from planners.base import Situation
 from planners.examples import Example, load_examples
-from planners.make import make_planner
-from planners.model import ModelPlanner, PlannerSettings, answer_schema, cleaned
-from planners.prompting import CAUSE_TEXT, SYSTEM, shuffled
+from planners.model_planner import ModelPlanner, PlannerSettings, answer_schema, cleaned
+from planners.prompts import CAUSE_TEXT, SYSTEM, shuffled
+from planners.registry import make_planner
 
 Situate = Callable[..., Situation]
 FOUR = ("Open the tea page", "Have two packs in the basket", "Reach the payment", "See the order number")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from envs.observation import Observation
-from envs.tasks import Milestone
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone
 from planners.anchors import anchors, carry_over, still_open
 from planners.base import Situation
-from planners.make import make_planner
+from planners.registry import make_planner
 
 NAME, PASSWORD, SUBMIT = (Milestone(id=i, text=i) for i in ("name", "password", "submitted"))
 REFERENCE = (NAME, PASSWORD, SUBMIT)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agent.config import Limits, RunConfig
-from agent.runner import run_suite
-from envs.actions import Click, Type
-from envs.languages import PROGRAM
-from envs.tasks import TaskRef, TaskSelection
-from judges.compact import parse_check
-from planners.compact import NO_PLAN, parse_plan
+from agent.run.runner import run_suite
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Click, Type
+from envs.core.tasks import TaskRef, TaskSelection
+from judges.compact_autorater import parse_check
+from planners.compact_planner import NO_PLAN, parse_plan
 from training.embedded.lesson import Lesson, split
 from training.embedded.lessons import lessons_of
 

@@ -10,10 +10,11 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from envs.actions import Click, Select, Stop, Type
-from envs.errors import BadInput
-from envs.languages import PROGRAM
-from envs.tasks import TaskRef
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Click, Select, Stop, Type
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from envs.suites.miniwob.task_sets import EVALUATION_SEEDS, NAMED_TASKS
 from models.embedded import embedded_dir
 from training.embedded import lookalikes_sites
 from training.embedded.augment import Augmented, renamed, shifted, wording
@@ -24,7 +25,6 @@ from training.embedded.lesson import Lesson, split
 from training.embedded.lookalikes import LOOKALIKES
 from training.embedded.mixture import Mixture, read_weights
 from training.embedded.synthetic import FAMILIES, Example, Family, Sketch, make_examples
-from training.embedded.tasks import EVALUATION_SEEDS, NAMED_TASKS
 from training.embedded.tokenizer import ANSWER, BEGIN, build_tokenizer, with_words
 from training.embedded.train import (
     Recipe,
@@ -75,7 +75,7 @@ def test_every_made_up_answer_is_an_action_on_a_control_of_its_page(family: Fami
 
 
 def test_nothing_is_trained_on_an_evaluation_seed() -> None:
-    from envs.miniwob.demonstrations import FIRST_TRAINING_SEED
+    from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED
 
     assert max(EVALUATION_SEEDS) < 10_000 < FIRST_TRAINING_SEED
     assert len(set(NAMED_TASKS)) == 30
@@ -232,7 +232,7 @@ def test_training_learns_reports_and_resumes(tokenizer: PreTrainedTokenizerFast,
 
 
 def test_an_export_loads_as_any_checkpoint(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
-    from models.local import LocalModel
+    from models.providers.local import LocalModel
 
     size = export(build_model(TINY, tokenizer), tokenizer, tmp_path, {"name": "test"})
     assert size == sum(path.stat().st_size for path in tmp_path.iterdir())

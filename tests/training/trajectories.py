@@ -8,7 +8,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from envs.tasks import TaskRef
+from envs.core.tasks import TaskRef
 from models.embedded import embedded_dir
 from training.data.rows import Row
 from training.data.trajectories import Decision, Tokens, Trajectory

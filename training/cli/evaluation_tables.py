@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from agent.cli.output import printable
-from agent.tables import Column, FittedTable
+from agent.cli.tables import Column, FittedTable
 from judges.statistics import Estimate
-from training.evaluation.arms import ArmsTable
-from training.evaluation.drawing import Phase, panel, percent
-from training.evaluation.milestones import MilestoneProgress
-from training.evaluation.summary import Evaluation, GroupRate
+from training.loop.evaluation.arms import ArmsTable
+from training.loop.evaluation.drawing import Phase, panel, percent
+from training.loop.evaluation.milestones import MilestoneProgress
+from training.loop.evaluation.summary import Evaluation, GroupRate
 
 _SHOWN = 5
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 
 HERE = Path(__file__).parent
 IN_THE_REPOSITORY = Path("training/configs")

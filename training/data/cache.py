@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from envs.errors import BadInput
-from envs.whole_files import replacing
+from envs.core.atomic_write import replacing
+from envs.core.errors import BadInput
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 

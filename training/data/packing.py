@@ -5,7 +5,7 @@ of a policy begins with what it is told of its work. A pack is the tree of its r
 each token of a shared beginning is computed once, and counts in every row that has it. The loss is that of every row
 alone and, but for dropout, so is the gradient: on MiniWoB++ for half of a phase's tokens.
 
-Packs are for models whose attention follows the tree (:mod:`training.stages.tree_attention`): to any other, one row's
+Packs are for models whose attention follows the tree (:mod:`training.engine.tree_attention`): to any other, one row's
 action stands behind another row's.
 """
 
@@ -51,7 +51,7 @@ class Packed:
 
     def read_at(self, positions: Tensor) -> dict[str, Any]:
         """What a transformers model is called with whose hidden states are read at *positions*, (R,), alone: those
-        elsewhere may come out wrong (:mod:`training.stages.packed_model`)."""
+        elsewhere may come out wrong (:mod:`training.engine.packed_model`)."""
         return {**self.inputs, "read_at": positions.unique()}
 
     @property

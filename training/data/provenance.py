@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from envs.trace_store import Seal, Trace, check_unedited
+from envs.core.trace_store import Seal, Trace, check_unedited
 
 
 @dataclass(slots=True)

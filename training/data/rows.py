@@ -1,8 +1,8 @@
 """Rows of tokens: each decision's prompt and action, and a mask that is exact because they are kept apart.
 
 The loss counts on the action's own tokens, its end token included, and on nothing else. Text of a page that looks like
-a chat template changes nothing: prompts are encoded as when they were sent (:mod:`models.prompt_tokens`), and where the
-ids were recorded they are not encoded at all, unless another tokenizer made them.
+a chat template changes nothing: prompts are encoded as when they were sent (:mod:`models.prompting.prompt_tokens`), and
+where the ids were recorded they are not encoded at all, unless another tokenizer made them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from envs.errors import BadInput
-from models.prompt_tokens import PromptTokens
+from envs.core.errors import BadInput
+from models.prompting.prompt_tokens import PromptTokens
 from training.data.trajectories import Decision, Trajectory, prompt_of
 
 
@@ -53,8 +53,8 @@ class Encoded:
 class RowEncoder:
     """Encodes for one model. *max_tokens* bounds prompt and action together: whatever does not fit is counted.
 
-    *room*: tokens that a prompt has where the model plays (:func:`models.prompt_tokens.prompt_room`); prompts that are
-    known as text alone are cut as they would be there.
+    *room*: tokens that a prompt has where the model plays (:func:`models.prompting.prompt_tokens.prompt_room`); prompts
+    that are known as text alone are cut as they would be there.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int, room: int | None = None) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from agent.tables import Column, FittedTable
-from envs.record import Record
+from agent.cli.tables import Column, FittedTable
+from envs.core.record import Record
 from training.data.rows import Encoded
 from training.data.trajectories import Selection, Trajectory
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from envs.record import Record
-from envs.tasks import TaskRef
-from envs.trace import Call, Footer, Intent
-from envs.trace_store import BlobStore, Trace
+from envs.core.record import Record
+from envs.core.tasks import TaskRef
+from envs.core.trace import Call, Footer, Intent
+from envs.core.trace_store import BlobStore, Trace
 from models.base import Message
 from training.data.provenance import Provenance
 

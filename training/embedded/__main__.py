@@ -23,12 +23,12 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from envs.errors import BadInput
-from envs.whole_files import replacing
+from envs.core.atomic_write import replacing
+from envs.core.errors import BadInput
+from envs.suites.miniwob.task_sets import NAMED_TASKS, TRAINING_TASKS
 from models.embedded import embedded_dir
-from models.safe_loading import LOCAL, weights_problem
-from models.safe_loading import WEIGHTS as SAFE_WEIGHTS
-from training.curriculum import held_out
+from models.local.safe_loading import LOCAL, weights_problem
+from models.local.safe_loading import WEIGHTS as SAFE_WEIGHTS
 from training.embedded.demos import as_lesson, load, record
 from training.embedded.export import export
 from training.embedded.lesson import Lesson, split
@@ -37,10 +37,10 @@ from training.embedded.lookalikes import make_lookalike
 from training.embedded.lookalikes_sites import make_site_lookalike
 from training.embedded.mixture import REAL_FROM, WEIGHTS, Mixture, read_weights
 from training.embedded.synthetic import Example, make_example, make_examples
-from training.embedded.tasks import NAMED_TASKS, TRAINING_TASKS
 from training.embedded.tokenizer import build_tokenizer, with_words
 from training.embedded.train import Recipe, Shape, Source, Trainer, build_model, give_words
 from training.embedded.words import WordBag, lorem_words, package_words
+from training.loop.curriculum import held_out
 
 TOKENIZER_EXAMPLES = 15_000
 SIZES = {"1m": Shape(), "3m": Shape(width=192, layers=6, heads=6, inner=512, context=2_048)}

@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agent.prompts import PolicyView, compact_text, history_line
-from envs.chromium import Chromium
-from envs.languages import PROGRAM
-from envs.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
-from envs.miniwob.suite import MiniwobSuite
-from envs.tasks import TaskRef
+from agent.episode.prompts import PolicyView, compact_text, history_line
+from envs.browser.chromium import Chromium
+from envs.core.action_languages import PROGRAM
+from envs.core.tasks import TaskRef
+from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate
+from envs.suites.miniwob.suite import MiniwobSuite
 from training.embedded.lesson import Lesson
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from agent.cli.options import parse_seeds
 from agent.config import Limits, RunConfig
 from agent.results import EpisodeResult
-from agent.runner import run_suite
-from envs.errors import BadInput
-from envs.tasks import TaskSelection
+from agent.run.runner import run_suite
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
+from envs.suites.miniwob.task_sets import LONGER_TASKS, NAMED_TASKS
 from judges.statistics import Interval, wilson
-from training.embedded.tasks import LONGER_TASKS, NAMED_TASKS
 
 TASKS = {"named": NAMED_TASKS, "longer": LONGER_TASKS}
 JUDGES = {"none": "none", "reference": "state"}
@@ -95,7 +95,9 @@ def table(scores: Sequence[Score]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", default="named", help="`named`, `longer` (see training.embedded.tasks) or a,b,c")
+    parser.add_argument(
+        "--tasks", default="named", help="`named`, `longer` (see envs.suites.miniwob.task_sets) or a,b,c"
+    )
     parser.add_argument("--seeds", default="0-24", help="evaluation seeds, e.g. 0-24")
     parser.add_argument("--policy", default="embedded", help="any model spec")
     parser.add_argument("--planner", default="reference", help="`reference`, `none`, `same` (as the policy) or a model")

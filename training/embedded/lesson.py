@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from envs.tasks import TaskRef
+from envs.core.tasks import TaskRef
 
 Kind = Literal["act", "plan", "check"]
 """The policy's, the planner's and the rater's answer."""

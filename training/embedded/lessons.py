@@ -16,20 +16,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.gathering import gather
-from agent.prompts import PolicyView, compact_text
-from envs.actions import Back, Status
-from envs.languages import PROGRAM
-from envs.trace import Cause, Intent
-from envs.trace_store import BlobStore, Trace
+from agent.episode.prompts import PolicyView, compact_text
+from agent.run.discover_traces import gather
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Back, Status
+from envs.core.trace import Cause, Intent
+from envs.core.trace_store import BlobStore, Trace
 from judges.base import Progress
-from judges.compact import check_answer, check_text, proof_of
+from judges.compact_autorater import check_answer, check_text, proof_of
 from planners.base import Situation
-from planners.causes import Tick, Trouble, Watch
-from planners.compact import plan_answer, plan_text
-from planners.model import PlannerSettings
+from planners.compact_planner import plan_answer, plan_text
+from planners.model_planner import PlannerSettings
+from planners.replan_triggers import Tick, Trouble, Watch
 from training.data.provenance import Provenance
-from training.data.views import policy_views
+from training.data.trace_views import policy_views
 from training.embedded.lesson import Lesson
 
 ASKED = PlannerSettings().k

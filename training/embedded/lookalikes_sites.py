@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agent.prompts import COMPACT_HISTORY, FOCUS_HISTORY
+from agent.episode.prompts import COMPACT_HISTORY, FOCUS_HISTORY
 from training.embedded.synthetic import Example, Family, Sketch, click_answer, select_answer, type_answer
 from training.embedded.words import WordBag
 

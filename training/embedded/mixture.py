@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.embedded.augment import Augmented
 from training.embedded.lesson import Lesson
 from training.embedded.lookalikes import make_lookalike

@@ -3,7 +3,7 @@
 The graph is built node by node from operators of the ONNX standard (opset 23), about thirty for a layer, and holds no
 weights: it names the tensors of `model.safetensors` in the same folder by their offsets. A retrained checkpoint of the
 same shape therefore needs no other graph; :func:`training.embedded.export.export` writes it all the same. Inputs and
-outputs are described where they are used, in :mod:`models.embedded_onnx`.
+outputs are described where they are used, in :mod:`models.local.embedded_onnx`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from models.embedded import embedded_dir
-from models.embedded_onnx import GRAPH
+from models.local.embedded_onnx import GRAPH
 
 OPSET: Final = 23
 IR_VERSION: Final = 11

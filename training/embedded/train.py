@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from envs.whole_files import replacing
+from envs.core.atomic_write import replacing
 from training.embedded.circuit import imprint
 from training.embedded.synthetic import Example
 from training.embedded.tokenizer import ANSWER, BEGIN, END, PAD

@@ -1,11 +1,11 @@
-"""`python -m training.grpo FOLDER`: one process of a run that a launcher does, see :mod:`training.grpo.running`."""
+"""`python -m training.grpo FOLDER`: one process of a run that a launcher does, see :mod:`training.grpo.run`."""
 
 from __future__ import annotations
 
 import sys
 
-from training.grpo.running import run_launched_part
-from training.stages.launched import run
+from training.engine.worker import run
+from training.grpo.run import run_launched_part
 
 if __name__ == "__main__":
     run(run_launched_part, sys.argv[1:])

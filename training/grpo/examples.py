@@ -10,11 +10,11 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from envs.errors import BadInput
-from envs.plain_values import first_problem
-from envs.record import Record
-from envs.whole_files import write_whole
-from training.rewards import Target, places_of
+from envs.core.atomic_write import write_whole
+from envs.core.errors import BadInput
+from envs.core.plain_values import first_problem
+from envs.core.record import Record
+from training.grpo.rewards import Target, places_of
 
 Role = Literal["system", "user", "assistant"]
 

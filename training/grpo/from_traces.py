@@ -23,19 +23,19 @@ from typing import Final, Literal
 
 from pydantic import ValidationError
 
-from envs.actions import Action, Click, ClickAt, DragAt, ScrollAt
-from envs.errors import BadInput
-from envs.languages import LANGUAGES, ParseError, language
-from envs.tasks import TaskRef
-from envs.trace import Intent
-from envs.trace_store import BlobStore, Trace
-from envs.whole_files import replacing
-from models.prompt_text import folded, quoted
+from envs.core.action_languages import LANGUAGES, ParseError, language
+from envs.core.actions import Action, Click, ClickAt, DragAt, ScrollAt
+from envs.core.atomic_write import replacing
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from envs.core.trace import Intent
+from envs.core.trace_store import BlobStore, Trace
+from models.prompting.prompt_text import folded, quoted
 from training.data.provenance import Provenance
 from training.data.trajectories import Decision, trajectory
 from training.grpo.examples import Example, Role, size_of
-from training.rewards import PointTarget, StepTarget
-from training.rewards.targets import aims_of
+from training.grpo.rewards import PointTarget, StepTarget
+from training.grpo.rewards.targets import aims_of
 
 Ask = Literal["element", "goal", "step"]
 ROLES: Final[Mapping[str, Role]] = {"system": "system", "assistant": "assistant"}

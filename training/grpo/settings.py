@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, model_validator
 
-from envs.errors import BadInput
-from envs.plain_values import Layer, checked, merged, source_of
-from envs.record import Record
+from envs.core.errors import BadInput
+from envs.core.plain_values import Layer, checked, merged, source_of
+from envs.core.record import Record
+from training.engine.settings import Compute, Optimization
+from training.grpo.rewards import RewardSettings
+from training.grpo.rewards.ssl import SweetSpot
 from training.loop.settings import SET, values_of
-from training.rewards import RewardSettings
-from training.rewards.sweet_spot import SweetSpot
-from training.stages.settings import Compute, Optimization
 
 Recipe = Literal["ssl", "guirlvg", "adagui", "lpo"]
 

@@ -17,19 +17,19 @@ from typing import Any, Final, cast
 
 import torch
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import Message
-from models.local_loading import reading_old_names
-from models.prompt_tokens import PromptTokens
-from training.grpo.alignment import PER_TOKEN, check_fields, check_rows, padded_marks
+from models.local.loading import reading_old_names
+from models.prompting.prompt_tokens import PromptTokens
+from training.engine.checkpoints import lora_config
+from training.engine.trainer import one_device, shared_arguments
+from training.grpo.batch_check import PER_TOKEN, check_fields, check_rows, padded_marks
+from training.grpo.evaluation import TOO_GOOD, opening_of, tokenizer_of, turns_of
 from training.grpo.examples import Example, check_images
 from training.grpo.groups import Groups, LeaveIdle, LeavingOut
-from training.grpo.measuring import TOO_GOOD, opening_of, tokenizer_of, turns_of
-from training.grpo.seeing import padded_left
+from training.grpo.rewards import Rewarder, Score, TokenCount, is_placed
 from training.grpo.settings import GrpoSettings
-from training.rewards import Rewarder, Score, TokenCount, is_placed
-from training.stages.checkpoints import lora_config
-from training.stages.trainer import one_device, shared_arguments
+from training.grpo.vision_models import padded_left
 
 VISION: Final = ("vision", "visual")
 """In the names of an encoder's weights: LLaVA, SmolVLM, Gemma; Qwen."""

@@ -9,7 +9,7 @@
         ├── tasks.json         what is played, and why
         ├── rollouts/run       a run, as `mira run` leaves it; rollouts.json says where, if it is shared
         ├── data/              trajectories and rows as Parquet, summary.json, replay.json
-        ├── potential/ value/  the critics, see training.stages.jobs
+        ├── potential/ value/  the critics, see training.engine.stage_jobs
         ├── actor/             the same, its rows with every column; `mira run --policy local:OUT/phase-1/actor/model`
         ├── evaluation/run     a run on held-out instances
         └── metrics.json

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.policy import MAX_ANSWER_TOKENS
-from models.local_loading import declared_context
-from models.prompt_tokens import prompt_room
+from agent.episode.policy import MAX_ANSWER_TOKENS
+from models.local.loading import declared_context
+from models.prompting.prompt_tokens import prompt_room
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
+from training.engine.checkpoints import load_policy
+from training.engine.critics import CriticKind
+from training.engine.stage_jobs import StageJob, launch, write_job
 from training.loop.data import PhaseData
-from training.loop.given import Given
 from training.loop.metrics import CriticScores, critic_scores
+from training.loop.phase_context import Given
 from training.mira.targets import row_progress, row_values
-from training.stages.checkpoints import load_policy
-from training.stages.critics import CriticKind
-from training.stages.jobs import StageJob, launch, write_job
 
 
 @dataclass(frozen=True, slots=True)

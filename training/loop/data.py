@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.gathering import gather
-from envs.record import Record
+from agent.run.discover_traces import gather
+from envs.core.record import Record
 from training.data.cache import read_trajectories
 from training.data.rows import Encoded, Row, RowEncoder
 from training.data.trajectories import Selection, Trajectory, select

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envs.errors import BadInput
-from envs.tasks import TaskRef
-from training.curriculum import training_seeds
-from training.curriculum.trainable import POOLED, check_name
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from training.loop.curriculum import training_seeds
+from training.loop.curriculum.trainable import POOLED, check_name
 from training.loop.settings import EvaluationSettings
 
 
@@ -35,7 +35,7 @@ def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
 def _check_names(settings: EvaluationSettings) -> None:
     """A site's held-out templates are what is measured; MiniWoB++ has the same tasks for both, on other seeds."""
     if settings.suite == "sites":
-        from envs.sites.catalog import template
+        from envs.suites.sites.catalog import template
 
         for name in settings.names:
             template(name)
@@ -46,7 +46,7 @@ def _check_names(settings: EvaluationSettings) -> None:
 
 def _names_of(suite: str, split: str) -> tuple[str, ...]:
     if suite == "sites":
-        from envs.sites.suite import task_infos
+        from envs.suites.sites.suite import task_infos
 
         found = tuple(one.name for one in task_infos() if one.split == split)
         if not found:
@@ -54,6 +54,6 @@ def _names_of(suite: str, split: str) -> tuple[str, ...]:
         return found
     if split:
         raise BadInput(f"the suite {suite!r} has no splits: name its tasks")
-    from training.embedded.tasks import NAMED_TASKS
+    from envs.suites.miniwob.task_sets import NAMED_TASKS
 
     return NAMED_TASKS

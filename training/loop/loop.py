@@ -10,40 +10,40 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.gathering import gather
 from agent.progress import Listener
-from envs.errors import BadInput
-from envs.lease import LOCK_NAME, RunLease
-from envs.plain_values import checked
-from envs.record import Record
-from envs.tasks import TaskRef
-from envs.trace_store import check_chain, check_unedited, read_summary
+from agent.run.discover_traces import gather
+from envs.core.errors import BadInput
+from envs.core.plain_values import checked
+from envs.core.record import Record
+from envs.core.run_lock import LOCK_NAME, RunLease
+from envs.core.tasks import TaskRef
+from envs.core.trace_store import check_chain, check_unedited, read_summary
 from models.base import ChatModel
 from models.embedded import embedded_dir
-from models.prompt_style import declared_style
+from models.local.prompt_style import declared_style
 from models.specs import make_model
-from training.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
-from training.curriculum.listing import Selection
-from training.curriculum.trainable import check_name
 from training.data.cache import read_trajectories
 from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
+from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
+from training.engine.language_model import hidden_width
+from training.engine.learning_rate_check import Reach, check_head, check_rate
+from training.engine.preflight import check_trainable
+from training.engine.progress import Watcher, unwatched
 from training.loop.critics import fold_name
+from training.loop.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
+from training.loop.curriculum.task_list import Selection
+from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
-from training.loop.given import Given, Teller, phase_seed
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import once, place_of, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
-from training.loop.playing import check_policy
-from training.loop.reach import start_values
+from training.loop.phase_context import Given, Teller, phase_seed
+from training.loop.rollouts import check_policy
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
+from training.loop.task_values import start_values
 from training.loop.tracking import check_trackers, phase_tracker
-from training.stages.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
-from training.stages.language_model import hidden_width
-from training.stages.preflight import check_trainable
-from training.stages.rates import Reach, check_head, check_rate
-from training.stages.watching import Watcher, unwatched
 
 CONFIG = "config.json"
 START = "start.json"
@@ -55,7 +55,7 @@ class Start(Record):
     """What all phases began from: `start.json`."""
 
     weights: str
-    """:func:`training.stages.checkpoints.weights_digest`."""
+    """:func:`training.engine.checkpoints.weights_digest`."""
 
 
 class Progress(Record):

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from pydantic import Field
 
-from envs.record import Record
+from envs.core.record import Record
 from judges.statistics import Interval, rank_correlation, wilson
 from training.loop.data import ReplayCounts
 from training.rollouts.pool import runs_below

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from envs.errors import BadInput
-from envs.record import Record
-from envs.whole_files import write_whole
+from envs.core.atomic_write import write_whole
+from envs.core.errors import BadInput
+from envs.core.record import Record
 
 R = TypeVar("R", bound=Record)
 

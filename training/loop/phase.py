@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.progress import Listener
-from agent.stopping import interruptible
-from envs.errors import BadInput
-from envs.tasks import TaskRef
-from models.prompt_style import declare_style
+from agent.run.stopping import interruptible
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from models.local.prompt_style import declare_style
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
-from training.loop.advantages import check_advantages, kept_rows
+from training.engine.checkpoints import load_tokenizer
+from training.engine.stage_jobs import StageJob, launch, write_job
+from training.loop.advantage_columns import check_advantages, kept_rows
 from training.loop.critics import Critics, opinions, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
-from training.loop.given import Given, Teller
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
-from training.loop.playing import evaluation_config, played, rollout_config
+from training.loop.phase_context import Given, Teller
+from training.loop.rollouts import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
-from training.stages.checkpoints import load_tokenizer
-from training.stages.jobs import StageJob, launch, write_job
 
 MAX_APART = 0.5
 """Nats a token. bfloat16 against float32 is some hundredths, another model whole nats; weights of a phase before may be

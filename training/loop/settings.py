@@ -10,15 +10,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from agent.config import Limits
-from envs.errors import BadInput
-from envs.plain_values import Layer, checked, merged, read_toml, source_of
-from envs.record import Record
-from training.curriculum.settings import CurriculumSettings
+from envs.core.errors import BadInput
+from envs.core.plain_values import Layer, checked, merged, read_toml, source_of
+from envs.core.record import Record
+from training.engine.settings import Compute, Objective, Optimization
 from training.loop.arms import ARMS, Arm
+from training.loop.curriculum.settings import CurriculumSettings
 from training.mira.replay import CAPACITY, Band
 from training.mira.targets import TargetSettings
 from training.serving.settings import ServerSettings
-from training.stages.settings import Compute, Objective, Optimization
 
 
 class TaskSettings(Record):
@@ -32,7 +32,7 @@ class TaskSettings(Record):
 
 
 class PoolSettings(TaskSettings):
-    """The tasks that phases choose from, see :mod:`training.curriculum`."""
+    """The tasks that phases choose from, see :mod:`training.loop.curriculum`."""
 
     size: int = Field(default=1_500, ge=1)
 
@@ -121,7 +121,7 @@ class ActorSettings(Record):
     optimization: Optimization
     keep: Literal["all", "successes", "positive", "digirl"] = "all"
     """Rows that are learned from: all; those of successes; those with a positive advantage; DigiRL's, see
-    :func:`training.loop.advantages.kept_rows`."""
+    :func:`training.loop.advantage_columns.kept_rows`."""
     max_advantage: float = Field(default=20.0, gt=0)
     """An advantage beyond this stops the loop: with rewards of at most 1, something has exploded."""
 

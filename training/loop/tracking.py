@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.loop.metrics import CriticScores, PhaseMetrics, PlayedRun
 
 TENSORBOARD = "tensorboard"

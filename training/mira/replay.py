@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from envs.record import Record
+from envs.core.record import Record
 
 T = TypeVar("T")
 

@@ -7,13 +7,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from envs.actions import Action
-from envs.languages import LANGUAGES, ParseError
-from envs.record import Record
+from envs.core.action_languages import LANGUAGES, ParseError
+from envs.core.actions import Action
+from envs.core.record import Record
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
-from training.mira.progress import fit_for_critic, progress_labels
-from training.mira.returns import (
+from training.mira.advantages import (
     ValueTarget,
     advantages,
     outcome_rewards,
@@ -21,6 +20,7 @@ from training.mira.returns import (
     value_targets,
     webrl_code_advantages,
 )
+from training.mira.progress import fit_for_critic, progress_labels
 
 
 class TargetSettings(Record):
@@ -32,13 +32,13 @@ class TargetSettings(Record):
     mix: float = Field(default=0.5, ge=0, le=1)
     """λ of Eq. 10, which the paper does not give; 1 is "TD only"."""
     value_target: ValueTarget = "discounted"
-    """See :func:`training.mira.returns.value_targets`."""
+    """See :func:`training.mira.advantages.value_targets`."""
     shape_failures: bool = False
     """The paper restricts shaping to successes (§5.3)."""
     discounted_shaping: bool = False
     """γ inside the difference, as in potential-based shaping."""
     advantage: Literal["eq10", "webrl_code"] = "eq10"
-    """`webrl_code`: see :func:`training.mira.returns.webrl_code_advantages`."""
+    """`webrl_code`: see :func:`training.mira.advantages.webrl_code_advantages`."""
 
 
 def row_advantages(

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.results import EpisodeResult
-from agent.run_store import RunFolder
-from envs.errors import BadInput
-from envs.tasks import TaskSelection
+from agent.run.run_store import RunFolder
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.config import RunConfig
-from agent.play import broken_start
+from agent.episode.run_episode import broken_start
 from agent.results import EpisodeResult
-from agent.run_store import Job, Manifest, RunFolder, new_run_id
-from agent.runner import resume, run_suite
-from agent.sitting import header_of
-from envs.errors import BadInput, EnvError
-from envs.tasks import TaskSelection
-from envs.trace_store import BlobStore, TraceWriter, has_header
+from agent.run.run_executor import header_of
+from agent.run.run_store import Job, Manifest, RunFolder, new_run_id
+from agent.run.runner import resume, run_suite
+from envs.core.errors import BadInput, EnvError
+from envs.core.tasks import TaskSelection
+from envs.core.trace_store import BlobStore, TraceWriter, has_header
 from models.base import ModelError
 from training.rollouts.pool import Rollouts, shards
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 
 SERVER_RANKS: Final = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that `--max-lora-rank` takes; an adapter may have any rank up to it."""

@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from envs.disk import disk_refusal, writing
-from envs.errors import BadInput
-from envs.record import Record
+from envs.core.disk_errors import disk_refusal, writing
+from envs.core.errors import BadInput
+from envs.core.record import Record
 
 MANIFEST = "mira_export.json"
 

@@ -18,16 +18,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast, get_args
 
-from envs.errors import BadInput
-from models.local_loading import Checkpoint, declared_context, declared_ends, read_checkpoint
-from models.prompt_style import declare_style, declared_style
-from models.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
+from envs.core.errors import BadInput
+from models.local.loading import Checkpoint, declared_context, declared_ends, read_checkpoint
+from models.local.prompt_style import declare_style, declared_style
+from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, adapter_problem
 from training.serving.adapters import check_servable
 from training.serving.artifact import Dtype, Kind, Manifest, hashed, new_folder, write_manifest
 from training.serving.verify import Verification, verify
 
 PLAIN_TEMPLATE: Final = "{% for message in messages %}{{ message.content }}\n\n{% endfor %}"
-"""For a tokenizer without a chat template: what :mod:`models.prompt_tokens` makes of messages then."""
+"""For a tokenizer without a chat template: what :mod:`models.prompting.prompt_tokens` makes of messages then."""
 
 _ADAPTER_WEIGHTS = "adapter_model.safetensors"
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import ModelError, ModelRejected, ModelUnavailable
-from models.openai_wire import wire_error
-from models.safe_loading import ADAPTER_CONFIG, adapter_problem
+from models.local.safe_loading import ADAPTER_CONFIG, adapter_problem
+from models.providers.openai_wire import wire_error
 from models.transport import Call, Failure, RetryPolicy, failure_of_status, http_client, open_call, quoted, usable_key
 
 if TYPE_CHECKING:

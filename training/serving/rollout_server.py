@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import ModelError
+from models.local.safe_loading import ADAPTER_CONFIG
 from models.optional import install_command
-from models.safe_loading import ADAPTER_CONFIG
 from models.specs import VLLM_KEY, VllmSpec
 from models.transport import RetryPolicy
+from training.engine.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
+from training.engine.launcher import bound_to_us, release_gpu
 from training.serving.adapters import server_rank
 from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
 from training.serving.settings import ServerSettings
-from training.stages.checkpoints import base_of, is_adapter, load_tokenizer, weights_digest
-from training.stages.launching import bound_to_us, release_gpu
 
 LOG: Final = "server.log"
 POLL_S: Final = 0.5

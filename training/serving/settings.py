@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from envs.record import Record
+from envs.core.record import Record
 
 
 class ServerSettings(Record):

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from envs.errors import BadInput
-from envs.record import Record
+from envs.core.errors import BadInput
+from envs.core.record import Record
 from models.base import Message
-from models.local_loading import Checkpoint, read_checkpoint
-from models.prompt_tokens import PromptTokens
+from models.local.loading import Checkpoint, read_checkpoint
+from models.prompting.prompt_tokens import PromptTokens
 from training.serving.artifact import Dtype, Manifest, read_manifest
 
 BOUNDS: Final[Mapping[Dtype, float]] = {"float32": 1e-3, "float16": 0.1, "bfloat16": 0.8}

@@ -15,8 +15,9 @@ from urllib.parse import urljoin
 
 from agent.policy import Policy, Proposal, Turn, storable_action
 from envs.actions import Action, Back, Click, Find, Goto, Hover, Scroll, Stop, Type, Wait
-from envs.languages import Language
 from envs.observation import Element
+
+from envs.languages import Language
 from models.base import ModelUnavailable
 
 Category = Literal["stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"]

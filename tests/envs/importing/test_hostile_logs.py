@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from envs.importing import Format, ImportBounds, import_folder
 from envs.importing.inert_pickle import read_pickle
 from tests.envs.importing.rendered import HOME, Page, write_result

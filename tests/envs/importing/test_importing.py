@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.actions import (
+from envs.core.actions import (
     Action,
     Back,
     Click,
@@ -25,12 +25,12 @@ from envs.actions import (
     Type,
     Wait,
 )
-from envs.errors import BadInput
+from envs.core.errors import BadInput
+from envs.core.trace_store import read_trace
 from envs.importing import read_agentlab, read_webarena, write_episodes
 from envs.importing.episodes import Nodes
 from envs.importing.inert_pickle import Blank, read_pickle
 from envs.importing.webarena import parse_action
-from envs.trace_store import read_trace
 from tests.envs.importing.rendered import HOME, Page, write_result
 
 AGENTLAB = Path(__file__).parents[2] / "data" / "importing" / "agentlab"

@@ -18,12 +18,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from envs.actions import ACTION, ActionResult, Status
-from envs.blobs import BlobStore
-from envs.page_state import page_state
-from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.trace import Commit, EndedBy, Footer, Header, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
-from envs.trace_reader import Step, Trace
+from envs.core.actions import ACTION, ActionResult, Status
+from envs.core.blobs import BlobStore
+from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
+from envs.core.trace import Commit, EndedBy, Footer, Header, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
+from envs.core.trace_reader import Step, Trace
+from envs.observer.page_state import page_state
 from judges.analysis import Pages
 
 NOW = "2026-01-01T00:00:00Z"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.trace import EndedBy
-from envs.trace_reader import Trace
+from envs.core.trace import EndedBy
+from envs.core.trace_reader import Trace
 from judges.analysis import Analysis, Analyzer, Recorded
 from judges.analysis.meaning import MeaningFailed, ModelMeaning
-from models.scripted import ScriptedModel
+from models.providers.scripted import ScriptedModel
 from tests.judges.analysis.episodes import NO_PAGES, checked, trace
 
 WAY = (

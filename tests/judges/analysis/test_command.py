@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from agent.cli import main
-from agent.cli.analyzing import NAMES
-from agent.report.charts import CATEGORIES
-from agent.report.episodes import loop_end
+from agent.cli.analyze import NAMES
+from agent.inspection.report.charts import CATEGORIES
+from agent.inspection.report.episodes import loop_end
 from judges.analysis import Analysis
 
 SET = Path(__file__).parents[2] / "data" / "failures"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agent.analyzing import Analyses, survey
+from agent.inspection.analyze import Analyses, survey
 from judges.analysis import Analysis, Analyzer
 
 SET = Path(__file__).parents[2] / "data" / "failures"

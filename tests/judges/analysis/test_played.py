@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.analyzing import Analyses, survey
 from agent.config import parse_config
-from agent.policy import ScriptedPolicy, Turn
-from agent.runner import run_open, run_suite
-from envs.actions import Action, Back, Click, Find, Scroll
-from envs.languages import language
-from envs.tasks import TaskSelection
-from envs.trace import Failure
-from envs.trace_store import BlobStore, read_trace
+from agent.episode.policy import ScriptedPolicy, Turn
+from agent.inspection.analyze import Analyses, survey
+from agent.run.runner import run_open, run_suite
+from envs.core.action_languages import language
+from envs.core.actions import Action, Back, Click, Find, Scroll
+from envs.core.tasks import TaskSelection
+from envs.core.trace import Failure
+from envs.core.trace_store import BlobStore, read_trace
 from judges.analysis import Analysis, Analyzer, Case, Pages, explain
 from tests.conftest import Site
 

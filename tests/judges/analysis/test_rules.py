@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.actions import ActionResult, Click, Scroll, Status, Stop
-from envs.trace import Commit, EndedBy, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings
+from envs.core.actions import ActionResult, Click, Scroll, Status, Stop
+from envs.core.trace import Commit, EndedBy, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings
 from judges.analysis import Case, FailureRules, explain
 from judges.analysis.loops import Step, find_cycles
 

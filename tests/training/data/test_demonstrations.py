@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.config import parse_config
-from agent.gathering import gather
-from agent.runner import run_suite
-from envs.tasks import TaskSelection
+from agent.run.discover_traces import gather
+from agent.run.runner import run_suite
+from envs.core.tasks import TaskSelection
 from training.data.trajectories import prompt_of, select
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]

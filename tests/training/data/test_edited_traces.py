@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
-from agent.gathering import EpisodeFile, gather
-from agent.run_store import RunFolder
-from envs.errors import TraceError
+from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.run_store import RunFolder
+from envs.core.errors import TraceError
+from envs.core.tasks import TaskRef
 from envs.importing.episodes import ForeignEpisode, write_episodes
-from envs.tasks import TaskRef
 from tests.agent.episodes import Play, write_run
-from tests.envs.edits import EDITS, Edit, chained_anew, rewrite, unchained
+from tests.envs.core.edits import EDITS, Edit, chained_anew, rewrite, unchained
 from training.data.trajectories import select
 from training.embedded.lessons import lessons_of
 from training.grpo.from_traces import Asking, examples_of

@@ -8,15 +8,15 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import sampled, trajectory, worded
 from training.data.packing import by_row, pack, packs
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
+from training.engine.annotate import action_token_logprobs
+from training.engine.checkpoints import load_policy
 from training.mira.losses import token_logprobs
-from training.stages.annotate import action_token_logprobs
-from training.stages.checkpoints import load_policy
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from envs.actions import ActionResult, Click, Status
-from envs.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.trace import Call, Commit, Footer, Header, Intent, PlanRecord, Rating, Seen, Timings, Totals
-from envs.trace_store import BlobStore, Trace, TraceWriter, read_trace
+from envs.core.actions import ActionResult, Click, Status
+from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
+from envs.core.trace import Call, Commit, Footer, Header, Intent, PlanRecord, Rating, Seen, Timings, Totals
+from envs.core.trace_store import BlobStore, Trace, TraceWriter, read_trace
 from training.data.trajectories import LeftOut, Tokens, prompt_of, select, trajectory
 
 AT = "2026-01-01T00:00:00Z"

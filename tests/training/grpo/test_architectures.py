@@ -15,18 +15,18 @@ from PIL import Image, ImageDraw
 from transformers import AutoModelForImageTextToText
 from trl.data_utils import prepare_multimodal_messages
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from tests.training.grpo.test_groups import Given
 from tests.training.grpo.twins import gemma3, idefics3, qwen2_5_vl, qwen3_vl
 from training.grpo import trainer as trainer_module
-from training.grpo.alignment import check_fields, padded_marks
+from training.grpo.batch_check import check_fields, padded_marks
+from training.grpo.evaluation import measure
 from training.grpo.examples import Example
-from training.grpo.measuring import measure
-from training.grpo.running import improve, load_start
+from training.grpo.rewards import PointTarget
+from training.grpo.run import improve, load_start
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import trainer_of
-from training.rewards import PointTarget
-from training.starts.seeing import seeing_model
+from training.toy_models.vision import seeing_model
 
 ARCHITECTURES: dict[str, Callable[[Path], Path]] = {
     "Qwen2.5-VL": qwen2_5_vl,

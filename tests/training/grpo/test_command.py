@@ -14,8 +14,8 @@ import pytest
 from agent.cli import main
 from tests.agent.episodes import Play, write_run
 from training.grpo.examples import read_examples
-from training.grpo.reported import Reported, put_together
-from training.starts.puzzles import fresh_model
+from training.grpo.report import Reported, put_together
+from training.toy_models.puzzles import fresh_model
 
 QUICK = [
     *("--set", "steps=2", "--set", "answer_tokens=4", "--set", "optimization.batch_rows=16"),

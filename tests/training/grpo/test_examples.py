@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.grpo.examples import Example, gather_examples, read_examples, shared_prompts, write_examples
-from training.rewards import GridTarget, PointTarget
+from training.grpo.rewards import GridTarget, PointTarget
 
 
 def example(name: str, text: str = "what?", image: Path | None = None) -> Example:

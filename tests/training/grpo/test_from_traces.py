@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from agent.gathering import gather
-from envs.actions import Action, Click, ClickAt, Stop, Type
-from envs.errors import BadInput
-from envs.languages import LANGUAGES
-from envs.tasks import TaskRef
-from models.prompt_style import declared_style
+from agent.run.discover_traces import gather
+from envs.core.action_languages import LANGUAGES
+from envs.core.actions import Action, Click, ClickAt, Stop, Type
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+from models.local.prompt_style import declared_style
 from tests.agent.episodes import Play, png, write_run
-from training.curriculum import held_out
 from training.grpo.examples import read_examples, write_examples
 from training.grpo.from_traces import THINK, Asked, Asking, Missing, examples_of
-from training.grpo.running import improve
+from training.grpo.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
+from training.grpo.run import improve
 from training.grpo.settings import parse_settings
-from training.rewards import PointTarget, Rewarder, StepTarget, is_right, read_completion
+from training.loop.curriculum import held_out
 
 BOX = (100.0, 60.0, 80.0, 30.0)
 """x, y, width, height of a page of 400 x 300 CSS pixels."""

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 import torch
 
-from tests.training.stages.fsdp_on_cpu import TWO
+from tests.training.engine.fsdp_on_cpu import TWO
+from training.engine.checkpoints import load_policy
 from training.grpo import groups as groups_module
-from training.grpo import running
+from training.grpo import run as running
 from training.grpo.examples import write_examples
 from training.grpo.groups import Groups, read_groups
-from training.grpo.reported import read_reported
-from training.grpo.running import improve
+from training.grpo.puzzles import make_puzzles
+from training.grpo.report import read_reported
+from training.grpo.rewards import Score
+from training.grpo.run import improve
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import trainer_of
-from training.puzzles import make_puzzles
-from training.rewards import Score
-from training.stages.checkpoints import load_policy
-from training.starts.puzzles import fresh_model
+from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 VALUES = (1.2, 0.2, 0.35, 1.05, 1.4, 1 / 3, 1e-8, 1e6)

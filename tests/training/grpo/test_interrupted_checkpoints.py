@@ -13,14 +13,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import TrainerCallback
 
-from envs.errors import BadInput, NotWritten
+from envs.core.errors import BadInput, NotWritten
 from tests.full_disk import small_disk
-from training.grpo import running
-from training.grpo.running import improve
+from training.grpo import run as running
+from training.grpo.puzzles import make_puzzles
+from training.grpo.run import improve
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import trainer_of
-from training.puzzles import make_puzzles
-from training.starts.puzzles import fresh_model
+from training.toy_models.puzzles import fresh_model
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 SETTINGS: dict[str, Any] = {

@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 from agent.cli import main
-from envs.actions import ClickAt, Type
+from envs.core.actions import ClickAt, Type
 from training.grpo.examples import read_examples
-from training.rewards import Rewarder, StepTarget
-from training.rewards.sweet_spot import SweetSpot
+from training.grpo.rewards import Rewarder, StepTarget
+from training.grpo.rewards.ssl import SweetSpot
 
 pytestmark = pytest.mark.browser
 RUN = [

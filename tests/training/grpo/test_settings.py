@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.grpo.settings import RECIPES, Recipe, load_settings, parse_settings
 
 

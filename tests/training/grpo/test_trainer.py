@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import Message
-from models.prompt_tokens import PromptTokens
+from models.prompting.prompt_tokens import PromptTokens
+from training.engine.checkpoints import load_policy, with_adapter
+from training.engine.settings import Lora
+from training.grpo.evaluation import opening_of
 from training.grpo.examples import Example
-from training.grpo.measuring import opening_of
+from training.grpo.puzzles import make_puzzles
+from training.grpo.rewards import Rewarder, Score
+from training.grpo.rewards.ssl import SweetSpot
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
-from training.puzzles import make_puzzles
-from training.rewards import Rewarder, Score
-from training.rewards.sweet_spot import SweetSpot
-from training.stages.checkpoints import load_policy, with_adapter
-from training.stages.settings import Lora
-from training.starts.puzzles import fresh_model, puzzle_tokenizer, reference_answer
+from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
 
 MAZES = make_puzzles("maze", 12, seed=0, size=5)
 """Of different lengths, so that prompts and answers are padded."""

@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
-from envs.errors import BadInput
-from envs.lease import LeaseHeld, RunLease
-from envs.sites.golden import PACKAGES
+from envs.core.errors import BadInput
+from envs.core.run_lock import LeaseHeld, RunLease
+from envs.suites.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
-from tests.envs.edits import chained_anew, rewrite
-from training.loop.given import Given
+from tests.envs.core.edits import chained_anew, rewrite
+from training.engine.checkpoints import load_policy, save_policy
 from training.loop.loop import Loop
 from training.loop.parts import write_record
 from training.loop.phase import learn
+from training.loop.phase_context import Given
 from training.loop.settings import LoopSettings
-from training.loop.supervised import BEGUN, Begun, SupervisedSettings
-from training.stages.checkpoints import load_policy, save_policy
+from training.loop.sft import BEGUN, Begun, SupervisedSettings
 
 MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]

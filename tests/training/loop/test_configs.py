@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.configs import HERE, config_file, config_names
 from training.loop.settings import load_settings
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import torch
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import acted, rows_of
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Encoded, RowEncoder
+from training.engine.annotate import score_actions
+from training.engine.checkpoints import load_policy
 from training.loop.data import PhaseData, phase_data
 from training.loop.phase import check_engine, engines_apart
 from training.loop.settings import ReplaySettings
 from training.mira.replay import Band
-from training.stages.annotate import score_actions
-from training.stages.checkpoints import load_policy
 
 torch.set_num_threads(1)
 NEW = (acted("a", ((5, 6), (7,)), success=False), acted("b", ((8,),), success=True))

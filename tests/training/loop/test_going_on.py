@@ -12,14 +12,14 @@ import pytest
 
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import trajectory, worded
-from training.curriculum import Selection as Tasks
-from training.curriculum.listing import Counts
 from training.data.trajectories import Selection, Trajectory
 from training.loop import loop as loops
-from training.loop.given import Given
+from training.loop.curriculum import Selection as Tasks
+from training.loop.curriculum.task_list import Counts
 from training.loop.loop import Loop
 from training.loop.metrics import PhaseMetrics
 from training.loop.parts import write_record
+from training.loop.phase_context import Given
 from training.loop.settings import load_settings
 
 SHOWN, PAST = trajectory(worded("shown")), trajectory(worded("past"))

@@ -13,13 +13,13 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from models.embedded import embedded_dir
-from models.prompt_style import declared_style
+from models.local.prompt_style import declared_style
 from training.data.cache import read_rows, read_trajectories
-from training.loop.by_task import by_task
+from training.engine.checkpoints import weights_digest
+from training.engine.stage_jobs import StageJob
 from training.loop.loop import Progress
 from training.loop.parts import Place, read_record
-from training.stages.checkpoints import weights_digest
-from training.stages.jobs import StageJob
+from training.loop.task_report import by_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 COMMAND = [sys.executable, "-m", "agent.cli", "train", "mira", "-c", "training/configs/smoke.toml"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.run_store import RunFolder
-from envs.trace import Failure
+from agent.run.run_store import RunFolder
+from envs.core.trace import Failure
 from judges.statistics import wilson
 from tests.agent.episodes import Play, write_run
 from training.loop.metrics import LossChange, critic_scores, loss_change, played_in

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
-from envs.tasks import TaskRef
+from envs.core.tasks import TaskRef
 from tests.agent.episodes import Play, write_run
 from tests.training.trajectories import trajectory, worded
 from training.data.trajectories import Trajectory
-from training.loop.supervised import play_command
+from training.loop.sft import play_command
 
 
 def mira(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from training.loop.arms import ARMS, Arm
 from training.loop.settings import load_settings, override, parse_settings
 

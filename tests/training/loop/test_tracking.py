@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from tests.training.loop.test_show import LATER, START
 from training.loop.metrics import PlayedRun
 from training.loop.tracking import check_trackers, phase_tracker, scalars

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from agent.config import RunConfig
-from agent.run_store import RunFolder
-from envs.errors import BadInput
-from envs.tasks import TaskRef, TaskSelection
-from envs.trace_store import has_header
+from agent.run.run_store import RunFolder
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef, TaskSelection
+from envs.core.trace_store import has_header
 from training.rollouts.pool import shards
 from training.rollouts.ray_pool import RayPool, Shard, settle
 
@@ -74,10 +74,10 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from agent.progress import EpisodeStarted
-from agent.runner import resume, run_suite
-from agent.run_store import RunFolder
+from agent.run.runner import resume, run_suite
+from agent.run.run_store import RunFolder
 from agent.config import RunConfig
-from envs.tasks import TaskSelection
+from envs.core.tasks import TaskSelection
 def die(event):
     if isinstance(event, EpisodeStarted) and "enter-text" in event.episode_id:
         os.kill(os.getpid(), signal.SIGKILL)

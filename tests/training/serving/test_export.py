@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import Message, ModelUnavailable
 from models.embedded import embedded_dir
-from models.local_loading import read_checkpoint
-from models.prompt_tokens import PromptTokens
-from tests.models.adapters import save_adapter
+from models.local.loading import read_checkpoint
+from models.prompting.prompt_tokens import PromptTokens
+from tests.models.local.adapters import save_adapter
 from training.serving.adapters import check_servable, server_rank
 from training.serving.artifact import MANIFEST, read_manifest
 from training.serving.export import PLAIN_TEMPLATE, export

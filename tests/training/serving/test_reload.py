@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from envs.errors import BadInput
+from envs.core.errors import BadInput
 from models.base import ModelBusy, ModelError, ModelRejected, ModelTimeout, ModelUnavailable
 from models.transport import RetryPolicy
 from tests.training.serving.stand_in import StandIn, refusal

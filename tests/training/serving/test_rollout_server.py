@@ -22,22 +22,22 @@ import pytest
 from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
-from agent.gathering import gather
-from agent.run_store import RunFolder
-from envs.errors import BadInput
-from envs.tasks import TaskRef
+from agent.run.discover_traces import gather
+from agent.run.run_store import RunFolder
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
 from models.embedded import embedded_dir
-from tests.models.adapters import save_adapter
+from tests.models.local.adapters import save_adapter
 from tests.training.serving.servers import free_port
 from tests.training.serving.stand_in import StandIn
 from training.data.trajectories import select
+from training.engine.checkpoints import load_tokenizer
 from training.loop.loop import Loop
-from training.loop.playing import played, rollout_config
+from training.loop.rollouts import played, rollout_config
 from training.loop.settings import LoopSettings, RolloutSettings
 from training.serving.export import PLAIN_TEMPLATE
 from training.serving.reload import AdapterServer
 from training.serving.rollout_server import LOG, ServerSettings, served_name, serving
-from training.stages.checkpoints import load_tokenizer
 
 COMMAND = (sys.executable, "-m", "tests.training.serving.stand_in", "serve")
 TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.config import RunConfig
-from agent.gathering import gather
-from agent.runner import run_suite
-from envs.tasks import TaskSelection
+from agent.run.discover_traces import gather
+from agent.run.runner import run_suite
+from envs.core.tasks import TaskSelection
 from models.base import ChatRequest
 from models.embedded import embedded_dir
 from models.specs import make_model
-from tests.models.adapters import save_adapter
+from tests.models.local.adapters import save_adapter
 from tests.training.serving.servers import transformers_serve
 from training.data.trajectories import prompt_of, select
 from training.serving.export import export

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from agent.config import RunConfig
-from agent.gathering import gather
-from agent.run_store import RunFolder
-from agent.runner import run_suite
-from envs.errors import BadInput
-from envs.tasks import TaskSelection
+from agent.run.discover_traces import gather
+from agent.run.run_store import RunFolder
+from agent.run.runner import run_suite
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
 from models.base import ChatReply, ChatRequest, Message, ModelRejected, ModelUnavailable
 from models.embedded import embedded_dir
 from models.specs import make_model
-from tests.models.adapters import save_adapter
+from tests.models.local.adapters import save_adapter
 from tests.training.serving.servers import free_port, server
 from training.data.trajectories import select
 from training.loop.loop import Loop

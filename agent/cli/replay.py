@@ -1,0 +1,225 @@
+"""`mira replay`: does a trace again, or hands over to another policy in its middle."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.prompt import Confirm
+from rich.text import Text
+
+from agent.cli import grants, options
+from agent.cli import run as running
+from agent.cli.output import EXIT_FAILED, EXIT_OK, print_json, print_table, printable, stderr, stdout
+from agent.cli.tables import Column, FittedTable
+from agent.cli.wait_notices import Notices
+from agent.inspection.replay.records import Replay, ReplayedStep, Verdict
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
+
+if TYPE_CHECKING:
+    from agent.inspection.replay.steps import ReplayOptions
+
+COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red", Verdict.DIFFERENT: "yellow"}
+
+_AS_IT_WAS = (1, None, "continue", 5.0)
+"""Which steps of a replay are done, and how, where nothing else is said."""
+
+From = Annotated[int, typer.Option("--from", min=1, help="First step to list; those before are done silently.")]
+Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to do.")]
+OnDifference = Annotated[str, typer.Option(help="After a missing or different step: continue or stop.")]
+Patience = Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for an element that is late.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Act on a live site again without asking.")]
+
+
+Branch = Annotated[str | None, typer.Option(help="Hand over to this policy at step --at: a new run.")]
+At = Annotated[
+    int | None,
+    typer.Option(min=1, help="First step of the branch; default the trace's key step, or where a model broke it."),
+]
+
+
+def replay(
+    trace: Annotated[Path, typer.Argument(help="A trace, or the folder of a run of one episode.")],
+    from_step: From = 1,
+    until: Until = None,
+    on_difference: OnDifference = "continue",
+    patience: Patience = 5.0,
+    branch: Branch = None,
+    at: At = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    attempts: options.Attempts = None,
+    max_steps: options.MaxSteps = None,
+    max_seconds: options.MaxSeconds = None,
+    temperature: options.Temperature = None,
+    headed: options.Headed = False,
+    secret: options.Secret = None,
+    url: grants.Url = None,
+    suite: grants.Suite = None,
+    allow: options.Allow = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    langsmith: options.LangSmith = False,
+    config: grants.Settings = None,
+    without: grants.Without = None,
+    trace_zip: options.TraceZip = False,
+    strict_original: options.StrictOriginal = None,
+    yes: Yes = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of a branch's run, or of a replay's files.")] = None,
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """Does a trace again against the live site. Exit code 0: same outcome, 1: another one, 2: wrong input.
+
+    With --branch another policy goes on from step --at, as a run of its own; planner, judge and limits are the
+    trace's unless given.
+
+    A trace that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
+    (secrets, files, servers, models) is refused and named until the options here give it again.
+    """
+    values = {
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "attempts": attempts,
+        "temperature": temperature,
+        "limits": {"max_steps": max_steps, "max_seconds": max_seconds},
+        "headed": headed or None,
+        "secrets": secret,
+        "trace_zip": trace_zip or None,
+        "strict_original": strict_original,
+    }
+    given = options.without_none(values)
+    session = {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder}
+    places = {"url": url, "suite": suite, "session": session}
+    again = grants.given_again({**places, "answer_schema": schema, "langsmith": langsmith or None}, config, without)
+    may_act = _may_act(trace, branch, merged(given, again), yes=yes, as_json=as_json)
+    if branch is not None:
+        if (from_step, until, on_difference, patience) != _AS_IT_WAS:
+            raise BadInput("--from, --until, --on-difference and --patience are for a replay, not for --branch")
+        return _branch(
+            trace, branch, at, given | {"may_act": may_act, "out": out or Path("runs"), "given_again": again}, as_json
+        )
+    unused = [name for name in given if name not in ("headed", "secrets", "trace_zip", "strict_original")]
+    if at is not None or unused:
+        raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} goes with --branch")
+    kept = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act, "out": out}
+    kept |= {"strict_original": strict_original, "given_again": again}
+    return _replay(trace, _options(from_step, until, on_difference, patience), kept, as_json)
+
+
+def _options(from_step: int, until: int | None, on_difference: str, patience: float) -> ReplayOptions:
+    from agent.inspection.replay.steps import ReplayOptions
+
+    if on_difference not in ("continue", "stop"):
+        raise BadInput(f"--on-difference {on_difference!r}: say continue or stop")
+    return ReplayOptions(from_step=from_step, until_step=until, on_difference=on_difference, patience_s=patience)
+
+
+def _replay(trace: Path, chosen: ReplayOptions, given: dict[str, Any], as_json: bool) -> int:
+    from agent.inspection.replay.playback import replay_trace
+
+    with Notices(None if as_json else stderr) as notices:
+
+        def tell(step: ReplayedStep) -> None:
+            notices.clear()
+            _tell(step)
+
+        done = asyncio.run(replay_trace(trace, chosen, tell=None if as_json else tell, **given))
+    if as_json:
+        print_json(done.model_dump(mode="json") | {"same_outcome": done.same_outcome, "ok": done.ok})
+    else:
+        _show(done)
+    return EXIT_OK if done.ok else EXIT_FAILED
+
+
+def _branch(trace: Path, policy: str, at: int | None, given: dict[str, Any], as_json: bool) -> int:
+    with running.display_of(as_json) as display:
+        from agent.inspection.replay.branching import branch_trace
+
+        run = asyncio.run(
+            branch_trace(
+                trace,
+                policy,
+                at,
+                listeners=running.listeners(display, as_json),
+                approver=running.approver(display, as_json),
+                **given,
+            )
+        )
+    code = running.finish(run, as_json)
+    lost = any(episode.outcome != "success" for episode in run.episodes)
+    return EXIT_FAILED if code == EXIT_OK and lost else code
+
+
+def _may_act(trace: Path, branch: str | None, given: Mapping[str, Any], *, yes: bool, as_json: bool) -> bool:
+    """Whether a live site may be acted on. Prints first what a trace of another machine would use. Raises BadInput."""
+    from agent.inspection.replay.playback import live_address, permitted_to_play, read_recording
+    from agent.inspection.replay.world import permitted
+
+    recording = read_recording(trace, to_branch=branch is not None)
+    decides = {} if branch is None else {"policy": branch}
+    allowed = permitted(recording, {**given, **decides}) if branch is not None else permitted_to_play(recording, given)
+    if not recording.own:
+        grants.tell_given(trace, allowed.given)
+    return yes or _agreed(live_address(allowed.recording), as_json)
+
+
+def _agreed(live: str | None, as_json: bool) -> bool:
+    """Asks a person where a live site would be acted on; with nobody to ask, the answer is no."""
+    if live is None or as_json or not sys.stdin.isatty():
+        return False
+    return Confirm.ask(f"This trace acted on a live site: click, type and submit at {live} again?", default=False)
+
+
+def _tell(step: ReplayedStep) -> None:
+    """Progress, while it goes on."""
+    told = f"step {step.step}: {step.words}  {step.verdict.value}  {step.seconds:.1f} s"
+    stderr.print(Text(printable(told), "dim"), soft_wrap=True)
+
+
+def _show(done: Replay) -> None:
+    stdout.print(Text.assemble(("task  ", "dim"), printable(done.task.id)))
+    stdout.print(Text.assemble(("goal  ", "dim"), printable(done.instruction)))
+    print_table(_steps(done))
+    counts = ", ".join(f"{done.count(verdict)} {verdict.value}" for verdict in Verdict if done.count(verdict))
+    stdout.print(f"{done.done} of {done.recorded} steps done: {counts or 'nothing to list'}", highlight=False)
+    stdout.print(_outcome(done))
+
+
+def _steps(done: Replay) -> FittedTable:
+    table = FittedTable(
+        Column("step", right=True),
+        Column("verdict"),
+        Column("action", wrap=28),
+        Column("result", drop=1),
+        Column("what changed", wrap=20),
+    )
+    for step in done.steps:
+        result = step.status.value if step.status is not None else "not sent"
+        said = "; ".join(filter(None, (step.reason, step.note)))
+        action = Text(step.words).append(f"\n{step.action}", "dim")
+        table.row(str(step.step), Text(step.verdict.value, COLOURS[step.verdict]), action, result, said)
+    return table
+
+
+def _outcome(done: Replay) -> Text:
+    then = done.recorded_outcome or "unfinished"
+    if done.outcome is None:
+        return Text(f"outcome not asked for before the end (recorded: {then})", "dim")
+    if done.same_outcome is None:
+        return Text(f"outcome {done.outcome}, recorded {then}: nothing to compare", "dim")
+    text = f"outcome {done.outcome}, recorded {then}"
+    evidence = f" ({done.score.evidence})" if done.score is not None and done.score.evidence else ""
+    return Text(f"{text}: {'the same' if done.same_outcome else 'another one'}{evidence}", _colour(done))
+
+
+def _colour(done: Replay) -> str:
+    return "green" if done.ok else "red"

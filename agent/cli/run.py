@@ -1,0 +1,397 @@
+"""`mira run`, `mira resume`, `mira demo`: what plays episodes.
+
+The runner, and with it LangGraph and Playwright, is imported when it plays: `mira show` and `mira models` stay quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.prompt import Confirm
+from rich.text import Text
+
+from agent.cli import grants, options
+from agent.cli.display import RunDisplay, result_table
+from agent.cli.output import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    counting,
+    print_json,
+    print_problem,
+    print_table,
+    printable,
+    stderr,
+    stdout,
+)
+from agent.cli.terminal import printable_lines
+from agent.config import RunConfig
+from agent.episode.approval import ApprovalRequest, Approver
+from agent.episode.refused_origins import print_refused
+from agent.progress import Event, Listener, RunStarted
+from agent.results import EpisodeResult, RunResult
+from agent.run.open_defaults import roles_line, with_open_defaults
+from agent.run.run_store import RunFolder, goes_on
+from envs.core.errors import BadInput
+from envs.core.local_key import local_key
+from envs.core.tasks import TaskSelection
+from envs.security.allowlist import Origins
+
+CLOSED_SUITES = frozenset(("miniwob", "sites"))
+"""Their worlds are whole: `--allow` adds nothing to them."""
+DEMO_TASKS = (
+    "click-test-2",
+    "click-button",
+    "click-link",
+    "click-checkboxes",
+    "click-option",
+    "click-tab-2",
+    "enter-text",
+    "enter-password",
+    "login-user",
+    "choose-list",
+)
+
+
+def run(
+    instruction: Annotated[str | None, typer.Argument(help="What to do, in words; needs --url.")] = None,
+    url: options.Url = None,
+    suite: options.SuiteName = None,
+    tasks: options.Tasks = None,
+    seeds: options.Seeds = "0",
+    split: options.Split = None,
+    policy: options.Policy = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    workers: options.Workers = None,
+    attempts: options.Attempts = None,
+    max_steps: options.MaxSteps = None,
+    max_seconds: options.MaxSeconds = None,
+    max_tokens: options.MaxTokens = None,
+    max_cost: options.MaxCost = None,
+    retry_window: options.RetryWindow = None,
+    model_deadline: options.ModelDeadline = None,
+    headed: options.Headed = False,
+    allow: options.Allow = None,
+    secret: options.Secret = None,
+    approve: options.Approve = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    screenshots: options.Screenshots = None,
+    trace_zip: options.TraceZip = False,
+    langsmith: options.LangSmith = False,
+    strict_original: options.StrictOriginal = None,
+    language: options.Language = None,
+    thinking: options.Thinking = None,
+    milestones: options.Milestones = None,
+    temperature: options.Temperature = None,
+    config: options.ConfigFile = None,
+    out: options.Out = Path("runs"),
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """Does one open task at a URL, or plays tasks of a suite.
+
+    Exit codes: 0 the open task succeeded, or was ended unjudged by the policy; the suite was played. 1 the open task
+    failed, broke, met a limit or was declined an action, or no browser started. 2 wrong input. 130 interrupted."""
+    values = {
+        "policy": policy,
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "workers": workers,
+        "attempts": attempts,
+        "headed": headed or None,
+        "secrets": secret,
+        "approve": options.split_names(approve) or None,
+        "answer_schema": schema,
+        "screenshots": screenshots,
+        "trace_zip": trace_zip or None,
+        "langsmith": langsmith or None,
+        "strict_original": strict_original,
+        "language": language,
+        "thinking": options.thinking_budget(thinking),
+        "k": milestones,
+        "temperature": temperature,
+        "retry_window_s": retry_window,
+        "model_deadline_s": model_deadline,
+        "limits": {
+            "max_steps": max_steps,
+            "max_seconds": max_seconds,
+            "max_tokens": max_tokens,
+            "max_cost_usd": max_cost,
+        },
+        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
+    }
+    settings = options.build_config(config, values)
+    if suite is not None:
+        if instruction is not None or url is not None:
+            raise BadInput("give either a task in words with --url, or --suite, not both")
+        return _play_suite(settings, _selection(settings, suite, tasks, seeds, split), out, as_json)
+    _refuse_choice_of_tasks(tasks, seeds, split)
+    if instruction is None or url is None:
+        raise BadInput('say what to do and where: mira run "Find …" --url https://…, or mira run --suite miniwob')
+    return _play_open(settings, instruction, url, out, as_json)
+
+
+def _selection(config: RunConfig, suite: str, tasks: str | None, seeds: str, split: str | None) -> TaskSelection:
+    selection = options.select(suite, options.split_names(tasks), options.parse_seeds(seeds), split)
+    return options.solved_tasks(selection, config, named=tasks is not None, split=split)
+
+
+def _refuse_choice_of_tasks(tasks: str | None, seeds: str, split: str | None) -> None:
+    """Raises BadInput for an option that only a suite understands."""
+    for name, given in (("--tasks", tasks), ("--seeds", seeds if seeds != "0" else None), ("--split", split)):
+        if given is not None:
+            raise BadInput(f"{name} chooses tasks of a suite: give --suite, or leave it out")
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    url: grants.Url = None,
+    suite: grants.Suite = None,
+    parent: grants.Parent = None,
+    policy: options.Policy = None,
+    planner: options.Planner = None,
+    judge: options.Judge = None,
+    base_url: options.BaseUrl = None,
+    allow: options.Allow = None,
+    secret: options.Secret = None,
+    storage_state: options.StorageState = None,
+    upload_folder: options.UploadFolder = None,
+    schema: options.Schema = None,
+    langsmith: options.LangSmith = False,
+    config: grants.Settings = None,
+    without: grants.Without = None,
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """Continues a run that was killed or interrupted, or whose model failed. Repeats no committed action.
+
+    A run that another machine wrote, or that was changed since, gives away nothing of this one: what it asks for
+    (secrets, files, servers, models) is refused and named until the options here give it again."""
+    from agent.run.foreign_resume import reviewed
+
+    values = {
+        "url": url,
+        "suite": suite,
+        "parent": parent,
+        "policy": policy,
+        "planner": planner,
+        "judge": judge,
+        "base_url": base_url,
+        "secrets": secret,
+        "answer_schema": schema,
+        "langsmith": langsmith or None,
+        "session": {"allow": allow, "storage_state": storage_state, "upload_folder": upload_folder},
+    }
+    again = grants.given_again(values, config, without)
+    taken = reviewed(RunFolder(folder), again)
+    if taken is not None and not taken.own:
+        grants.tell_given(folder, taken.given)
+    with display_of(as_json) as display:
+        from agent.run import runner
+        from envs.suites.open_web import SUITE
+
+        hear, asks = listeners(display, as_json), approver(display, as_json)
+        result = asyncio.run(runner.resume(folder, hear, approver=asks, given_again=again))
+    is_open = any(episode.task.suite == SUITE for episode in result.episodes)
+    return _finish_open(result, as_json) if is_open else finish(result, as_json)
+
+
+def demo(
+    policy: options.Policy = None,
+    seeds: options.Seeds = "0-2",
+    workers: options.Workers = 2,
+    out: options.Out = Path("runs"),
+    wide: options.Wide = False,
+    as_json: options.Json = False,
+) -> int:
+    """The embedded model plays ten MiniWoB++ tasks live in Chromium, planner and judge in the loop."""
+    settings = options.build_config(None, {"policy": policy, "workers": workers, "limits": {"max_steps": 12}})
+    selection = options.select("miniwob", DEMO_TASKS, options.parse_seeds(seeds))
+    return _play_suite(settings, selection, out, as_json)
+
+
+def display_of(as_json: bool) -> RunDisplay:
+    """Shows a run on stdout, or beside `--json` on stderr; then nothing is said of what is waited for."""
+    return RunDisplay(stderr) if as_json else RunDisplay(stdout, stderr)
+
+
+def _play_open(asked: RunConfig, instruction: str, url: str, out: Path, as_json: bool) -> int:
+    config = with_open_defaults(asked)
+    with display_of(as_json) as display:
+        from agent.run import runner
+
+        hear = (_roles_told(display, asked, config, as_json), *listeners(display, as_json))
+        result = asyncio.run(runner.run_open(config, instruction, url, out, hear, approver=approver(display, as_json)))
+    return _finish_open(result, as_json)
+
+
+def _roles_told(display: RunDisplay, asked: RunConfig, config: RunConfig, as_json: bool) -> Listener:
+    """Says as the first line of a run who plans and judges; with --json only where that was chosen for the user."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, RunStarted) and (config != asked or not as_json):
+            with display.paused() as console:
+                console.print(Text(printable(roles_line(asked, config))), soft_wrap=True)
+
+    return tell
+
+
+def _play_suite(config: RunConfig, selection: TaskSelection, out: Path, as_json: bool) -> int:
+    with display_of(as_json) as display:
+        from agent.run import runner
+
+        result = asyncio.run(
+            runner.run_suite(config, selection, out, listeners(display, as_json), approver=approver(display, as_json))
+        )
+    return finish(result, as_json)
+
+
+def _finish_open(result: RunResult, as_json: bool) -> int:
+    """`finish`, and the answer. Where nobody was to judge, only the policy's own Stop says that something was done, and
+    not where an action was declined before it."""
+    code = finish(result, as_json)
+    if code != EXIT_OK or not result.episodes:
+        return code
+    episode = result.episodes[0]
+    if episode.answer is not None and not as_json:
+        stdout.print(Text.assemble(("answer  ", "bold"), printable_lines(episode.answer)))
+    return EXIT_OK if _is_done(episode) else EXIT_FAILED
+
+
+def _is_done(episode: EpisodeResult) -> bool:
+    if episode.outcome == "unjudged":
+        return episode.ended_by == "stop" and not episode.declined and not episode.resumable
+    return episode.outcome == "success" and episode.ended_by != "declined"
+
+
+def finish(result: RunResult, as_json: bool) -> int:
+    """Says what came of a run and writes its report; the exit code."""
+    from agent.inspection.report import explained, write_report
+
+    page, suites = None, {episode.task.suite for episode in result.episodes}
+    if result.episodes:
+        runs = (result.folder,)
+        with counting("episodes in the report", len(result.episodes), quiet=as_json) as tell, goes_on(result.folder):
+            page = write_report(runs, analyses=explained(runs), tell=tell).path
+    if as_json:
+        print_json(
+            {
+                "run_id": result.run_id,
+                "folder": str(result.folder),
+                "report": str(page) if page else None,
+                "complete": result.complete,
+                "resumable": result.resumable,
+                "planned": result.planned,
+                "seconds": round(result.seconds, 3),
+                "blocked_requests": [one.model_dump(mode="json") for one in result.blocked_requests],
+                "episodes": [episode.model_dump(mode="json") for episode in result.episodes],
+            }
+        )
+    else:
+        print_table(result_table(result))
+        print_refused(stdout, result.blocked_requests, admits=not suites <= CLOSED_SUITES)
+        stdout.print(Text(f"traces  {result.folder / 'episodes'}"), soft_wrap=True)
+        if page is not None:
+            stdout.print(Text(f"report  {page}"), soft_wrap=True)
+        if not result.complete:
+            done = f"{len(result.episodes)} of {result.planned} episodes are done"
+            stdout.print(Text(f"{done}; continue with: mira resume {result.folder}"), soft_wrap=True)
+        elif result.resumable:
+            missing = f"{result.resumable} of {result.planned} episodes lack a model's answer"
+            stdout.print(Text(f"{missing}; continue with: mira resume {result.folder}"), soft_wrap=True)
+    return EXIT_OK if result.complete else EXIT_INTERRUPTED
+
+
+def listeners(display: RunDisplay, as_json: bool) -> tuple[Listener, ...]:
+    """The display, and the notices at the start of a run."""
+
+    def notify(event: Event) -> None:
+        if not isinstance(event, RunStarted) or event.finished == event.planned:
+            return
+        with display.paused():
+            for notice in _notices(RunFolder(event.folder).read_manifest().config, as_json):
+                print_problem(notice)
+
+    return display, notify
+
+
+def _notices(config: RunConfig, as_json: bool) -> list[str]:
+    """What a person must know before the first step: that nobody is there to approve, what leaves the machine, and that
+    the run could not be marked as its own."""
+    notices = [problem] if (problem := local_key().problem) else []
+    if config.approve and not _can_ask(as_json):
+        why = "--json was given" if as_json else "stdin is no terminal"
+        wanted = ",".join(config.approve)
+        notices.append(f"approve {wanted}: nobody is there to ask ({why}), such actions are declined")
+    if config.secrets and Origins.parse(config.session.allow).has_subresources:
+        notices.append("a page into which a secret is typed can send it to the origins of subresources: rules")
+    if config.langsmith:
+        from agent.run.langsmith_tracing import langsmith_notice
+
+        notices.append(langsmith_notice())
+    return notices
+
+
+def _can_ask(as_json: bool) -> bool:
+    return not as_json and sys.stdin.isatty()
+
+
+def approver(display: RunDisplay, as_json: bool) -> Approver | None:
+    """Asks on the terminal, where *display* makes room; None (which declines) where there is nobody to ask."""
+    if not _can_ask(as_json):
+        return None
+
+    one_at_a_time = asyncio.Lock()
+
+    async def ask(request: ApprovalRequest) -> bool:
+        async with one_at_a_time:  # workers that ask together would take each other's answers
+            with display.paused() as console:
+                console.print(Text(f"\n{printable(_question(request))}"), soft_wrap=True)
+                for held in request.requests:
+                    console.print(Text(f"  {printable(held.in_words())}", "yellow"), soft_wrap=True)
+                return await _asked(console, f"allow ({', '.join(request.classes)})?")
+
+    return ask
+
+
+def _question(request: ApprovalRequest) -> str:
+    if not request.requests:
+        return f"step {request.step} wants to: {request.action}  at {request.url}"
+    count = "a request" if len(request.requests) == 1 else f"{len(request.requests)} requests"
+    return f"step {request.step} ({request.action}) is about to send {count}  at {request.url}"
+
+
+async def _asked(console: Console, question: str) -> bool:
+    """A person's answer; no where the terminal was closed. The thread that waits for it does not keep the process from
+    ending, as one of asyncio's own would until somebody pressed Enter."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[bool] = loop.create_future()
+
+    def tell(said: bool) -> None:
+        if not answer.done():
+            answer.set_result(said)
+
+    def wait() -> None:
+        # A signal that the kernel delivers to this thread would not wake the event loop of the main thread.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        said = False
+        with suppress(EOFError, OSError):
+            said = Confirm.ask(question, console=console, default=False)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, said)
+
+    threading.Thread(target=wait, name="approval", daemon=True).start()
+    return await answer

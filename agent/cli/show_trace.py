@@ -1,0 +1,159 @@
+"""One trace for people: its plan, every step in words, and why it ended as it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import TypeAdapter, ValidationError
+from rich.text import Text
+
+from agent.cli.output import print_table, printable, stdout
+from agent.cli.tables import Column, FittedTable
+from agent.episode.action_names import in_words
+from agent.episode.refused_origins import blocked_in, name_of, print_refused, what_of
+from agent.run.limits import ending_of
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Drag
+from envs.core.errors import TraceError
+from envs.core.observation import ElementKey
+from envs.core.trace import Flip, Footer, Header, Intent, KeyRow
+from envs.core.trace_store import BlobStore, Step, Trace, edited_message
+from envs.security.blocked_requests import summed
+from judges.trace_ratings import reached_after
+
+_ROWS = TypeAdapter(tuple[KeyRow, ...])
+
+
+def show_trace(trace: Trace, blobs: BlobStore) -> None:
+    """Prints *trace*; *blobs* are its run's. Blobs that are missing leave names out, nothing else."""
+    header, footer = trace.header, trace.footer
+    _say("task", header.task.id)
+    _say("goal", header.instruction)
+    _say("start", header.start_url)
+    if trace.plans:
+        print_table(_milestones(trace))
+    print_table(_steps(trace, blobs))
+    _show_refused(trace)
+    for event in trace.events:
+        stdout.print(Text(printable(f"step {event.step}: {event.name} {event.detail}"), "dim"))
+    if trace.seal.edited is not None:
+        stdout.print(Text(printable(edited_message(trace.path, trace.seal.edited)), "bold red"), soft_wrap=True)
+    elif trace.seal.chained and not trace.seal.own:
+        stdout.print(Text("not written on this machine, or its hash chain was recomputed", "yellow"))
+    if trace.torn:
+        stdout.print(Text("the last line is torn and not counted: the process died while writing it", "yellow"))
+    if footer is None:
+        stdout.print("the trace has no end: resume the run to finish it")
+    else:
+        _show_end(header, footer)
+
+
+def _say(name: str, text: str, style: str = "") -> None:
+    if text:
+        told = Text(f"{name:8}", "dim").append(printable(" ".join(text.split())), style or "not dim")
+        stdout.print(told)
+
+
+def _show_end(header: Header, footer: Footer) -> None:
+    stdout.print(Text(f"{footer.outcome}, ended by {ending_of(header, footer)}, judged by {footer.judged_by}", "bold"))
+    if footer.answer is not None:
+        _say("answer", footer.answer or "(empty)")
+    if footer.score is not None:
+        _say("check", footer.score.evidence)
+    _say("judge", footer.verdict)
+    if footer.failure is not None:
+        _say("why", f"{footer.failure.category}: {footer.failure.reason}")
+    _say("error", footer.error or "", "yellow")
+    if footer.resumable:
+        stdout.print("a model gave no answer: resume the run to go on from here")
+
+
+def _show_refused(trace: Trace) -> None:
+    for intent, commit in trace.steps:
+        before = intent.seen.blocked_requests
+        during = commit.result.blocked_requests if commit is not None else ()
+        for when, blocked in (("before", before), ("in", during)):
+            if blocked:
+                named = ", ".join(f"{name_of(one)} ({what_of(one)})" for one in blocked)
+                stdout.print(Text(printable(f"{when} step {intent.step} refused: {named}"), "yellow"), soft_wrap=True)
+    print_refused(stdout, summed(blocked_in(trace.steps)))
+
+
+def _milestones(trace: Trace) -> FittedTable:
+    """Those of the last plan, when each was reached, and by what evidence."""
+    plan = trace.plans[-1]
+    ratings = [step.intent.rating for step in trace.steps]
+    if trace.footer is not None and trace.footer.rating is not None:
+        ratings.append(trace.footer.rating)
+    evidence = {flip.milestone: flip.evidence for rating in ratings for flip in rating.flips if flip.achieved}
+    reached = reached_after(trace)
+    replanned = "".join(f"; again before step {one.step} ({one.cause})" for one in trace.plans[1:])
+    table = FittedTable(
+        Column(""),
+        Column("milestone", wrap=32),
+        Column("reached", wrap=10),
+        Column("evidence", wrap=16, drop=1),
+        title=f"planned by {plan.planner}{replanned}",
+    )
+    for milestone in plan.milestones:
+        step = reached.get(milestone.id)
+        when = "-" if step is None else "from the start" if step == 0 else f"step {step}"
+        mark = "○" if step is None else Text("●", "green")
+        table.row(mark, milestone.text, when, evidence.get(milestone.id, ""))
+    return table
+
+
+def _steps(trace: Trace, blobs: BlobStore) -> FittedTable:
+    table = FittedTable(
+        Column("step", right=True),
+        Column("action", wrap=32),
+        Column("result", wrap=16),
+        Column("milestones", drop=2),
+        Column("seconds", right=True, drop=1),
+        title="steps",
+    )
+    names = {milestone.id: milestone.text for plan in trace.plans for milestone in plan.milestones}
+    url = ""
+    for place, (intent, commit) in enumerate(trace.steps):
+        seconds = commit.timings.total if commit else 0.0
+        result = f"{commit.result.status.value} {commit.result.message}" if commit else "uncertain"
+        lines = _action(trace.steps[place], intent.seen.url if intent.seen.url != url else "", blobs)
+        told = Text("\n").join([*lines, *_flips(_flips_after(trace, place), names)])
+        dots = "".join("●" if done else "○" for done in intent.rating.z)
+        table.row(str(intent.step), told, result, dots, f"{seconds:.2f}")
+        url = intent.seen.url
+    return table
+
+
+def _action(step: Step, url: str, blobs: BlobStore) -> Iterator[Text]:
+    """The page where it is another one than before, the action in words, and in its language."""
+    intent = step.intent
+    if url:
+        yield Text(url, "dim")
+    yield Text(in_words(intent.action, intent.target.key if intent.target else None, _onto(intent, blobs)))
+    yield Text(PROGRAM.show(intent.action), "dim")
+
+
+def _flips_after(trace: Trace, place: int) -> tuple[Flip, ...]:
+    """What the rating after this step found changed."""
+    if place + 1 < len(trace.steps):
+        return trace.steps[place + 1].intent.rating.flips
+    rating = trace.footer.rating if trace.footer is not None else None
+    return rating.flips if rating is not None else ()
+
+
+def _flips(flips: tuple[Flip, ...], names: dict[str, str]) -> Iterator[Text]:
+    for flip in flips:
+        mark, style = ("✓", "green") if flip.achieved else ("✗", "yellow")
+        yield Text(f"{mark} {' '.join(names.get(flip.milestone, flip.milestone).split())}", style)
+
+
+def _onto(intent: Intent, blobs: BlobStore) -> ElementKey | None:
+    """The element that a drag ended on; None for other actions, and where the trace does not have it."""
+    if not isinstance(intent.action, Drag):
+        return None
+    try:
+        rows = _ROWS.validate_json(blobs.read(intent.seen.keys_blob))
+    except (TraceError, ValidationError):
+        return None
+    return next((row.key for row in rows if row.ref == intent.action.to_ref), None)

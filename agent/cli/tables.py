@@ -1,0 +1,186 @@
+"""Tables for people that fit the terminal, or the 80 columns of a pipe.
+
+Where the columns of a table do not fit, the ones that matter least are left out, in the order that the table declares,
+and named below it. What is left is wrapped. `--wide` (:attr:`agent.cli.terminal.Terminal.wide`) shows every column at
+its full width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from agent.cli.terminal import Terminal, printable
+
+GAP: Final = 2
+"""Blanks between two columns."""
+NARROWEST: Final = 6
+"""Width below which no column is squeezed, however narrow the terminal is."""
+_UNLIMITED: Final = 1_000_000
+
+Cell = str | Text
+"""A string is folded to one line. A text may have several lines and styles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a :class:`FittedTable`."""
+
+    name: str
+    """Its header; may have several lines."""
+    right: bool = False
+    """Aligned to the right, as numbers are."""
+    drop: int = 0
+    """Where the table is too wide, columns with a number are left out, the highest first; 0: never left out."""
+    wrap: int = 0
+    """Width down to which header and cells may be wrapped; 0: they are not wrapped."""
+    lines: int = 0
+    """Most lines of a wrapped cell, the last one ending with `…`; 0: as many as it takes."""
+
+
+class FittedTable:
+    """Rows under columns, for a rich console. Page text in cells is data: control characters are replaced."""
+
+    def __init__(self, *columns: Column, title: str = "") -> None:
+        self.columns = columns
+        self.title = printable(title)
+        self._rows: list[tuple[Cell, ...] | None] = []
+        """None: a rule."""
+
+    def row(self, *cells: Cell) -> None:
+        """Adds a row, one cell for each column."""
+        assert len(cells) == len(self.columns), f"{len(cells)} cells for {len(self.columns)} columns"
+        self._rows.append(tuple(map(_clean, cells)))
+
+    def section(self) -> None:
+        """Adds a rule below the last row."""
+        self._rows.append(None)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = isinstance(console, Terminal) and console.wide
+        widths = self._fit(_UNLIMITED if wide else options.max_width)
+        layout = _Layout(console, [(place, self.columns[place], width) for place, width in widths.items()], wide)
+        rule = Segment(("-" if options.ascii_only else "─") * layout.width, console.get_style("dim"))
+        if self.title:
+            yield Text(f"\n{self.title}", "italic")
+        yield from layout.row([Text(column.name) for column in self.columns], "bold", header=True)
+        for cells in (None, *self._rows):
+            yield from (rule, Segment.line()) if cells is None else layout.row(cells)
+        if len(widths) < len(self.columns):
+            names = (" ".join(one.name.split()) for place, one in enumerate(self.columns) if place not in widths)
+            yield Text(f"left out for width: {', '.join(names)} (--wide shows every column)", "dim")
+
+    def _fit(self, room: int) -> dict[int, int]:
+        """Width of each column that is shown, by its place."""
+        natural = self._natural_widths()
+        least = [
+            min(width, column.wrap) if column.wrap else width
+            for width, column in zip(natural, self.columns, strict=True)
+        ]
+        shown = list(range(len(self.columns)))
+        while _total(least[place] for place in shown) > room:
+            droppable = [place for place in shown if self.columns[place].drop]
+            if not droppable:
+                break
+            shown.remove(max(droppable, key=lambda place: self.columns[place].drop))
+        widths = {place: least[place] for place in shown}
+        _squeeze(widths, room)
+        _widen(widths, natural, room)
+        return widths
+
+    def _natural_widths(self) -> list[int]:
+        widths = [_natural_width(Text(column.name)) for column in self.columns]
+        for cells in self._rows:
+            for place, cell in enumerate(cells or ()):
+                widths[place] = max(widths[place], _natural_width(cell))
+        return widths
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Places cells at widths that are settled."""
+
+    console: Console
+    columns: Sequence[tuple[int, Column, int]]
+    """Place among the cells of a row, column, width."""
+    wide: bool
+
+    @property
+    def width(self) -> int:
+        return _total(width for _, _, width in self.columns)
+
+    def row(self, cells: Sequence[Cell], style: str = "", *, header: bool = False) -> Iterator[Segment]:
+        """The lines of one row; in a *header*, shorter cells stand at its foot."""
+        blocks = [self._lines(cells[place], column, width) for place, column, width in self.columns]
+        height = max(map(len, blocks))
+        empty = [[Text()] * (height - len(block)) for block in blocks]
+        padded = [[*above, *block] if header else [*block, *above] for block, above in zip(blocks, empty, strict=True)]
+        for line in zip(*padded, strict=True):
+            yield from self._line(line, style)
+
+    def _line(self, line: Sequence[Text], style: str) -> Iterator[Segment]:
+        """No blanks at its end."""
+        whole = Text(end="")
+        for text, (place, column, width) in zip(line, self.columns, strict=True):
+            blanks = " " * (width - text.cell_len)
+            before, after = (blanks, "") if column.right else ("", blanks)
+            whole.append(before if place == self.columns[0][0] else " " * GAP + before).append_text(text).append(after)
+        whole.rstrip()
+        whole.stylize(style)
+        yield from whole.render(self.console)
+        yield Segment.line()
+
+    def _lines(self, cell: Cell, column: Column, width: int) -> list[Text]:
+        text = cell if isinstance(cell, Text) else Text(cell)
+        if _natural_width(cell) <= width:
+            return list(text.split("\n", allow_blank=True))
+        lines = list(text.wrap(self.console, width, overflow="fold"))
+        for line in lines:
+            line.rstrip()
+        if self.wide or not column.lines or len(lines) <= column.lines:
+            return lines
+        last = set_cell_size(lines[column.lines - 1].plain, width - 1).rstrip()
+        return [*lines[: column.lines - 1], Text(f"{last}…")]
+
+
+def _clean(cell: Cell) -> Cell:
+    if isinstance(cell, str):
+        return printable(" ".join(cell.split()))
+    clean = "\n".join(map(printable, cell.plain.split("\n")))
+    if clean == cell.plain:
+        return cell
+    changed = cell.copy()
+    changed.plain = clean
+    return changed
+
+
+def _natural_width(cell: Cell) -> int:
+    return cell_len(cell) if isinstance(cell, str) else max(map(cell_len, cell.plain.split("\n")))
+
+
+def _total(widths: Iterator[int]) -> int:
+    """Of columns with the gaps between them."""
+    return sum(width + GAP for width in widths) - GAP
+
+
+def _squeeze(widths: dict[int, int], room: int) -> None:
+    """Narrows the widest columns where even those that are never left out do not fit."""
+    while _total(iter(widths.values())) > room:
+        widest = max(widths, key=lambda place: widths[place])
+        if widths[widest] <= NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def _widen(widths: dict[int, int], natural: Sequence[int], room: int) -> None:
+    """Gives what is left of *room* to the columns that lack width, the narrowest first."""
+    spare = room - _total(iter(widths.values()))
+    while spare > 0 and (lacking := [place for place in widths if widths[place] < natural[place]]):
+        widths[min(lacking, key=lambda place: widths[place])] += 1
+        spare -= 1

@@ -1,0 +1,73 @@
+"""What is waited for, for people: a spinner on a terminal, a line each elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from agent.cli.terminal import printable
+from envs.core.wait_notices import WAITING
+
+
+class Notices(logging.Handler):
+    """Tells what :mod:`envs.core.wait_notices` says while its `with` block runs."""
+
+    def __init__(self, console: Console | None, *, drawn_elsewhere: bool = False) -> None:
+        """*console* is usually stderr; None tells nothing. *drawn_elsewhere*: who asks for `what` shows it."""
+        super().__init__(logging.INFO)
+        self.what = ""
+        """What is waited for now; empty where nothing is."""
+        self._console = console
+        self._drawn_elsewhere = drawn_elsewhere
+        self._spinner: Status | None = None
+        self._level_before = logging.NOTSET
+
+    def __enter__(self) -> Self:
+        if self._console is not None:
+            logger = logging.getLogger(WAITING)
+            self._level_before = logger.level
+            logger.setLevel(logging.INFO)
+            logger.addHandler(self)
+            if self._drawn_elsewhere or self._console.is_terminal:  # in a file, wrong input stays one line
+                self.show("starting")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        del kind, error, trace
+        if self._console is not None:
+            logger = logging.getLogger(WAITING)
+            logger.removeHandler(self)
+            logger.setLevel(self._level_before)
+        self.clear()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.show(record.getMessage())
+
+    def show(self, what: str) -> None:
+        """*what* is waited for from now on."""
+        if self._console is None:
+            return
+        self.what = printable(what)
+        if self._drawn_elsewhere:
+            return
+        if not self._console.is_terminal:
+            self._console.print(Text(self.what), soft_wrap=True)
+        elif self._spinner is None:
+            self._spinner = self._console.status(Text(self.what))
+            self._spinner.start()
+        else:
+            self._spinner.update(Text(self.what))
+
+    def clear(self) -> None:
+        """Something has come: nothing is waited for."""
+        self.what = ""
+        spinner, self._spinner = self._spinner, None
+        if spinner is not None:
+            spinner.stop()

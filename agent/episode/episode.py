@@ -1,0 +1,343 @@
+"""One episode while it is played: the living things that the graph's nodes work with.
+
+Nothing here is checkpointed. What must outlive the process is in the trace, and :mod:`agent.run.resume` builds an
+`Episode` from it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agent.config import RunConfig
+from agent.episode.approval import Approver, decline
+from agent.episode.policy import Asked, PastAction, Policy, Proposal
+from agent.episode.refused_origins import blocked_in, news
+from agent.episode.resources import Provided
+from agent.episode.structured_answers import AnswerSchema
+from agent.progress import Event as ProgressEvent
+from agent.progress import ModelWaits, RequestsRefused
+from agent.run.limits import Ledger
+from agent.run.resume import Recovered
+from envs.browser.session import BrowserSession
+from envs.core.action_languages import Language
+from envs.core.errors import EnvError
+from envs.core.observation import ElementKey, Observation
+from envs.core.record import storable
+from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
+from envs.core.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Role, Seen, Timings, Totals
+from envs.core.trace_store import BlobStore, TraceWriter, now
+from envs.observer.page_state import page_state
+from envs.observer.set_of_marks import marked
+from envs.security.blocked_requests import BlockedOrigin, summed
+from envs.suites.webarena.evaluators import FuzzyJudge
+from judges.base import AutoRater, OutcomeJudge
+from models.asking import calls_end_at
+from models.base import ChatReply, Message, ModelError
+from models.transport import Waiting, waits_heard_by
+from planners.base import Planner
+from planners.replan_triggers import Tick, Watch
+
+JUDGING_S = 30.0
+"""Seconds that rater and judge have at least for the end of an episode, `max_seconds` used up or not; no more than
+`max_seconds` itself."""
+
+
+class Interrupted(Exception):
+    """The run was asked to end at the next step boundary; the episode can be resumed."""
+
+
+Reflection = tuple[Rating, tuple[str, ...]]
+"""A rating, and the texts of reached milestones that no longer hold."""
+
+
+class WorldLost(EnvError):
+    """The world broke under the episode (its browser died); from the trace it can go on in a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who decides in a run: shared by all its episodes."""
+
+    policy: Policy
+    planner: Planner
+    rater: AutoRater
+    judge: OutcomeJudge | None
+    language: Language
+    watch: Watch
+    answers: AnswerSchema | None
+    """What an answer must fit; None where any text will do."""
+    compares: FuzzyJudge | None = None
+    """Asked by checkers that compare answers by meaning; None where no model judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which episode it is."""
+
+    run_id: str
+    episode_id: str
+    task: TaskRef
+    attempt: int
+
+
+@dataclass(slots=True)
+class Ending:
+    """What judging and analysis found; written into the footer."""
+
+    outcome: Outcome = "unjudged"
+    score: Score | None = None
+    verdict: str = ""
+    judged_by: Literal["checker", "judge", "none"] = "none"
+    checks: tuple[MilestoneCheck, ...] | None = None
+    failure: Failure | None = None
+    unjudged: str = ""
+    """Why there is no verdict although a model was to give one."""
+    resumable: bool = False
+    """See :attr:`envs.core.trace.Footer.resumable`."""
+
+
+@dataclass(slots=True)
+class Episode:
+    """What the nodes share within one process."""
+
+    identity: Identity
+    config: RunConfig
+    team: Team
+    environment: Environment
+    trace: TraceWriter
+    blobs: BlobStore
+    start: EpisodeStart
+    tell: Callable[[ProgressEvent], None]
+    saved: Path
+    """Folder for what the environment needs to come back after a kill."""
+    stopping: asyncio.Event
+    """Set when the run is asked to end: the episode stops at its next step boundary."""
+
+    approver: Approver = decline
+    """Is asked about the requests that a step holds; the graph asks about actions."""
+    declined_requests: int = 0
+    """Questions about held requests that were not answered with yes, since :meth:`take_declined`."""
+    may_retry: bool = False
+    """The world may be lost once: the episode then goes on in a new one, from its trace."""
+    ledger: Ledger = field(default_factory=Ledger)
+    began: float = field(default_factory=time.monotonic)
+    judging_ends: float | None = None
+    """When the judging must have ended, on the monotonic clock; None until it begins, or without a limit."""
+    observation: Observation | None = None
+    """The look that the next action will be chosen on; None right after an action."""
+    previous: Observation | None = None
+    reflecting: asyncio.Task[Reflection] | None = None
+    """A rating under way while the policy is asked (`overlap_reflect`)."""
+    rating: Rating = field(default_factory=lambda: Rating(z=()))
+    unrated: bool = False
+    """The last rating could not be read: the next page is rated whether or not anything has changed since."""
+    proposal: Proposal | None = None
+    calls: list[Call] = field(default_factory=list[Call])
+    """Model calls that no line of the trace holds yet."""
+    past: list[PastAction] = field(default_factory=list[PastAction])
+    steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
+    """Every step of the episode as recorded, for the failure analyzer."""
+    ticks: list[Tick] = field(default_factory=list[Tick])
+    blocked: tuple[BlockedOrigin, ...] = ()
+    """All that the boundary refused so far, by origin."""
+    planned_at: int = 0
+    """Number of the last step before the current plan came into force."""
+    timings: Timings = field(default_factory=Timings)
+    ending: Ending = field(default_factory=Ending)
+    provided: Provided | None = None
+    """Told to the policy; looked up when it is first asked, and the same for the rest of the episode."""
+
+    async def look(self) -> Observation:
+        """The current page; asks the environment only if something may have changed since the last look."""
+        if self.observation is None:
+            begun = time.perf_counter()
+            seen = await self.environment.observe(screenshot=self.config.screenshots != "off")
+            if self.config.screenshots == "marks" and seen.screenshot is not None:
+                picture = await asyncio.to_thread(marked, seen.screenshot, seen.elements, seen.viewport)
+                seen = replace(seen, screenshot=picture)
+            self.observation = seen
+            self.spend(observe=time.perf_counter() - begun)
+            self.refuse(seen.blocked)
+        return self.observation
+
+    def refuse(self, blocked: Sequence[BlockedOrigin]) -> None:
+        """Counts what the boundary refused; origins that are new in this episode are shown."""
+        new = news(blocked, self.blocked)
+        self.blocked = summed((*self.blocked, *blocked))
+        if new:
+            self.tell(RequestsRefused(self.identity.episode_id, len(self.steps) + 1, new))
+
+    def acted(self, past: PastAction, intent: Intent, commit: Commit) -> None:
+        """The page may have changed: the next look is a new one."""
+        self.past.append(past)
+        self.steps.append((intent, commit))
+        self.previous, self.observation, self.proposal = self.observation, None, None
+
+    def spend(self, *, observe: float = 0.0, reflect: float = 0.0, act: float = 0.0, execute: float = 0.0) -> None:
+        """Adds seconds to the parts of the current step."""
+        t = self.timings
+        self.timings = Timings(
+            observe=round(t.observe + observe, 4),
+            reflect=round(t.reflect + reflect, 4),
+            act=round(t.act + act, 4),
+            execute=round(t.execute + execute, 4),
+        )
+
+    def take_timings(self) -> Timings:
+        taken, self.timings = self.timings, Timings()
+        return taken
+
+    def account(self, calls: Iterable[Call]) -> None:
+        """Counts *calls* now and keeps them for the next line of the trace that can hold them."""
+        made = tuple(calls)
+        self.ledger.add(made)
+        self.calls.extend(made)
+
+    @contextmanager
+    def paying(self, role: Role, spec: str) -> Generator[None]:
+        """Bounds a call within by what is left of the episode's time, and says where its server is away. Of one that
+        raises, what was spent is counted before the error goes on."""
+
+        def hear(wait: Waiting) -> None:
+            self.tell(ModelWaits(self.identity.episode_id, role, wait.reason, wait.seconds, wait.patience_s))
+
+        try:
+            with calls_end_at(self.judging_ends or self.ends_at), waits_heard_by(hear):
+                yield
+        except ModelError as error:
+            if error.usage is not None:
+                reply = ChatReply("", error.usage, spec, error.seconds, error.attempts)
+                self.account([call_record(role, reply, error=f"{type(error).__name__}: {error}")])
+            raise
+
+    @property
+    def session(self) -> BrowserSession | None:
+        """The browser session that the world is played in; None where another process has the browser."""
+        session = getattr(self.environment, "session", None)
+        return session if isinstance(session, BrowserSession) else None
+
+    @property
+    def ends_at(self) -> float | None:
+        """When its seconds are used up, on the monotonic clock; None without a limit."""
+        limit = self.config.limits.max_seconds
+        return self.began - self.ledger.seconds_before + limit if limit > 0 else None
+
+    def begin_judging(self) -> None:
+        """What was done is judged even where no time is left: for that there is some more."""
+        if self.ends_at is not None:
+            grace = min(JUDGING_S, self.config.limits.max_seconds)
+            self.judging_ends = max(self.ends_at, time.monotonic() + grace)
+
+    def take_calls(self) -> tuple[Call, ...]:
+        taken = tuple(self.calls)
+        self.calls.clear()
+        return taken
+
+    def take_declined(self) -> int:
+        taken, self.declined_requests = self.declined_requests, 0
+        return taken
+
+    def totals(self, steps: int) -> Totals:
+        return self.ledger.totals(steps, time.monotonic() - self.began)
+
+    def note(self, step: int, name: str, detail: str = "") -> None:
+        """Writes an event that is no step."""
+        self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
+
+    def tick(self, tick: Tick) -> None:
+        self.ticks = [*self.ticks, tick][-self.team.watch.window :]
+
+    def drop_reflection(self) -> None:
+        """Gives up a rating under way: its plan is no longer in force, or the episode is over."""
+        if self.reflecting is not None:
+            self.reflecting.cancel()
+            self.reflecting = None
+
+    def take_over(self, found: Recovered) -> None:
+        """Takes over the state of an episode that an earlier process left unfinished."""
+        self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
+        self.steps = [(sent.intent, sent.commit) for sent in found.sent]
+        self.blocked = summed((*blocked_in(self.steps), *self.blocked))
+        self.planned_at, self.rating, self.ledger = found.planned_at, found.rating, found.ledger
+
+    def see_outcome(self, z: tuple[bool, ...], lost: tuple[str, ...]) -> None:
+        """Tells the watch what the last action led to."""
+        self.ticks[-1] = replace(self.ticks[-1], z=z, lost=lost)
+
+    async def save_state(self) -> None:
+        """Lets the environment save what it needs to come back; worlds that are replayed need nothing."""
+        if self.environment.restore == "reopen":
+            await self.environment.save_state(self.saved)
+
+    def store_look(self, look: Observation) -> Seen:
+        """The observation as a trace keeps it, its large parts as blobs."""
+        return Seen(
+            url=storable(look.url),
+            title=storable(look.title),
+            digest=look.digest,
+            state=page_state(look.url, look.text),
+            viewport=look.viewport,
+            text_blob=self.blobs.put_text(look.text),
+            keys_blob=self.blobs.put_json(keys_json(look)),
+            controls_total=look.controls_total,
+            screenshot_blob=None if look.screenshot is None else self.blobs.put(look.screenshot),
+            tabs=len(look.tabs),
+            note=look.note,
+            blocked_requests=look.blocked,
+        )
+
+    def policy_calls(self, asked: Sequence[Asked]) -> tuple[Call, ...]:
+        return tuple(
+            call_record("policy", one.reply, self.blobs.put_json(prompt_json(one.messages)), one.error) for one in asked
+        )
+
+
+def keys_json(look: Observation) -> JsonValue:
+    """The shown elements as a JSON list of :class:`envs.core.trace.KeyRow`, written without building the rows."""
+    return [
+        {"ref": e.ref, "frame": k.frame, "role": k.role, "name": k.name, "ordinal": k.ordinal, "digest": k.digest}
+        for e in look.elements
+        if e.shown
+        for k in (e.key,)
+    ]
+
+
+def key_row(ref: int, key: ElementKey) -> KeyRow:
+    return KeyRow(ref=ref, frame=key.frame, role=key.role, name=key.name, ordinal=key.ordinal, digest=key.digest)
+
+
+def call_record(role: Role, reply: ChatReply, prompt_blob: str | None = None, error: str | None = None) -> Call:
+    usage = reply.usage
+    return Call(
+        role=role,
+        model=reply.model,
+        prompt_blob=prompt_blob,
+        completion=storable(reply.text),
+        prompt_token_ids=reply.prompt_token_ids,
+        completion_token_ids=reply.completion_token_ids,
+        logprobs=reply.logprobs,
+        tokens_in=usage.tokens_in,
+        tokens_cached=usage.tokens_cached,
+        tokens_thinking=usage.tokens_thinking,
+        tokens_out=usage.tokens_out,
+        cost_usd=usage.cost_usd,
+        seconds=round(reply.seconds, 4),
+        attempts=reply.attempts,
+        error=None if error is None else storable(error),
+    )
+
+
+def prompt_json(messages: Sequence[Message]) -> JsonValue:
+    """The messages as a JSON list; a picture is named by its size, the screenshot's blob holds it."""
+    return [
+        {"role": m.role, "text": m.text, "images": [f"{i.media_type}, {len(i.data)} bytes" for i in m.images]}
+        for m in messages
+    ]

@@ -1,0 +1,73 @@
+"""The loop as a LangGraph graph.
+
+    plan → observe → reflect → (replan) → act → (approve) → execute → observe …  → judge → (analyze) → END
+
+Nodes are in :mod:`agent.episode.nodes`, one file each; here is only who follows whom. A node that ends the episode sets
+`ended_by`, and every road from there leads to `judge`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from agent.episode.episode import Episode
+from agent.episode.nodes.act import act
+from agent.episode.nodes.analyze import analyze
+from agent.episode.nodes.approve import approve
+from agent.episode.nodes.execute import execute
+from agent.episode.nodes.judge import judge
+from agent.episode.nodes.observe import observe
+from agent.episode.nodes.plan import plan, replan
+from agent.episode.nodes.reflect import reflect
+from agent.episode.state import State
+
+Graph = CompiledStateGraph[State, Episode, State, State]
+
+NODES_PER_STEP = 8
+"""More than any step passes through; LangGraph's own recursion limit is set so high that ours always comes first."""
+
+
+def build_graph(checkpointer: BaseCheckpointSaver[Any] | None) -> Graph:
+    """Compiled once per run; every episode is a thread of it."""
+    graph = StateGraph(State, context_schema=Episode)
+    for node in (plan, observe, reflect, replan, act, approve, execute, judge, analyze):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "plan")
+    graph.add_edge("plan", "observe")
+    graph.add_conditional_edges("observe", after_observe)
+    graph.add_conditional_edges("reflect", after_reflect)
+    graph.add_edge("replan", "act")
+    graph.add_conditional_edges("act", after_act)
+    graph.add_edge("approve", "execute")
+    graph.add_conditional_edges("execute", after_execute)
+    graph.add_edge("judge", "analyze")
+    graph.add_edge("analyze", END)
+    return graph.compile(checkpointer=checkpointer)
+
+
+# The choices are coroutines because LangGraph sends plain functions to a thread, which costs more than all of them.
+
+
+async def after_observe(state: State) -> Literal["judge", "reflect"]:
+    return "judge" if state.ended_by else "reflect"
+
+
+async def after_reflect(state: State) -> Literal["replan", "act"]:
+    return "replan" if state.cause else "act"
+
+
+async def after_act(state: State) -> Literal["judge", "replan", "act", "approve", "execute"]:
+    """A turn without an action is asked again (with a new plan where one is due), until its limit ends the episode."""
+    if state.ended_by:
+        return "judge"
+    if state.parse_errors:
+        return "replan" if state.cause else "act"
+    return "approve" if state.approval == "ask" else "execute"
+
+
+async def after_execute(state: State) -> Literal["judge", "observe"]:
+    return "judge" if state.ended_by else "observe"

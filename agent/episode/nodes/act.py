@@ -1,0 +1,122 @@
+"""Asks the policy for one action."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from langgraph.runtime import Runtime
+
+from agent.episode.approval import needs_approval
+from agent.episode.episode import Episode
+from agent.episode.nodes.plan import may_replan, milestones
+from agent.episode.policy import Proposal, Turn
+from agent.episode.prompts import PolicyView
+from agent.episode.refused_origins import problem, untold
+from agent.episode.resources import NOTHING, Provided
+from agent.episode.state import State, Update
+from agent.episode.structured_answers import AnswerSchema
+from envs.browser.session import BrowserSession
+from envs.browser.uploads import uploadable
+from envs.core.actions import Action, Status, Stop, Wait
+from envs.core.observation import Observation
+
+
+async def act(state: State, runtime: Runtime[Episode]) -> Update:
+    """A turn without a readable action is an event and a problem for the next turn, at most a configured number."""
+    episode = runtime.context
+    begun = time.perf_counter()
+    turn = await _turn(state, episode)
+    with episode.paying("policy", episode.team.policy.spec):
+        proposal = _checked(await episode.team.policy.propose(turn), episode.team.answers)
+    episode.account(episode.policy_calls(proposal.asked))
+    episode.spend(act=time.perf_counter() - begun)
+    if proposal.action is None:
+        return _no_action(state, episode, proposal)
+    episode.proposal = proposal
+    asks = needs_approval(proposal.action, await episode.look(), episode.config.approve, episode.past)
+    return Update(parse_errors=0, problems=[], approval="ask" if asks else "")
+
+
+async def _turn(state: State, episode: Episode) -> Turn:
+    instruction, answers = episode.start.instruction, episode.team.answers
+    shown = episode.config.show_plan
+    look = await episode.look()
+    view = PolicyView(
+        instruction=answers.asked(instruction) if answers is not None else instruction,
+        observation=look,
+        language=episode.team.language,
+        milestones=milestones(state) if shown else (),
+        z=tuple(state.z) if shown else (),
+        next_milestone=state.next_milestone if shown else None,
+        history=tuple(state.history),
+        problems=(*_refused(episode, look), *state.problems),
+        last=episode.past[-1].result if episode.past else None,
+        missed=_missed(episode),
+        provided=await _provided(episode),
+    )
+    identity = episode.identity
+    past, vain = tuple(episode.past), _vain(episode, view.observation)
+    return Turn(identity.task, identity.attempt, state.step + 1, view, past, vain)
+
+
+def _refused(episode: Episode, look: Observation) -> tuple[str, ...]:
+    """Of each refused origin the policy is told once: at the first turn after its first refusal. It stands before other
+    problems, because the compact style shows the last one alone."""
+    line = problem(untold(episode.steps, look.blocked))
+    return (line,) if line else ()
+
+
+def _missed(episode: Episode) -> int | None:
+    """See :attr:`agent.episode.prompts.PolicyView.missed`."""
+    last = episode.past[-1] if episode.past else None
+    if last is None or last.result is None or last.result.status is not Status.NO_SUCH_REF:
+        return None
+    numbers = {name: value for name, value in last.action if name in ("ref", "to_ref") and isinstance(value, int)}
+    # What was dragged has a target, so that it is the other end which was not there.
+    return numbers.get("to_ref" if last.target is not None else "ref")
+
+
+async def _provided(episode: Episode) -> Provided:
+    """What the session of the episode would really type and upload."""
+    if episode.provided is None:
+        episode.provided = await _provided_by(episode.session) if episode.session is not None else NOTHING
+    return episode.provided
+
+
+async def _provided_by(session: BrowserSession) -> Provided:
+    files = await asyncio.to_thread(uploadable, session.settings.upload_folder)
+    mask = session.secrets.mask
+    return Provided(session.secrets.scopes, tuple(path for path in files if mask(path) == path))
+
+
+def _vain(episode: Episode, look: Observation) -> Action | None:
+    """See :attr:`agent.episode.policy.Turn.vain`."""
+    if not episode.steps:
+        return None
+    last, _ = episode.steps[-1]
+    return last.action if last.seen.digest == look.digest and not isinstance(last.action, Wait) else None
+
+
+def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:
+    """A Stop whose answer does not fit the user's schema is no action: the policy is told why."""
+    if answers is None or not isinstance(proposal.action, Stop):
+        return proposal
+    problem = answers.problem(proposal.action.answer)
+    return proposal if problem is None else replace(proposal, action=None, error=problem)
+
+
+def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:
+    errors, reason = state.parse_errors + 1, episode.trace.mask(str(proposal.error))
+    episode.note(state.step + 1, "parse_error", f"{proposal.error} | {proposal.raw}")
+    if errors >= episode.config.limits.max_parse_errors:
+        return Update(
+            parse_errors=errors,
+            ended_by="error",
+            error=f"no readable action in {errors} turns in a row (max_parse_errors): {reason}",
+        )
+    update = Update(parse_errors=errors, problems=[*state.problems, f"your answer was no action: {reason}"])
+    if may_replan(state, episode) and (trouble := episode.team.watch.unreadable(errors)) is not None:
+        update.update(cause=trouble.cause, detail=trouble.detail)
+    return update

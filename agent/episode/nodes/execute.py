@@ -1,0 +1,145 @@
+"""Does the action: intent to disk, action to the world, commit to disk."""
+
+from __future__ import annotations
+
+import time
+
+from langgraph.runtime import Runtime
+
+from agent.episode.action_names import in_words
+from agent.episode.approval import MAX_DECLINES, NOBODY
+from agent.episode.episode import Episode, key_row
+from agent.episode.policy import PastAction, target_of
+from agent.episode.prompts import history_line
+from agent.episode.request_approval import begin_step, declined_words
+from agent.episode.state import State, Update, with_line
+from agent.progress import StepDone
+from envs.core.actions import Action, ActionResult, Status, Stop
+from envs.core.observation import Box, Observation
+from envs.core.trace import Commit, Intent, KeyRow
+from envs.core.trace_store import now
+from planners.replan_triggers import Tick
+
+
+async def execute(state: State, runtime: Runtime[Episode]) -> Update:
+    """Never sends an action whose intent is not on disk, and never one that a person declined. Requests of a step that
+    was not approved are asked about during the step."""
+    episode = runtime.context
+    proposal, look = episode.proposal, await episode.look()
+    assert proposal is not None and proposal.action is not None
+    action, target = proposal.action, target_of(proposal.action, look)
+    intent = _write_intent(episode, state.step + 1, action, look)
+    await begin_step(episode, intent.step, action, words_of(action, look), approved=state.approval == "yes")
+    begun = time.perf_counter()
+    result = _declined(state) or await episode.environment.execute(action)
+    episode.spend(execute=time.perf_counter() - begun)
+    commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
+    episode.trace.append(commit)
+    episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.refuse(result.blocked_requests)
+    episode.acted(PastAction(action, target, result), intent, commit)
+    _tell(state, episode, intent, commit, look)
+    _check_downloads(episode)
+    await episode.save_state()
+    line = episode.trace.mask(history_line(action, target, result))
+    return await _after(state, episode, line, action, result)
+
+
+async def _after(state: State, episode: Episode, line: str, action: Action, result: ActionResult) -> Update:
+    declines = state.declines + episode.take_declined()
+    update = Update(
+        step=state.step + 1,
+        declines=declines,
+        approval="",
+        history=with_line(state.history, line),
+        problems=[result.output] if result.output else [],
+    )
+    if isinstance(action, Stop) and result.status is Status.STOPPED:
+        update.update(ended_by="stop", answer=None if action.answer is None else episode.trace.mask(action.answer))
+    elif declines >= MAX_DECLINES:
+        update.update(ended_by="declined")
+    elif await episode.environment.done():
+        update.update(ended_by="world")
+    return update
+
+
+def _write_intent(episode: Episode, step: int, action: Action, look: Observation) -> Intent:
+    proposal = episode.proposal
+    assert proposal is not None
+    intent = Intent(
+        step=step,
+        seen=episode.store_look(look),
+        rating=episode.rating,
+        action=action,
+        raw=proposal.raw,
+        notes=proposal.notes,
+        target=_target_row(action, look),
+        target_box=_target_box(action, look),
+        calls=episode.take_calls(),
+        at=now(),
+    )
+    episode.trace.append(intent)
+    return intent
+
+
+def _check_downloads(episode: Episode) -> None:
+    """Raises NotWritten where the disk did not take a file of this step: the run ends, its commit is kept."""
+    if episode.session is not None and episode.session.downloads.not_written is not None:
+        raise episode.session.downloads.not_written
+
+
+def _declined(state: State) -> ActionResult | None:
+    """In place of what was declined; None where it may go ahead."""
+    match state.approval:
+        case "no":
+            return ActionResult(status=Status.BLOCKED, message="a person declined this action; do not try it again")
+        case "nobody":
+            return ActionResult(status=Status.BLOCKED, message=f"{NOBODY}; do not try it again")
+        case _:
+            return None
+
+
+def _tell(state: State, episode: Episode, intent: Intent, commit: Commit, look: Observation) -> None:
+    index, spent = state.next_milestone, commit.timings
+    words = episode.trace.mask(words_of(intent.action, look))
+    episode.tell(
+        StepDone(
+            episode_id=episode.identity.episode_id,
+            step=commit.step,
+            action=action_text(episode, intent.action),
+            words=words,
+            status=commit.result.status,
+            milestone=state.plan[index][1] if index is not None and index < len(state.plan) else "",
+            z=tuple(state.z),
+            seconds=spent.total,
+            declined=_declined_words(state, words, commit.result),
+        )
+    )
+
+
+def words_of(action: Action, look: Observation) -> str:
+    """The action in words, its elements named as they were in *look*."""
+    to_ref = getattr(action, "to_ref", None)
+    onto = look.element(to_ref) if isinstance(to_ref, int) else None
+    return in_words(action, target_of(action, look), onto.key if onto is not None else None)
+
+
+def _declined_words(state: State, words: str, result: ActionResult) -> str:
+    by = {"no": "by a person", "nobody": NOBODY}.get(state.approval)
+    return declined_words(words, result.held_requests) if by is None else f"{words} ({by})"
+
+
+def _target_row(action: Action, look: Observation) -> KeyRow | None:
+    key, ref = target_of(action, look), getattr(action, "ref", None)
+    return None if key is None or ref is None else key_row(ref, key)
+
+
+def _target_box(action: Action, look: Observation) -> Box | None:
+    ref = getattr(action, "ref", None)
+    element = look.element(ref) if isinstance(ref, int) else None
+    return None if element is None else element.box
+
+
+def action_text(episode: Episode, action: Action) -> str:
+    """The action in the run's language, secrets masked."""
+    return episode.trace.mask(episode.team.language.show(action))

@@ -1,0 +1,73 @@
+"""Asks a person about the requests of a step that was not approved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agent.config import ActionClass
+from agent.episode.approval import NOBODY, ApprovalRequest
+from agent.episode.episode import Episode
+from envs.browser.session import BrowserSession
+from envs.core.actions import Action, Expand, Find, Wait
+from envs.security.held_requests import HeldRequest
+from envs.security.request_holding import Ask
+
+MAX_DETAIL: Final = 2_000
+"""Characters of one event of the trace."""
+WAITING: Final = Wait | Find | Expand
+"""What comes late may come while the page is only waited for or read: it still belongs to the step before."""
+
+
+async def begin_step(episode: Episode, step: int, action: Action, words: str, *, approved: bool) -> None:
+    """Requests and downloads of the session's pages belong to this step from now on; a person is shown *words*. Worlds
+    without a session hold nothing."""
+    session = episode.session
+    if session is None:
+        return
+    await session.holding.decided()
+    if isinstance(action, WAITING):
+        return
+    session.holding.ask = _asker(episode, session, step, words)
+    session.holding.begin(approved=approved)
+    if session.settings.downloads == "approved":
+        session.downloads.permitted = approved
+
+
+def declined_words(words: str, held: Sequence[HeldRequest]) -> str:
+    """What a display says of a step whose requests were not sent; empty where all were."""
+    refused = [one for one in held if not one.sent]
+    if not refused:
+        return ""
+    by = NOBODY if refused[0].answer == "nobody" else "by a person"
+    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return f"{words}: {refused[0].method} {refused[0].place}{more} ({by})"
+
+
+def _asker(episode: Episode, session: BrowserSession, step: int, words: str) -> Ask:
+    async def ask(requests: tuple[HeldRequest, ...]) -> bool | None:
+        approved = await episode.approver(
+            ApprovalRequest(
+                episode_id=episode.identity.episode_id,
+                step=step,
+                action=words,
+                classes=_classes(episode.config.approve, requests),
+                url=session.secrets.mask(session.url),
+                instruction=episode.start.instruction,
+                requests=requests,
+            )
+        )
+        sent = "; ".join(one.in_words() for one in requests)
+        by = f" ({NOBODY})" if approved is None else ""
+        episode.note(step, "approved" if approved else "declined", f"{words} sends {sent}"[:MAX_DETAIL] + by)
+        episode.declined_requests += not approved
+        return approved
+
+    return ask
+
+
+def _classes(wanted: tuple[ActionClass, ...], requests: Sequence[HeldRequest]) -> tuple[ActionClass, ...]:
+    if "all" in wanted:
+        return ("all",)
+    found = {"navigation" if one.changes_nothing or "submit" not in wanted else "submit" for one in requests}
+    return tuple(name for name in wanted if name in found)

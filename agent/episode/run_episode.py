@@ -1,0 +1,173 @@
+"""Plays one episode through the graph and writes its footer: the one place where errors become outcomes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
+
+from agent.config import RunConfig
+from agent.episode.approval import ApprovalRequest, Approver
+from agent.episode.episode import Ending, Episode, Interrupted, WorldLost
+from agent.episode.graph import NODES_PER_STEP, Graph
+from agent.episode.state import State
+from agent.run.run_store import RunFolder
+from envs.core.disk_errors import disk_refusal
+from envs.core.errors import BrowserNotStarted, EnvError, NotWritten, TraceError
+from envs.core.record import storable
+from envs.core.trace import EndedBy, Footer, Totals
+from envs.core.trace_store import now
+from judges.analysis import Case, explain
+from models.base import ModelError, ModelOutOfTime
+
+log = logging.getLogger(__name__)
+
+INTERRUPT = "__interrupt__"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where the graph is entered: at its start, or as if *node* had just run and left *state*."""
+
+    state: State
+    node: Literal["__start__", "plan", "observe", "execute"] = "__start__"
+
+
+FROM_START = Entry(State())
+
+
+async def play(graph: Graph, episode: Episode, approver: Approver, entry: Entry = FROM_START) -> Footer:
+    """Plays to the end and writes the footer.
+
+    A model that is still asked when `max_seconds` have passed ends the episode by that limit. Any other model or world
+    that fails ends it as `broken`, with the error's type, and never as a failure of the policy; where it was a model,
+    the footer is `resumable`. Raises EnvError without a footer where the world may be lost once (`may_retry`);
+    Interrupted, BrowserNotStarted and CancelledError pass without a footer too, and so does a disk that is full
+    (NotWritten): the episode can be resumed.
+    """
+    config = thread(episode.identity.run_id, episode.identity.episode_id, episode.config)
+    checkpoints = RunFolder(episode.trace.path.parents[1]).checkpoints
+    episode.approver = approver
+    try:
+        try:
+            state = await _run(graph, config, episode, approver, entry)
+        except ModelOutOfTime as error:
+            state = await _run(graph, config, episode, approver, await _out_of_time(graph, config, episode, error))
+    except (Interrupted, TraceError, NotWritten, BrowserNotStarted):
+        raise
+    except ModelError as error:
+        return await _broken(graph, config, episode, error)
+    except EnvError as error:
+        if refused := disk_refusal(error, checkpoints):
+            raise refused from error
+        if episode.may_retry:
+            raise
+        return await _broken(graph, config, episode, error)
+    except Exception as error:
+        if refused := disk_refusal(error, checkpoints):
+            raise refused from error
+        # The boundary of an episode: whatever escapes is logged, tried once more in a fresh world (a dying browser
+        # shows itself in many ways), then recorded with its type; the run goes on.
+        # Only its type is logged: message and traceback may hold a secret, and only the trace masks them.
+        broke = episode.identity
+        log.error("episode %s of run %s broke: %s", broke.episode_id, broke.run_id, type(error).__name__)
+        if episode.may_retry:
+            raise WorldLost(error_line(error)) from error
+        return await _broken(graph, config, episode, error)
+    finally:
+        episode.drop_reflection()
+    return _finish(episode, state, cast(EndedBy, state.ended_by), state.error or None)
+
+
+def thread_id(run_id: str, episode_id: str) -> str:
+    """LangGraph's name for an episode; unique over runs, which may share a Postgres database."""
+    return f"{run_id}/{episode_id}"
+
+
+def thread(run_id: str, episode_id: str, config: RunConfig) -> RunnableConfig:
+    """The episode's thread, and a recursion limit that our own limits always come before."""
+    limits = config.limits
+    nodes = limits.max_steps * (NODES_PER_STEP + 2 * limits.max_parse_errors) + 50
+    return {"configurable": {"thread_id": thread_id(run_id, episode_id)}, "recursion_limit": nodes}
+
+
+async def _run(graph: Graph, config: RunnableConfig, episode: Episode, approver: Approver, entry: Entry) -> State:
+    given: Any = entry.state.as_update()
+    if entry.node != "__start__":
+        await graph.aupdate_state(config, given, as_node=entry.node)
+        given = None
+    durability = episode.config.durability
+    while True:
+        out = cast("dict[str, Any]", await graph.ainvoke(given, config, context=episode, durability=durability))
+        pending = out.pop(INTERRUPT, ())
+        if not pending:
+            return State(**out)
+        approved = await approver(ApprovalRequest.model_validate(pending[0].value))
+        given = Command(resume="yes" if approved is True else "nobody" if approved is None else "no")
+
+
+async def _out_of_time(graph: Graph, config: RunnableConfig, episode: Episode, error: ModelOutOfTime) -> Entry:
+    """`max_seconds` passed while a model was asked: a limit, met where they all are."""
+    state = await _known(graph, config)
+    episode.drop_reflection()
+    episode.note(state.step + 1, "out_of_time", error_line(error))
+    return Entry(replace(state, ended_by="max_seconds"), "observe")
+
+
+async def _known(graph: Graph, config: RunnableConfig) -> State:
+    """As it was before the node that raised."""
+    known = (await graph.aget_state(config)).values
+    return State(**{key: value for key, value in known.items() if key in State.__dataclass_fields__})
+
+
+async def _broken(graph: Graph, config: RunnableConfig, episode: Episode, error: Exception) -> Footer:
+    state = await _known(graph, config)
+    case = Case(episode.steps, ended_by="error", outcome="broken", error=error_line(error))
+    resumable = isinstance(error, ModelError) and not error.lasting
+    episode.ending = Ending(outcome="broken", failure=explain(case), resumable=resumable)
+    return _finish(episode, state, "error", error_line(error))
+
+
+def _finish(episode: Episode, state: State, ended_by: EndedBy, error: str | None) -> Footer:
+    ending = episode.ending
+    footer = Footer(
+        outcome=ending.outcome,
+        ended_by=ended_by,
+        judged_by=ending.judged_by,
+        score=ending.score,
+        verdict=ending.verdict,
+        answer=state.answer,
+        rating=episode.rating,
+        milestone_checks=ending.checks,
+        failure=ending.failure,
+        blocked_requests=episode.blocked,
+        declined=state.declines,
+        totals=episode.totals(len(episode.steps)),
+        error="; ".join(filter(None, (error, ending.unjudged))) or None,
+        resumable=ending.resumable,
+        calls=episode.take_calls(),
+        at=now(),
+    )
+    episode.trace.append(footer)
+    return footer
+
+
+def broken_start(error: Exception, spent: Totals | None = None) -> Footer:
+    """The footer of an episode whose world could not be brought to its start, or back to where it was: *spent* until
+    then."""
+    return Footer(
+        outcome="broken",
+        ended_by="error",
+        judged_by="none",
+        totals=spent or Totals(),
+        error=error_line(error),
+        at=now(),
+    )
+
+
+def error_line(error: Exception) -> str:
+    """An error's type and message in one line, for the trace."""
+    return storable(f"{type(error).__name__}: {' '.join(str(error).split())}")[:1000]

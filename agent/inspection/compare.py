@@ -1,0 +1,275 @@
+"""Two runs beside each other: success, pass@k, failures, steps, tokens, seconds and cost, on the tasks of both.
+
+Parses headers and footers alone, so thousands of episodes take seconds. A trace that was edited after it was written is
+named and not counted. An episode that broke, that nobody judged or that has no end says nothing about the policy: it is
+counted and named, and is in no rate and no mean.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+
+from agent.run.discover_traces import EpisodeFile
+from envs.core.errors import TraceError
+from envs.core.record import Record
+from envs.core.trace import Footer
+from envs.core.trace_store import check_chain, check_unedited, read_summary
+from judges.statistics import Estimate, proportion, resampled
+
+PASS_AT: Final = (1, 2, 4, 8)
+_EXACT_TASKS: Final = 16
+"""Up to so many tasks that differ, all sign flips are tried; beyond, random ones."""
+
+Measure = Literal["steps", "tokens", "seconds", "cost_usd"]
+MEASURES: Final[tuple[Measure, ...]] = ("steps", "tokens", "seconds", "cost_usd")
+
+
+class PassAt(Record):
+    """The unbiased estimate of P(at least one of k attempts succeeds), averaged over tasks."""
+
+    k: int
+    value: float
+    tasks: int
+    """Tasks with at least k judged attempts; the others are not in the mean."""
+
+
+class Arm(Record):
+    """One of the two runs."""
+
+    policy: str
+    episodes: int
+    tasks: int
+    outcomes: dict[str, int]
+    """Episodes by outcome, `unfinished` among them."""
+    success: Estimate
+    """Of judged episodes, Wilson's interval; attempts at one task count as independent."""
+    pass_at: tuple[PassAt, ...]
+    failures: dict[str, int]
+    """Failed episodes by category."""
+    damaged: tuple[str, ...]
+
+
+class Paired(Record):
+    """A test of "no difference in success" on the tasks that both judged."""
+
+    method: Literal["McNemar, exact", "sign flips over tasks, exact", "sign flips over tasks, sampled", "none"]
+    tasks: int
+    only_a: int
+    """Tasks on which A was better."""
+    only_b: int
+    p: float | None
+    """Two-sided; None where there is no task to compare."""
+
+
+class Difference(Record):
+    """B minus A, of means over the tasks of both, each task counting once."""
+
+    a: float
+    b: float
+    change: Estimate
+    """Interval: percentile bootstrap over tasks, which stay paired."""
+
+
+class Comparison(Record):
+    """B against A."""
+
+    a: Arm
+    b: Arm
+    paired: Paired
+    success: Difference | None
+    """Difference of success rates over common tasks; None where no task is common."""
+    spent: dict[Measure, Difference]
+    only_in_a: tuple[str, ...]
+    """Tasks that B did not play, or nobody judged there."""
+    only_in_b: tuple[str, ...]
+    unlike: dict[str, tuple[Any, Any]]
+    """Settings, besides who acts, that are not the same in both: what else the difference may come from."""
+
+
+class _Episode(NamedTuple):
+    """One that was judged."""
+
+    success: bool
+    spent: tuple[float, ...]
+    """In the order of MEASURES."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the summaries of one run say."""
+
+    policies: Counter[str]
+    outcomes: Counter[str]
+    failures: Counter[str]
+    seen: set[str]
+    judged: defaultdict[str, list[_Episode]]
+    damaged: list[str]
+    config: dict[str, Any]
+
+
+def compare(a: Sequence[EpisodeFile], b: Sequence[EpisodeFile], *, resamples: int = 2000, seed: int = 0) -> Comparison:
+    """*b* against *a*; the same seed gives the same numbers. A trace that cannot be read is named in its arm."""
+    first, second = _read(a), _read(b)
+    common = sorted(first.judged.keys() & second.judged.keys())
+    draws = np.random.default_rng(seed)
+    picks = draws.integers(0, len(common), size=(resamples, len(common))) if common else None
+    return Comparison(
+        a=_arm(first, len(a)),
+        b=_arm(second, len(b)),
+        paired=_paired(first.judged, second.judged, resamples, draws),
+        success=_difference([_rate(first.judged[t]) for t in common], [_rate(second.judged[t]) for t in common], picks),
+        spent={
+            measure: difference
+            for place, measure in enumerate(MEASURES)
+            if (
+                difference := _difference(
+                    [_mean(first.judged[t], place) for t in common],
+                    [_mean(second.judged[t], place) for t in common],
+                    picks,
+                )
+            )
+            is not None
+        },
+        only_in_a=tuple(sorted(first.judged.keys() - second.judged.keys())),
+        only_in_b=tuple(sorted(second.judged.keys() - first.judged.keys())),
+        unlike=_unlike(first.config, second.config),
+    )
+
+
+def pass_at(k: int, attempts: int, successes: int) -> float:
+    """1 - C(n-c, k)/C(n, k): unbiased for P(one of k succeeds), from n attempts of which c did (Chen et al. 2021).
+
+    Raises ValueError unless 1 <= *k* <= *attempts* and 0 <= *successes* <= *attempts*.
+    """
+    if not (1 <= k <= attempts and 0 <= successes <= attempts):
+        raise ValueError(f"pass@{k} of {successes} successes in {attempts} attempts")
+    return 1.0 - comb(attempts - successes, k) / comb(attempts, k)
+
+
+def mcnemar_p(only_a: int, only_b: int) -> float:
+    """The exact two-sided p of McNemar's test: discordant pairs fall on either side like a fair coin."""
+    n, least = only_a + only_b, min(only_a, only_b)
+    return min(1.0, 2 * sum(comb(n, i) for i in range(least + 1)) / 2**n)
+
+
+def _read(files: Iterable[EpisodeFile]) -> _Read:
+    read = _Read(Counter(), Counter(), Counter(), set(), defaultdict(list), [], {})
+    for file in files:
+        try:
+            header, footer = read_summary(file.path)
+            check_unedited(file.path, check_chain(file.path))
+        except TraceError as error:
+            read.damaged.append(str(error))
+            continue
+        read.seen.add(header.task.id)
+        read.policies[str(header.config.get("policy", "unknown"))] += 1
+        read.outcomes[footer.outcome if footer else "unfinished"] += 1
+        read.config = read.config or header.config
+        if footer is None or footer.outcome not in ("success", "failure"):
+            continue
+        read.judged[header.task.id].append(_Episode(footer.outcome == "success", _spent(footer)))
+        if footer.outcome == "failure":
+            read.failures[footer.failure.category if footer.failure else "not analyzed"] += 1
+    return read
+
+
+def _spent(footer: Footer) -> tuple[float, ...]:
+    totals = footer.totals
+    return (totals.steps, totals.tokens, totals.seconds, totals.cost_usd)
+
+
+def _arm(read: _Read, episodes: int) -> Arm:
+    wins, judged = read.outcomes["success"], read.outcomes["success"] + read.outcomes["failure"]
+    passes: list[PassAt] = []
+    for k in PASS_AT:
+        enough = [one for one in read.judged.values() if len(one) >= k]
+        if enough:
+            values = [pass_at(k, len(one), sum(e.success for e in one)) for one in enough]
+            passes.append(PassAt(k=k, value=sum(values) / len(values), tasks=len(enough)))
+    return Arm(
+        policy=", ".join(read.policies),
+        episodes=episodes,
+        tasks=len(read.seen),
+        outcomes=dict(read.outcomes),
+        success=proportion(wins, judged),
+        pass_at=tuple(passes),
+        failures=dict(read.failures),
+        damaged=tuple(read.damaged),
+    )
+
+
+_Judged = Mapping[str, Sequence[_Episode]]
+
+
+def _paired(a: _Judged, b: _Judged, resamples: int, random: np.random.Generator) -> Paired:
+    """McNemar's test where every task was tried once by each, else one over tasks' mean success."""
+    common = sorted(a.keys() & b.keys())
+    gains = np.array([_rate(b[task]) - _rate(a[task]) for task in common])
+    only_a, only_b = int((gains < 0).sum()), int((gains > 0).sum())
+    if not common:
+        return Paired(method="none", tasks=0, only_a=0, only_b=0, p=None)
+    if all(len(a[task]) == len(b[task]) == 1 for task in common):
+        p, method = mcnemar_p(only_a, only_b), "McNemar, exact"
+    else:
+        moved = gains[gains != 0]
+        exact = len(moved) <= _EXACT_TASKS
+        method = "sign flips over tasks, exact" if exact else "sign flips over tasks, sampled"
+        p = _exact_flips(moved) if exact else _sampled_flips(moved, resamples, random)
+    return Paired(method=method, tasks=len(common), only_a=only_a, only_b=only_b, p=p)
+
+
+def _exact_flips(gains: np.ndarray) -> float:
+    """Share of all sign patterns whose sum is as far from 0 as the one seen."""
+    sums = np.zeros(1)
+    for gain in gains:
+        sums = np.concatenate([sums + gain, sums - gain])
+    return float((np.abs(sums) >= abs(gains.sum()) - 1e-9).mean())
+
+
+def _sampled_flips(gains: np.ndarray, resamples: int, random: np.random.Generator) -> float:
+    """The same from random patterns; the pattern seen counts as one of them, so that p is never 0."""
+    as_far = 0
+    for _ in range(resamples):
+        as_far += abs((gains * random.choice((-1.0, 1.0), size=len(gains))).sum()) >= abs(gains.sum()) - 1e-9
+    return (1 + as_far) / (1 + resamples)
+
+
+def _difference(a: Sequence[float], b: Sequence[float], picks: np.ndarray | None) -> Difference | None:
+    if picks is None:
+        return None
+    change = np.array(b) - np.array(a)
+    means = change[picks].mean(axis=1)
+    spread = resampled(float(change.mean()), means, len(a))
+    return Difference(a=float(np.mean(a)), b=float(np.mean(b)), change=spread)
+
+
+def _rate(episodes: Sequence[_Episode]) -> float:
+    return sum(one.success for one in episodes) / len(episodes)
+
+
+def _mean(episodes: Sequence[_Episode], place: int) -> float:
+    return sum(one.spent[place] for one in episodes) / len(episodes)
+
+
+def _unlike(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Settings by dotted name, first episode against first episode."""
+    flat_a, flat_b = dict(_flat(a)), dict(_flat(b))
+    return {
+        name: (flat_a.get(name), flat_b.get(name))
+        for name in sorted(flat_a.keys() | flat_b.keys())
+        if name != "policy" and flat_a.get(name) != flat_b.get(name)
+    }
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in config.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value

@@ -1,0 +1,89 @@
+"""One line per episode, from the first and the last line of its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.episode.refused_origins import blocked_in
+from envs.core.errors import TraceError
+from envs.core.record import Record
+from envs.core.trace import EndedBy
+from envs.core.trace_store import Seal, Trace, check_chain, edited_message, read_summary, read_trace
+from envs.security.blocked_requests import BlockedOrigin, summed
+
+
+class EpisodeRow(Record):
+    """An episode in a list."""
+
+    run: str
+    episode: str
+    task: str
+    instruction: str
+    outcome: str
+    """As in the trace; `unfinished` where it has no end, `damaged` where it cannot be read."""
+    ended_by: EndedBy | None
+    steps: int
+    z: tuple[bool, ...]
+    """Milestones reached; empty without subgoals."""
+    torn: bool = False
+    """The last line was cut off: the process died while writing it."""
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Refused by the boundary, by origin."""
+    problem: str = ""
+    """What is wrong with the trace, in one line; empty where nothing is."""
+
+
+def episode_row(path: Path) -> EpisodeRow:
+    """The row of the trace at *path*; a damaged one has a row too. Only a trace without an end is parsed whole; the
+    hash chain is followed in every one."""
+    try:
+        header, footer = read_summary(path)
+        if footer is None:
+            return _unfinished(read_trace(path))
+        seal = check_chain(path)
+    except TraceError as error:
+        return EpisodeRow(
+            run=path.parent.parent.name,
+            episode=path.stem,
+            task="",
+            instruction="",
+            outcome="damaged",
+            ended_by=None,
+            steps=0,
+            z=(),
+            problem=str(error),
+        )
+    return EpisodeRow(
+        run=header.run_id,
+        episode=header.episode_id,
+        task=header.task.id,
+        instruction=header.instruction,
+        outcome=footer.outcome,
+        ended_by=footer.ended_by,
+        steps=footer.totals.steps,
+        z=footer.rating.z if footer.rating else (),
+        blocked_requests=footer.blocked_requests,
+        problem=_edited(path, seal),
+    )
+
+
+def _edited(path: Path, seal: Seal) -> str:
+    return "" if seal.edited is None else edited_message(path, seal.edited)
+
+
+def _unfinished(trace: Trace) -> EpisodeRow:
+    header = trace.header
+    return EpisodeRow(
+        run=header.run_id,
+        episode=header.episode_id,
+        task=header.task.id,
+        instruction=header.instruction,
+        outcome="unfinished" if trace.footer is None else trace.footer.outcome,
+        ended_by=None,
+        steps=len(trace.steps),
+        z=trace.steps[-1].intent.rating.z if trace.steps else (),
+        torn=trace.torn,
+        blocked_requests=summed(blocked_in(trace.steps)),
+        problem=_edited(trace.path, trace.seal)
+        or (f"{trace.path}: the last line is torn and not counted" if trace.torn else ""),
+    )

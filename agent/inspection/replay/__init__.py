@@ -1,0 +1,36 @@
+"""Replay: does a trace again against the live site, and says step by step what is the same and what is not.
+
+    replay = await replay_trace("runs/ID/episodes/E.jsonl")
+    print(replay.same_outcome, [step.verdict for step in replay.steps])
+
+Promised: an element is found by its durable key or reported missing, never replaced by another one; every wait is
+bounded; a person's "no" is respected again; nothing is sent to a live site unless `may_act` says so. Not promised: the
+same pixels. Clicks at coordinates go where they went.
+
+`branch_trace` hands over to another policy in the middle. Importing this is cheap, as with :mod:`agent`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from agent.inspection.replay.records import Replay, ReplayedStep, Verdict
+from agent.inspection.replay.resolve import How
+
+if TYPE_CHECKING:
+    from agent.inspection.replay.branching import branch_trace
+    from agent.inspection.replay.playback import replay_trace
+    from agent.inspection.replay.steps import ReplayOptions
+
+__all__ = ["How", "Replay", "ReplayOptions", "ReplayedStep", "Verdict", "branch_trace", "replay_trace"]
+
+_LATER = {
+    "ReplayOptions": "agent.inspection.replay.steps",
+    "branch_trace": "agent.inspection.replay.branching",
+    "replay_trace": "agent.inspection.replay.playback",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,100 @@
+"""`branch_trace`: does the first steps of a trace again, then lets another policy go on, as a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agent.config import RunConfig, parse_config
+from agent.episode.approval import Approver
+from agent.episode.policy import Policy
+from agent.inspection.replay.playback import live_address, live_site, read_recording
+from agent.inspection.replay.recorded import Recording
+from agent.inspection.replay.world import config_of, declared_secrets, manifest_of, permitted
+from agent.progress import Listener
+from agent.results import RunResult
+from agent.run.environments import SuiteMaker, check_display
+from agent.run.run_store import Branch, new_run_id
+from envs.core.actions import Stop
+from envs.core.errors import BadInput
+from envs.core.plain_values import merged
+from envs.core.trace import Parent
+
+
+async def branch_trace(
+    path: str | Path,
+    policy: str | Policy,
+    at: int | None = None,
+    *,
+    out: str | Path = "runs",
+    may_act: bool = False,
+    listeners: Sequence[Listener] = (),
+    approver: Approver | None = None,
+    suite: SuiteMaker | None = None,
+    given_again: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> RunResult:
+    """Steps before *at* are done again, from step *at* on *policy* decides; the new run's trace names its parent.
+
+    *at* is by default the key step of a failed trace, and the step after its last one where a model broke it. Budgets,
+    planner and rater are those of the trace's header; *settings* (keys of :class:`agent.config.RunConfig`) replace
+    them. Of a trace of another machine, settings that read from this one or name a server are taken from *settings* and
+    *given_again* alone (:func:`agent.run.foreign_runs.settle`; *given_again* can also hold `url` and `suite`). It is an
+    ordinary run: it can be killed, resumed, analyzed and branched again. An old step whose element is missing ends it
+    as broken.
+
+    Raises :class:`agent.run.foreign_runs.ForeignRun` where such a setting is missing, and BadInput where the trace, the
+    step or the settings are wrong, or a live site would be acted on again without *may_act*."""
+    from agent.run import runner  # it brings LangGraph, which a replay does not need
+
+    recording = read_recording(Path(path), to_branch=True)
+    decides = {"policy": policy if isinstance(policy, str) else "scripted"}
+    recording = permitted(recording, merged(merged(settings, given_again or {}), decides)).recording
+    where = live_address(recording)
+    if where is not None and not may_act:
+        raise live_site(where)
+    first = _first_step(recording, at)
+    config = _config(recording, decides["policy"], settings)
+    check_display(config)
+    declared_secrets(recording, config)
+    header = recording.header
+    parent = Parent(run_id=header.run_id, episode_id=header.episode_id, step=first - 1)
+    branch = Branch(trace=recording.file.path.absolute(), parent=parent)
+    manifest = manifest_of(recording, config, new_run_id()).model_copy(update={"branch": branch})
+    given = None if isinstance(policy, str) else policy
+    return await runner.run_branch(manifest, Path(out), listeners, approver=approver, policy=given, suite=suite)
+
+
+def _first_step(recording: Recording, at: int | None) -> int:
+    """The step from which on the other policy decides. Raises BadInput."""
+    last = recording.steps[-1].number if recording.steps else 0
+    latest = last if _is_over(recording) else last + 1
+    if at is None:
+        at = _default_step(recording, latest)
+    if not 1 <= at <= latest:
+        more = f", so a branch can begin at 1 to {latest}" if latest > last else ""
+        raise BadInput(f"--at {at}: the trace has steps 1 to {last}{more}")
+    return at
+
+
+def _is_over(recording: Recording) -> bool:
+    """After its last step nothing more could be done: the policy stopped, or the world ended the episode."""
+    if recording.footer is not None and recording.footer.ended_by == "world":
+        return True
+    return bool(recording.steps) and isinstance(recording.steps[-1].action, Stop)
+
+
+def _default_step(recording: Recording, latest: int) -> int:
+    footer = recording.footer
+    if footer is not None and footer.resumable and footer.outcome == "broken":
+        return latest
+    if footer is None or footer.failure is None or footer.failure.key_step is None:
+        raise BadInput(f"{recording.file.path}: it has no key step to branch at: say --at STEP")
+    return footer.failure.key_step
+
+
+def _config(recording: Recording, policy: str, settings: Mapping[str, Any]) -> RunConfig:
+    """The header's, played once by one worker unless *settings* say otherwise."""
+    known = config_of(recording).resolved()
+    return parse_config(merged(known, {"policy": policy, "workers": 1, "attempts": 1, **settings}), "branch")

@@ -1,0 +1,229 @@
+"""Does recorded steps again in a world that is at their start, one verdict each."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from agent.episode.action_names import in_words
+from agent.inspection.replay.page import Page, Standing
+from agent.inspection.replay.recorded import RecordedStep, Recording, wanted
+from agent.inspection.replay.records import ReplayedStep, Verdict
+from agent.inspection.replay.resolve import How, Match, key_text, resolve
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, ActionResult, Drag, Status, Stop, Wait
+from envs.core.observation import ElementKey, Observation
+from envs.core.record import Record
+from envs.core.tasks import Environment
+from envs.core.trace import Intent
+from envs.observer.page_state import page_state, steady_text
+
+UNTOUCHED: Final = frozenset(
+    {Status.STALE, Status.AMBIGUOUS, Status.COVERED, Status.DISABLED, Status.NOT_ACTIONABLE, Status.NO_SUCH_REF}
+)
+"""Ends of an action that has not reached the page: it may be tried again once the page has gone on."""
+
+
+class ReplayOptions(Record):
+    """How far a replay goes, and how it takes differences."""
+
+    from_step: int = Field(default=1, ge=1)
+    """Steps before it are done without being listed."""
+    until_step: int | None = Field(default=None, ge=1)
+    """The last step to do; None for all."""
+    on_difference: Literal["continue", "stop"] = "continue"
+    """What follows the first step that is missing or different."""
+    patience_s: float = Field(default=5.0, ge=0)
+    """Longest wait for an element, or for an address, that is late."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """What was gone through so far."""
+
+    steps: list[ReplayedStep] = field(default_factory=list[ReplayedStep])
+    done: int = 0
+    answer: str | None = None
+    """Of the Stop that was come to."""
+    complete: bool = False
+    """All steps of the recording were gone through, whatever came of them, or the world ended the episode."""
+
+
+class Walker:
+    """Goes through one recording in one environment, which must be at the start of its task."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        recording: Recording,
+        options: ReplayOptions,
+        tell: Callable[[ReplayedStep], None] | None = None,
+    ) -> None:
+        self._environment = environment
+        self._recording = recording
+        self._options = options
+        self._tell = tell
+        self._look: Observation | None = None
+
+    async def go(self) -> Walk:
+        """All steps, or those up to where the options end it. Raises TraceError for a blob that is missing."""
+        walk = Walk()
+        last = self._options.until_step
+        for step in self._recording.steps:
+            if last is not None and step.number > last:
+                return walk
+            replayed = await self._step(step)
+            walk.done += 1
+            trouble = replayed.verdict in (Verdict.MISSING, Verdict.DIFFERENT)
+            if trouble or step.number >= self._options.from_step:
+                walk.steps.append(replayed)
+                if self._tell is not None:
+                    self._tell(replayed)
+            if isinstance(step.action, Stop):
+                walk.answer = step.action.answer
+            if trouble and self._options.on_difference == "stop":
+                return walk
+            if await self._environment.done():
+                break
+        walk.complete = last is None or walk.done == len(self._recording.steps)
+        return walk
+
+    async def _step(self, step: RecordedStep) -> ReplayedStep:
+        began = time.monotonic()
+        row = ReplayedStep(
+            step=step.number,
+            action=PROGRAM.show(step.action),
+            words=self._words(step),
+            verdict=Verdict.SAME,
+            recorded_status=step.status,
+        )
+        if step.was_declined or step.names_nothing:
+            why = "a person declined it" if step.was_declined else "it named no element that was shown"
+            return row.model_copy(update={"note": f"not sent: {why} then"})
+        page = self._recording.page(step.sent.intent)
+        targets = wanted(step, page)
+        target = key_text(targets["ref"].key) if "ref" in targets else ""
+        matches, result = await self._do(step, page, targets)
+        look = self._look = await self._arrived(step)
+        found = _worst(matches)
+        update: dict[str, object] = {"found": found, "target": target, "url": look.url}
+        if result is None:
+            update |= {"verdict": Verdict.MISSING, "reason": _reasons(matches)}
+        else:
+            difference = _difference(step, result, look)
+            moved = Verdict.MOVED if found is How.MOVED else Verdict.SAME
+            update |= {
+                "verdict": Verdict.DIFFERENT if difference else moved,
+                "status": result.status,
+                "reason": difference or _reasons(matches),
+                "note": self._note(step.after, look),
+            }
+        return row.model_copy(update={**update, "seconds": round(time.monotonic() - began, 3)})
+
+    def _words(self, step: RecordedStep) -> str:
+        intent = step.sent.intent
+        onto: ElementKey | None = None
+        if isinstance(step.action, Drag):
+            to = self._recording.page(intent).by_ref.get(step.action.to_ref)
+            onto = to.key if to is not None else None
+        return in_words(step.action, intent.target.key if intent.target is not None else None, onto)
+
+    async def _do(
+        self, step: RecordedStep, page: Page, targets: Mapping[str, Standing]
+    ) -> tuple[Mapping[str, Match], ActionResult | None]:
+        """Finds the elements and acts on them, both again while the page may still be coming; None: not sent."""
+        deadline = time.monotonic() + self._options.patience_s
+        while True:
+            look = self._look if self._look is not None else await self._environment.observe()
+            self._look = None
+            now = Page.live(look)
+            matches = {name: resolve(one, page, now) for name, one in targets.items()}
+            if all(match.element is not None for match in matches.values()):
+                result = await self._environment.execute(aimed(step.action, matches))
+                went_well = step.status is None or result.status is step.status or result.status not in UNTOUCHED
+                if went_well or time.monotonic() >= deadline:
+                    return matches, result
+            elif time.monotonic() >= deadline or look.dialog is not None:
+                return matches, None
+            await self._environment.execute(Wait())
+
+    async def _arrived(self, step: RecordedStep) -> Observation:
+        """The look after the step; waits for an address that is late."""
+        look = await self._environment.observe()
+        deadline = time.monotonic() + self._options.patience_s
+        while time.monotonic() < deadline and look.dialog is None and _elsewhere(step, look):
+            waited = await self._environment.execute(Wait())
+            look = await self._environment.observe()
+            if waited.message:  # nothing changed
+                break
+        return look
+
+    def _note(self, after: Intent | None, look: Observation) -> str:
+        if after is None or after.seen.state == page_state(look.url, look.text):
+            return ""
+        then, now = _lines(self._recording.text(after)), _lines(look.text)
+        changed = (then - now).total() + (now - then).total()
+        return f"the page reads otherwise in {changed} lines" if changed else ""
+
+
+def aimed(action: Action, matches: Mapping[str, Match]) -> Action:
+    """The action on the elements that were found."""
+    refs = {name: match.element.ref for name, match in matches.items() if match.element is not None}
+    return action.model_copy(update=refs) if refs else action
+
+
+def _worst(matches: Mapping[str, Match]) -> How | None:
+    found = {match.how for match in matches.values()}
+    return next((how for how in (How.MISSING, How.MOVED, How.SAME) if how in found), None)
+
+
+def _reasons(matches: Mapping[str, Match]) -> str:
+    return "; ".join(match.reason for match in matches.values() if match.reason)
+
+
+def _difference(step: RecordedStep, result: ActionResult, look: Observation) -> str:
+    """What came of the step that did not come of it then; empty where nothing did."""
+    commit = step.sent.commit
+    if commit is None:
+        return ""
+    then = commit.result
+    if result.status is not then.status:
+        return f"{result.status.value}, then {then.status.value}" + (f": {result.message}" if result.message else "")
+    if _elsewhere(step, look):
+        return f"it led to {place_of(look.url)}, then to {place_of(led_to(step))}"
+    if [dialog.type for dialog in result.dialogs] != [dialog.type for dialog in then.dialogs]:
+        return f"{len(result.dialogs)} dialogs opened, then {len(then.dialogs)}"
+    if result.new_tabs != then.new_tabs:
+        return f"{result.new_tabs} tabs were opened, then {then.new_tabs}"
+    return ""
+
+
+def _elsewhere(step: RecordedStep, look: Observation) -> bool:
+    then = led_to(step)
+    return bool(then) and place_of(look.url) != place_of(then)
+
+
+def led_to(step: RecordedStep) -> str:
+    """The address that the step led to then; empty where that is not known."""
+    if step.after is not None:
+        return step.after.seen.url
+    return step.sent.commit.result.url if step.sent.commit is not None else ""
+
+
+def place_of(url: str) -> str:
+    """Host and path: ports of local servers and what stands in a query differ from run to run."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.hostname or ''}{parts.path.rstrip('/')}" or url
+
+
+def _lines(text: str) -> Counter[str]:
+    return Counter(steady_text(text).splitlines())

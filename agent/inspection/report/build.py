@@ -1,0 +1,246 @@
+"""Turns traces into one HTML file that works offline.
+
+Everything from a page or a model is escaped by Jinja2 or by :mod:`agent.inspection.report.svg`; a content-security
+policy that names the hashes of the report's own script and style, and allows no inline style, forbids whatever would
+slip through.
+
+Episodes are written one at a time, each into a `<template>`: a browser neither lays it out nor decodes its pictures
+until it is opened, so memory stays flat here and there. What is said of all of them comes last.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import jinja2
+
+from agent.episode.refused_origins import name_of
+from agent.inspection.report.charts import CATEGORIES
+from agent.inspection.report.episodes import Cut, EpisodeMaker, Material
+from agent.inspection.report.overview import Overview
+from agent.inspection.report.pictures import AUTO_STEPS, Gallery, Screenshots
+from agent.inspection.report.timeline import timeline
+from agent.run.discover_traces import EpisodeFile, gather
+from envs.core.atomic_write import replacing
+from envs.core.errors import BadInput, TraceError
+from envs.core.trace_store import Trace, edited_message, read_summary
+from envs.security.blocked_requests import BlockedOrigin, summed
+from judges.analysis import Analysis
+from judges.trace_ratings import Observed, observe
+
+_HERE = Path(__file__).parent
+_TEXT_BUDGET: Final = 24_000_000
+"""Characters of page texts, and as many of prompts, that a report aims at."""
+_LEAST_TEXT, _MOST_TEXT = 800, 8_000
+
+Key = tuple[str, str]
+"""Run id and episode id."""
+
+
+class Report(NamedTuple):
+    """A report that was written."""
+
+    path: Path
+    episodes: int
+    bytes: int
+    pictures: int
+    picture_bytes: int
+    pictures_left_out: int
+    problems: tuple[str, ...]
+    """What could not be read, one line each; the report lists them too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalog:
+    """What the headers and footers say, before any trace is read whole."""
+
+    files: tuple[EpisodeFile, ...]
+    steps: int
+    successes: Mapping[str, Sequence[EpisodeFile]]
+    """By task, fewest steps first."""
+
+
+def write_report(
+    runs: Sequence[Path],
+    *,
+    references: Sequence[Path] = (),
+    out: Path | None = None,
+    screenshots: Screenshots = "auto",
+    analyses: Mapping[Key, Analysis] | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Report:
+    """Writes one HTML file for the episodes of *runs*; failures stand beside a success of the same task from there or
+    from *references*. *tell* hears how many episodes are written.
+
+    The default *out* is `report.html` in the run's folder, or here for several. A trace or a blob that cannot be read
+    is listed in the report and the rest is written. Raises BadInput for places without traces or with none that can
+    be read, and for an *out* that cannot be written; the file is replaced as a whole or not at all.
+    """
+    catalog = _catalog(gather(runs), gather(references) if references else ())
+    target = out or _default_target(runs)
+    writing = _Writing(catalog, screenshots, analyses or {}, tell)
+    try:
+        with replacing(target) as part:
+            with part.open("wb") as file:
+                writing.write(file)
+            if not writing.overview.rows:
+                raise BadInput(f"no trace could be read, so there is nothing to report: {writing.problems[0]}")
+    except OSError as error:
+        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+    gallery = writing.gallery
+    return Report(
+        path=target,
+        episodes=len(writing.overview.rows),
+        bytes=target.stat().st_size,
+        pictures=gallery.count,
+        picture_bytes=gallery.bytes,
+        pictures_left_out=gallery.left_out,
+        problems=tuple(writing.problems),
+    )
+
+
+class _Writing:
+    """One report in the making."""
+
+    def __init__(
+        self,
+        catalog: _Catalog,
+        screenshots: Screenshots,
+        analyses: Mapping[Key, Analysis],
+        tell: Callable[[int], None] | None,
+    ) -> None:
+        self.overview = Overview()
+        self.gallery = Gallery()
+        self.problems: list[str] = []
+        self.refused: tuple[BlockedOrigin, ...] = ()
+        """Of all episodes, by origin."""
+        self._catalog = catalog
+        self._analyses = analyses
+        self._tell = tell
+        every = screenshots == "all" or (screenshots == "auto" and catalog.steps <= AUTO_STEPS)
+        text = min(max(_TEXT_BUDGET // max(catalog.steps, 1), _LEAST_TEXT), _MOST_TEXT)
+        self._text_chars = text
+        self._maker = EpisodeMaker(Cut(text, every, screenshots == "none"), self.gallery)
+        self._reference = lru_cache(maxsize=8)(self._read_reference)
+        loader = jinja2.FileSystemLoader(_HERE)
+        self._templates = jinja2.Environment(
+            loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._templates.globals.update(timeline=timeline, categories=CATEGORIES, origin_name=name_of)  # pyright: ignore[reportArgumentType]
+
+    def write(self, file: BinaryIO) -> None:
+        style, script = _asset("report.css"), _asset("report.js")
+        head = self._templates.get_template("head.html.j2")
+        file.write(head.render(style=style, style_hash=_csp_hash(style), script_hash=_csp_hash(script)).encode())
+        episode = self._templates.get_template("episode.html.j2")
+        for number, material in enumerate(self._materials(), 1):
+            view = self._maker.view(material)
+            self.overview.add(view.row, _observed(material.trace))
+            self.refused = summed((*self.refused, *view.refused))
+            file.write(episode.render(e=view).encode())
+            if self._tell is not None:
+                self._tell(number)
+        self.problems += self._maker.problems
+        shell = self._templates.get_template("shell.html.j2")
+        for chunk in shell.generate(**self._whole(), script=script):
+            file.write(chunk.encode())
+
+    def _whole(self) -> dict[str, object]:
+        """What the shell is given."""
+        rows = self.overview.rows
+        runs = list(dict.fromkeys(row.run for row in rows))
+        return {
+            "title": f"Run {runs[0]}" if len(runs) == 1 else f"{len(runs)} runs",
+            "runs": runs,
+            "policies": list(dict.fromkeys(row.policy for row in rows)),
+            "sites": sorted({row.site for row in rows}),
+            "outcomes": [o for o in ("success", "failure", "broken", "unjudged", "unfinished") if _has(rows, o)],
+            "failures": [name for name in CATEGORIES if any(row.failure == name for row in rows)],
+            "rows": rows,
+            "tiles": self.overview.tiles(),
+            "charts": self.overview.charts(),
+            "tasks": self.overview.tasks(),
+            "refused": self.refused,
+            "problems": self.problems[:200],
+            "problems_total": len(self.problems),
+            "gallery": self.gallery,
+            "text_chars": self._text_chars,
+        }
+
+    def _materials(self) -> Iterator[Material]:
+        for number, file in enumerate(self._catalog.files, 1):
+            try:
+                trace = file.read()
+            except TraceError as error:
+                self.problems.append(str(error))
+                continue
+            if trace.seal.edited is not None:
+                self.problems.append(edited_message(file.path, trace.seal.edited))
+            analysis = self._analyses.get((trace.header.run_id, trace.header.episode_id))
+            yield Material(f"e{number}", trace, file.blobs, analysis, self._beside(file, trace, analysis))
+
+    def _beside(self, file: EpisodeFile, trace: Trace, analysis: Analysis | None) -> Trace | None:
+        """The success that a failure is shown beside: the one it was compared with, else the shortest."""
+        if trace.footer is None or trace.footer.outcome == "success":
+            return None
+        known = [one for one in self._catalog.successes.get(trace.header.task.id, ()) if one.path != file.path]
+        named = analysis.nearest if analysis else None
+        for one in sorted(known, key=lambda one: one.path.stem != named):
+            reference = self._reference(one.path)
+            if reference is not None:
+                return reference
+        return None
+
+    def _read_reference(self, path: Path) -> Trace | None:
+        try:
+            return EpisodeFile(path).read()
+        except TraceError as error:
+            self.problems.append(str(error))
+            return None
+
+
+def _catalog(files: Sequence[EpisodeFile], references: Sequence[EpisodeFile]) -> _Catalog:
+    """Reads headers and footers; what cannot be read is told when the trace itself is."""
+    successes: dict[str, list[tuple[int, str, EpisodeFile]]] = {}
+    steps = 0
+    mine = {file.path.resolve() for file in files}
+    for file in (*files, *references):
+        try:
+            header, footer = read_summary(file.path)
+        except TraceError:
+            continue
+        if footer is not None and file.path.resolve() in mine:
+            steps += footer.totals.steps
+        if footer is not None and footer.outcome == "success":
+            successes.setdefault(header.task.id, []).append((footer.totals.steps, str(file.path), file))
+    ordered = {task: tuple(file for *_, file in sorted(known)) for task, known in successes.items()}
+    return _Catalog(tuple(files), steps, ordered)
+
+
+def _default_target(runs: Sequence[Path]) -> Path:
+    if len(runs) == 1 and runs[0].is_dir():
+        return runs[0] / "report.html"
+    return Path("report.html")
+
+
+def _observed(trace: Trace) -> Observed | None:
+    seen = observe(trace, "rater")
+    return seen if isinstance(seen, Observed) else None
+
+
+def _has(rows: Sequence[object], outcome: str) -> bool:
+    return any(getattr(row, "outcome", None) == outcome for row in rows)
+
+
+def _asset(name: str) -> str:
+    return "\n" + (_HERE / name).read_text("utf-8")
+
+
+def _csp_hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

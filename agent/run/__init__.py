@@ -1,0 +1,1 @@
+"""Runs: the runner and its executor, the run folder, resume, limits, oracles, and runs of other machines."""

@@ -1,0 +1,171 @@
+"""Who decides in a run, made from its configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+
+from agent.config import RunConfig
+from agent.episode.episode import Team
+from agent.episode.policy import ModelPolicy, Policy
+from agent.episode.prompts import Style
+from agent.episode.structured_answers import AnswerSchema
+from agent.run.demonstrations import Demonstrating
+from agent.run.oracle import oracle_policy
+from agent.run.oracle_tasks import SPECS, plays_oracle
+from envs.core.action_languages import LANGUAGES
+from envs.core.errors import BadInput
+from envs.suites.webarena.evaluators import FuzzyJudge
+from judges.autorater import RaterSettings
+from judges.base import AutoRater, OutcomeJudge
+from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
+from judges.outcome import JudgeSettings
+from judges.registry import make_judge, make_rater
+from models.base import ChatModel, UnknownModel
+from models.local.prompt_style import style_of_spec
+from models.prices import PRICES_VARIABLE
+from models.specs import make_model, price_known
+from models.transport import RetryPolicy
+from planners.base import Planner
+from planners.model_planner import PlannerSettings
+from planners.registry import make_planner
+from planners.replan_triggers import Watch
+
+CLOSE_S = 5.0
+NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
+
+
+@asynccontextmanager
+async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[Team]:
+    """The team, its models shared by spec and closed at the end.
+
+    *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
+    before anything is sent or written.
+    """
+    async with AsyncExitStack() as stack:
+        models = _Models(config, stack)
+        yield Team(
+            policy=policy if policy is not None else _policy(config, suite, models),
+            planner=_planner(config, models),
+            rater=_rater(config, models),
+            judge=_judge(config, models),
+            language=LANGUAGES[config.language],
+            watch=Watch(),
+            compares=_compares(config, models),
+            answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
+        )
+
+
+class _Models:
+    """One model per spec: a team of one model opens one client."""
+
+    def __init__(self, config: RunConfig, stack: AsyncExitStack) -> None:
+        self._config = config
+        self._stack = stack
+        self._made: dict[str, ChatModel] = {}
+
+    def get(self, spec: str) -> ChatModel:
+        if spec not in self._made:
+            limited, base_url = self._config.limits.max_cost_usd > 0, self._config.base_url
+            if limited and not price_known(spec, base_url=base_url):
+                raise BadInput(
+                    f"max_cost_usd cannot be kept: the price of {spec} is not known"
+                    + (" at that server" if base_url else "")
+                    + f"; name a price table of your own in {PRICES_VARIABLE}, or set no limit of cost"
+                )
+            policy = RetryPolicy(window_s=self._config.retry_window_s)
+            self._made[spec] = make_model(spec, base_url=self._config.base_url, policy=policy)
+            self._stack.push_async_callback(_close, self._made[spec])
+        return self._made[spec]
+
+
+async def _close(model: ChatModel) -> None:
+    """A server that does not take its goodbye must not keep the run from ending."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await model.aclose()
+
+
+def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
+    if plays_oracle(config, suite):
+        spec = config.policy if config.policy in SPECS else "oracle"
+        return Demonstrating(
+            oracle_policy(spec, suite, LANGUAGES[config.language]),
+            "compact" if config.prompt_style == "auto" else config.prompt_style,
+        )
+    if config.policy in NOT_MODELS:
+        raise BadInput(f"policy {config.policy!r} needs a script given from Python, or a suite that ships solvers")
+    try:
+        model = models.get(config.policy)
+    except UnknownModel as error:
+        raise UnknownModel(f"{error}; demonstrations are played by {' and '.join(SPECS)}") from error
+    return ModelPolicy(
+        model,
+        LANGUAGES[config.language],
+        _style(config, config.policy),
+        temperature=config.temperature,
+        vain_temperature=config.vain_temperature,
+        seed=config.seed,
+        deadline_s=config.model_deadline_s,
+        shows_pictures=config.screenshots == "marks",
+    )
+
+
+def _planner(config: RunConfig, models: _Models) -> Planner:
+    if config.planner in ("none", "reference"):
+        return make_planner(config.planner)
+    spec = config.policy if config.planner == "same" else config.planner
+    settings = PlannerSettings(k=config.k, budget=config.thinking, seed=config.seed, deadline_s=config.model_deadline_s)
+    return make_planner(spec, models.get(spec), settings, compact=_is_compact(config, spec))
+
+
+def _style(config: RunConfig, spec: str) -> Style:
+    """How *spec* is asked: as the configuration says of the policy, else as its checkpoint declares."""
+    if config.prompt_style != "auto" and config.policy == spec:
+        return config.prompt_style
+    return style_of_spec(spec) or "full"
+
+
+def _is_compact(config: RunConfig, spec: str) -> bool:
+    """Whether *spec* plans and rates as a small model. A strong planner beside a small policy does not."""
+    alone = config.policy in NOT_MODELS and config.prompt_style == "compact"
+    return alone or _style(config, spec) == "compact"
+
+
+def _judge_spec(config: RunConfig) -> str:
+    """What `same` stands for."""
+    if config.judge != "same":
+        return config.judge
+    spec = config.policy if config.planner in NOT_MODELS else config.planner
+    if spec in NOT_MODELS:
+        raise BadInput("judge 'same' needs a model as planner or policy")
+    return spec
+
+
+def _rater(config: RunConfig, models: _Models) -> AutoRater:
+    spec = _judge_spec(config)
+    if spec in ("none", "state"):
+        return make_rater(spec)
+    settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    return make_rater(spec, models.get(spec), settings, compact=_is_compact(config, spec))
+
+
+def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
+    """The judge's model also compares answers by meaning, for the checkers that ask for it."""
+    spec = _judge_spec(config)
+    if not _can_judge(config, spec):
+        return None
+    return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
+
+
+def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
+    spec = _judge_spec(config)
+    if not _can_judge(config, spec):
+        return None
+    return make_judge(spec, models.get(spec), JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s))
+
+
+def _can_judge(config: RunConfig, spec: str) -> bool:
+    """Whether *spec* may say how an episode ended: a small model rates milestones, but was never trained for that."""
+    return spec not in ("none", "state") and not _is_compact(config, spec)

@@ -1,0 +1,60 @@
+"""Finds episodes on disk: in runs, in folders of imported traces, or one trace alone. Reads none of them yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agent.run.run_store import RunFolder
+from envs.core.errors import BadInput
+from envs.core.trace_store import BlobStore, Trace, read_trace
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFile:
+    """One trace and the folder it belongs to: `FOLDER/episodes/ID.jsonl` with `FOLDER/blobs`."""
+
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Of the run; of the file itself where it lies alone."""
+        return self.path.parent.parent if self.path.parent.name == "episodes" else self.path.parent
+
+    @property
+    def blobs(self) -> BlobStore:
+        return BlobStore(self.folder / "blobs")
+
+    def read(self) -> Trace:
+        """Raises TraceError."""
+        return read_trace(self.path)
+
+
+def gather(places: Sequence[Path]) -> tuple[EpisodeFile, ...]:
+    """The episodes of all *places*, each a run, a folder of runs, or a trace; a run's in its own order, none twice.
+
+    Raises BadInput naming the first place that holds none.
+    """
+    found: dict[Path, EpisodeFile] = {}
+    for place in places:
+        paths = list(_paths(place))
+        if not paths:
+            raise BadInput(
+                f"{str(place)!r} holds no traces: give a run's folder, a folder of runs, or an episode's file"
+            )
+        found |= {path.resolve(): EpisodeFile(path) for path in paths}
+    return tuple(found.values())
+
+
+def _paths(place: Path) -> Iterator[Path]:
+    if place.is_file():
+        yield place
+    elif (place / "run.json").exists():
+        yield from RunFolder(place).traces()
+    elif (place / "episodes").is_dir():
+        yield from sorted((place / "episodes").glob("*.jsonl"))
+    elif place.is_dir():
+        for run in sorted(place.iterdir()):
+            if (run / "episodes").is_dir():
+                yield from _paths(run)

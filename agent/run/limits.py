@@ -1,0 +1,83 @@
+"""What an episode has spent, and whether that is enough. Reaching a limit is a result, not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import ValidationError
+
+from agent.config import Limits
+from envs.core.trace import Call, EndedBy, Footer, Header, Totals
+
+_RAISED_BY: Final[Mapping[EndedBy, tuple[str, str]]] = {
+    "max_steps": ("max_steps", "--max-steps"),
+    "max_seconds": ("max_seconds", "--max-seconds"),
+    "max_tokens": ("max_tokens", "--max-tokens"),
+    "max_cost": ("max_cost_usd", "--max-cost"),
+}
+"""The field of :class:`agent.config.Limits` and the option of `mira run` behind each limit that can end an episode."""
+LIMITS: Final = frozenset(_RAISED_BY)
+"""Endings that are limits."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Running sums of one episode, over all its sittings."""
+
+    seconds_before: float = 0.0
+    """Played before this process took over, downtime left out."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    """Visible and thinking tokens."""
+    cost_usd: float = 0.0
+    """Over the calls whose price is known."""
+    model_calls: int = 0
+    """Calls that were sent; a demonstration's prompts are rendered and sent to nobody."""
+
+    def add(self, calls: Iterable[Call]) -> None:
+        for call in calls:
+            self.tokens_in += call.tokens_in
+            self.tokens_out += call.tokens_out + call.tokens_thinking
+            self.cost_usd += call.cost_usd or 0.0
+            self.model_calls += call.attempts > 0
+
+    def totals(self, steps: int, seconds: float) -> Totals:
+        return Totals(
+            steps=steps,
+            seconds=round(self.seconds_before + seconds, 3),
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            cost_usd=self.cost_usd,
+            model_calls=self.model_calls,
+        )
+
+
+def limit_reached(limits: Limits, spent: Totals) -> EndedBy | None:
+    """The first limit that *spent* has used up, None while all of them hold."""
+    if spent.steps >= limits.max_steps:
+        return "max_steps"
+    if 0 < limits.max_seconds <= spent.seconds:
+        return "max_seconds"
+    if 0 < limits.max_tokens <= spent.tokens:
+        return "max_tokens"
+    if 0 < limits.max_cost_usd <= spent.cost_usd:
+        return "max_cost"
+    return None
+
+
+def ending_named(ended_by: EndedBy, limits: Limits | None) -> str:
+    """How an episode ended, for people: a limit with its value and the option that raises it."""
+    if limits is None or ended_by not in _RAISED_BY:
+        return ended_by
+    name, option = _RAISED_BY[ended_by]
+    return f"{ended_by} ({getattr(limits, name):g}; {option} raises it)"
+
+
+def ending_of(header: Header, footer: Footer) -> str:
+    """The same for a trace; the value is left out where its header has no limits that are known here."""
+    try:
+        return ending_named(footer.ended_by, Limits.model_validate(header.config["limits"]))
+    except (KeyError, ValidationError):
+        return footer.ended_by

@@ -1,0 +1,266 @@
+"""The folder of a run, and what lies where.
+
+    runs/RUN_ID/
+    ├── run.json              what is to be played: written once, before the first episode
+    ├── lease                 held by the one process that plays the run
+    ├── episodes/ID.jsonl     one trace per episode, see envs.core.trace
+    ├── blobs/                page texts, prompts, pictures by content hash
+    ├── state/ID/             cookies and storage, for worlds that are reopened after a kill
+    ├── downloads/
+    ├── traces/ID.zip         Playwright's trace, where it was asked for
+    ├── checkpoints.sqlite    LangGraph's; an episode's rows go when its footer is written
+    └── results.jsonl         one row per finished episode; made from the footers, never trusted over them
+
+`run.json` and the final `results.jsonl` are written to a temporary file, forced to disk and renamed: a reader sees
+the old file or the new one. In between, rows are appended; a torn last row is dropped when a run is resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from platform import python_version
+
+from agent.config import RunConfig
+from agent.results import EpisodeResult
+from agent.run.run_mark import is_own, marked
+from envs.core.atomic_write import write_whole
+from envs.core.disk_errors import disk_refusal, write_all, writing
+from envs.core.errors import BadInput, NotWritten
+from envs.core.record import Record
+from envs.core.tasks import TaskRef, TaskSelection
+from envs.core.trace import Parent
+from envs.core.trace_store import has_header, read_summary
+
+MANIFEST_VERSION = 1
+
+
+class OpenTask(Record):
+    """A task given in words, at an address."""
+
+    instruction: str
+    url: str
+
+
+class Branch(Record):
+    """How a branched run begins: with steps of another run's episode, done again."""
+
+    trace: Path
+    """The parent's, absolute; needed until its steps have been done again."""
+    parent: Parent
+
+
+class Manifest(Record):
+    """`run.json`: everything that decides what a run plays."""
+
+    manifest_version: int = MANIFEST_VERSION
+    run_id: str
+    created_at: str
+    config: RunConfig
+    suite: str
+    open_task: OpenTask | None = None
+    """Set for `run_task`, whose suite is made from it."""
+    branch: Branch | None = None
+    """Set where the run goes on from the middle of another one."""
+    names: tuple[str, ...]
+    seeds: tuple[int, ...]
+    picked: tuple[TaskRef, ...] = ()
+    """Task instances in place of names × seeds, in the order in which they are played."""
+    versions: dict[str, str]
+    mark: str = ""
+    """Of the machine that wrote the file, see :mod:`agent.run.run_mark`; empty in runs of older versions."""
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Every episode of the run, in order: task, seed, attempt."""
+        refs = TaskSelection(self.suite, self.names, self.seeds, self.picked).refs()
+        return tuple(Job(ref, attempt) for ref in refs for attempt in range(1, self.config.attempts + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to play."""
+
+    task: TaskRef
+    attempt: int
+
+    @property
+    def episode_id(self) -> str:
+        """Unique in its run and safe as a file name on every system."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", self.task.name)[:80].lstrip(".") or "task"
+        return f"{name}-{self.task.seed}-a{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of one run."""
+
+    path: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def blobs(self) -> Path:
+        return self.path / "blobs"
+
+    @property
+    def downloads(self) -> Path:
+        return self.path / "downloads"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints.sqlite"
+
+    @property
+    def results(self) -> Path:
+        return self.path / "results.jsonl"
+
+    def trace(self, episode_id: str) -> Path:
+        return self.path / "episodes" / f"{episode_id}.jsonl"
+
+    def zip(self, episode_id: str) -> Path:
+        """Playwright's trace of an episode, where it was asked for."""
+        return self.path / "traces" / f"{episode_id}.zip"
+
+    def traces(self) -> list[Path]:
+        """The traces that hold anything, in the order of the run. Raises BadInput where there is no run."""
+        paths = (self.trace(job.episode_id) for job in self.read_manifest().jobs())
+        return [path for path in paths if path.exists() and path.stat().st_size > 0]
+
+    def take(self, episode_id: str) -> None:
+        """Marks an episode as begun, before its world is: if that ends the process, it is known which one did."""
+        path = self.trace(episode_id)
+        with writing(path):
+            path.touch(mode=0o600)
+
+    def was_taken(self, episode_id: str) -> bool:
+        return self.trace(episode_id).exists()
+
+    def finished(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
+        """What came of the episodes whose trace has a footer, whatever `results.jsonl` says. Raises TraceError."""
+        found: dict[Job, EpisodeResult] = {}
+        for job in jobs:
+            path = self.trace(job.episode_id)
+            if has_header(path):
+                header, footer = read_summary(path)
+                if footer is not None:
+                    found[job] = EpisodeResult.of(header, footer)
+        return found
+
+    def settled(self, jobs: Iterable[Job]) -> dict[Job, EpisodeResult]:
+        """Those of `finished` that `mira resume` leaves as they are. Raises TraceError."""
+        return {job: result for job, result in self.finished(jobs).items() if not result.resumable}
+
+    def saved(self, episode_id: str) -> Path:
+        return self.path / "state" / episode_id
+
+    def create(self, manifest: Manifest) -> None:
+        """Makes the folder; raises BadInput if it holds a run already or cannot be written. Where the disk takes no
+        `run.json`, what was made of it is removed, and NotWritten is raised."""
+        if self.manifest.exists():
+            raise BadInput(f"{str(self.path)!r} already holds a run: resume it, or choose another run id")
+        new = not self.path.exists()
+        try:
+            with writing(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+                self.path.chmod(0o700)  # pages, cookies and answers of a person are no other user's to read
+                for folder in (self.path / "episodes", self.blobs, self.downloads):
+                    folder.mkdir(mode=0o700, exist_ok=True)
+            self.write_manifest(manifest)
+        except NotWritten:
+            if new:
+                shutil.rmtree(self.path, ignore_errors=True)
+            raise
+        except OSError as error:
+            raise BadInput(f"run folder {str(self.path)!r} cannot be written: {error.strerror}") from None
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replaces `run.json`, marked as written on this machine."""
+        values = marked(manifest.model_dump(mode="json"))
+        write_whole(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
+
+    def discard_if_unplayed(self) -> None:
+        """Removes the folder of a run that could not start; one with a line in any trace stays."""
+        if not any(path.stat().st_size for path in (self.path / "episodes").glob("*.jsonl")):
+            shutil.rmtree(self.path)
+
+    def read_manifest(self) -> Manifest:
+        """Raises BadInput in one line where there is none or it cannot be read."""
+        return self.read_marked()[0]
+
+    def read_marked(self) -> tuple[Manifest, bool]:
+        """The manifest, and whether this machine wrote it as it is now. Raises BadInput as `read_manifest` does."""
+        try:
+            values = json.loads(self.manifest.read_bytes())
+            own = isinstance(values, dict) and is_own(values)  # pyright: ignore[reportUnknownArgumentType]
+            return Manifest.model_validate_json(json.dumps(values)), own
+        except FileNotFoundError:
+            raise BadInput(f"{str(self.path)!r} holds no run (no run.json)") from None
+        except (OSError, ValueError, RecursionError) as error:  # pydantic's errors are ValueErrors
+            problem = str(error).splitlines()[0]
+            raise BadInput(f"{str(self.manifest)!r} cannot be read: {problem}") from None
+
+    def append_result(self, result: EpisodeResult) -> None:
+        row = result.model_dump_json().encode() + b"\n"
+        with writing(self.results):
+            fd = os.open(self.results, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                write_all(fd, row)
+            finally:
+                os.close(fd)
+
+    def write_results(self, results: Iterable[EpisodeResult]) -> None:
+        write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results), private=True)
+
+
+@contextmanager
+def goes_on(folder: Path) -> Generator[None]:
+    """Around what plays the run in *folder*. Where the disk does not take what it writes, raises NotWritten, which says
+    how the run goes on."""
+    try:
+        yield
+    except Exception as error:
+        # A full disk shows itself by errors of many kinds; all others are raised again.
+        refused = disk_refusal(error, folder)
+        if refused is None:
+            raise
+        if RunFolder(folder).manifest.exists():
+            refused.continue_with = f"mira resume {folder}"
+        if refused is error:
+            raise
+        raise refused from error
+
+
+def new_run_id() -> str:
+    """Sorts by time; unique enough for one folder of runs."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def checked_run_id(run_id: str) -> str:
+    """Raises BadInput where *run_id* is no plain folder name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", run_id):
+        raise BadInput(f"run id {run_id!r} must be letters, digits, dot, dash or underscore, 100 at most")
+    return run_id
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide what a run does, as installed."""
+    found = {"python": python_version()}
+    for package in ("mira-web", "langgraph", "playwright", "miniwob", "openai", "google-genai", "transformers"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,294 @@
+"""Plays tasks: `run_task` and `run_open` one task in words, `run_suite` a selection, `resume` what is left of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from agent.config import RunConfig, check_retry_window, parse_config
+from agent.episode.approval import Approver, decline
+from agent.episode.graph import build_graph
+from agent.episode.policy import Policy
+from agent.inspection.replay.retracing import retraced
+from agent.progress import Listener, RunEnded, RunStarted
+from agent.results import EpisodeResult, RunResult
+from agent.run.checkpoints import check_url, open_checkpoints
+from agent.run.components import open_team
+from agent.run.environments import SuiteMaker, check_scoring, check_session, open_world, session_settings, suite_maker
+from agent.run.foreign_resume import adopt, check_plain_files, taken_over
+from agent.run.langsmith_tracing import langsmith_tracing
+from agent.run.open_defaults import with_open_defaults
+from agent.run.oracle_tasks import check_solvable
+from agent.run.run_executor import Sitting
+from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, goes_on, new_run_id, versions
+from agent.run.stopping import play_until_stopped
+from envs.browser.chromium import Chromium
+from envs.core.errors import BadInput, BrowserNotStarted
+from envs.core.tasks import Suite, TaskSelection
+from envs.core.trace_store import RunLease, now
+from envs.security.allowlist import check_address
+from envs.security.secrets import SecretVault
+from envs.suites.open_web import SUITE, TASK
+
+
+async def run_suite(
+    config: RunConfig,
+    selection: TaskSelection,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    run_id: str | None = None,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+) -> RunResult:
+    """Plays every instance × attempt of *selection* and leaves a run folder below *out*.
+
+    *policy* and *suite* replace what configuration and selection name. Raises BadInput or ModelUnavailable, in one
+    line and with nothing written, where the run cannot start; what goes wrong later is an outcome of its episode.
+    """
+    manifest = _manifest(config, selection, run_id)
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_open(
+    config: RunConfig,
+    instruction: str,
+    url: str,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    run_id: str | None = None,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+) -> RunResult:
+    """Plays one task given in words, starting at *url*, whose origin is always allowed.
+
+    Planner and judge that *config* does not set are chosen by :mod:`agent.run.open_defaults`. Raises as `run_suite`
+    does, and BadInput where *url* cannot be opened.
+    """
+    check_address(url)
+    config = with_open_defaults(config) if policy is None else config
+    task = OpenTask(instruction=instruction, url=url)
+    selection = TaskSelection(SUITE, (TASK,), (config.seed,))
+    manifest = _manifest(config, selection, run_id).model_copy(update={"open_task": task})
+    given = _Given(tuple(listeners), approver or decline, policy, None)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_branch(
+    manifest: Manifest,
+    out: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+) -> RunResult:
+    """Plays a run that begins in the middle of another one; :func:`agent.inspection.replay.branch_trace` makes its
+    *manifest*. Raises as `run_suite` does."""
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    return await _run(manifest, RunFolder(out / manifest.run_id), given, fresh=True)
+
+
+async def run_task(
+    instruction: str,
+    url: str,
+    *,
+    policy: str | Policy = "embedded",
+    planner: str | None = None,
+    judge: str | None = None,
+    out: str | Path = "runs",
+    listeners: Sequence[Listener] = (),
+    approver: Approver | None = None,
+    **settings: Any,
+) -> EpisodeResult:
+    """Does one task and returns what came of it; *settings* are further keys of :class:`agent.config.RunConfig`.
+
+    With a large model as *policy*, *planner* and *judge* are by default `same`: it plans and judges as well; `none`
+    switches either off (:mod:`agent.run.open_defaults`). Raises BadInput and :class:`models.base.ModelUnavailable`
+    before anything is played, and asyncio.CancelledError where the run was interrupted: :func:`resume` continues it.
+
+    result = await run_task("Find the cheapest 13-inch laptop", "https://shop.example", policy="openai:gpt-4o")
+    print(result.outcome, result.answer, result.trace_path)
+    """
+    named = policy if isinstance(policy, str) else "scripted"
+    roles = {name: spec for name, spec in (("planner", planner), ("judge", judge)) if spec is not None}
+    config = check_retry_window(parse_config({"policy": named, **roles, **settings}, "run_task"))
+    scripted = None if isinstance(policy, str) else policy
+    run = await run_open(config, instruction, url, Path(out), listeners, approver=approver, policy=scripted)
+    if not run.episodes:
+        raise asyncio.CancelledError(f"interrupted; continue with: mira resume {run.folder}")
+    return run.episodes[0]
+
+
+async def resume(
+    folder: Path,
+    listeners: Sequence[Listener] = (),
+    *,
+    approver: Approver | None = None,
+    policy: Policy | None = None,
+    suite: SuiteMaker | None = None,
+    given_again: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """Plays what is left of a run that was killed or interrupted, and plays on what a model left without an answer; a
+    run of which nothing is left is only reported.
+
+    No committed action is sent again. *policy* and *suite* must be given again where they came from Python. Of a run
+    that this machine did not write, what reads from this machine or names a server is not taken: *given_again* holds
+    those settings, see :func:`agent.run.foreign_runs.settle`; on a run of this machine it has no effect. Raises
+    LeaseHeld while another process plays the run, :class:`agent.run.foreign_runs.ForeignRun` where such a setting is
+    missing, and BadInput where the folder holds links.
+    """
+    given = _Given(tuple(listeners), approver or decline, policy, suite)
+    run = RunFolder(folder)
+    check_plain_files(folder)
+    manifest = run.read_manifest()
+    if len(run.settled(manifest.jobs())) == len(manifest.jobs()):
+        return _report(manifest, run, given)
+    taken = taken_over(run, given_again or {}, "keep")
+    return await _run(taken.manifest, run, given, fresh=False, foreign=not taken.own)
+
+
+def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
+    """What a finished run came to, from its footers alone: no browser, no model, no secret is needed."""
+    began = time.monotonic()
+    jobs = manifest.jobs()
+    with goes_on(folder.path), RunLease(folder.path):
+        finished = folder.finished(jobs)
+        episodes = tuple(finished[job] for job in jobs)
+        folder.write_results(episodes)
+    result = _result(manifest, folder, episodes, began)
+    for event in (RunStarted(manifest.run_id, folder.path, len(jobs), len(jobs)), RunEnded(result)):
+        for listener in given.listeners:
+            listener(event)
+    return result
+
+
+def _result(manifest: Manifest, folder: RunFolder, episodes: Sequence[EpisodeResult], began: float) -> RunResult:
+    seconds = round(time.monotonic() - began, 3)
+    placed = tuple(episode.model_copy(update={"folder": folder.path}) for episode in episodes)
+    return RunResult(manifest.run_id, folder.path, placed, len(manifest.jobs()), seconds)
+
+
+def _manifest(config: RunConfig, selection: TaskSelection, run_id: str | None) -> Manifest:
+    for ref in selection.picked:
+        if ref.suite != selection.suite:
+            raise BadInput(f"task {ref.id!r} is not of the suite {selection.suite!r}: one run plays one suite")
+    if len(set(selection.refs())) != len(selection.refs()):
+        raise BadInput("a task instance is listed twice: ask for more attempts instead")
+    return Manifest(
+        run_id=checked_run_id(run_id) if run_id is not None else new_run_id(),
+        created_at=now(),
+        config=config,
+        suite=selection.suite,
+        names=selection.names,
+        seeds=selection.seeds,
+        picked=selection.picked,
+        versions=versions(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What comes from Python and is in no configuration."""
+
+    listeners: tuple[Listener, ...]
+    approver: Approver
+    policy: Policy | None
+    suite: SuiteMaker | None
+
+
+async def _run(
+    manifest: Manifest, folder: RunFolder, given: _Given, *, fresh: bool, foreign: bool = False
+) -> RunResult:
+    """Plays a run in this process. The input is checked before the folder is made. *foreign*: *manifest* replaces that
+    of another machine."""
+    began = time.monotonic()
+    task = manifest.open_task
+    vault = SecretVault.declare(manifest.config.secrets, task.url if task else None)
+    if task is not None and vault.mask(told := f"{task.instruction}\n{task.url}") != told:
+        raise BadInput("the task holds the value of a secret, and would be stored: write <secret>NAME</secret> instead")
+    _check_input(manifest, folder, vault)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(goes_on(folder.path))
+        stack.enter_context(langsmith_tracing(manifest.config.langsmith))
+        team = await stack.enter_async_context(open_team(manifest.config, manifest.suite, given.policy))
+        if manifest.branch is not None:
+            team = replace(team, policy=retraced(manifest.branch, team.policy, team.language))
+        make_suite = given.suite or suite_maker(manifest, vault, team.compares)
+        suite = await stack.enter_async_context(open_world(make_suite, folder.path, manifest.config))
+        _check_names(manifest, suite)
+        if fresh and given.policy is None and given.suite is None:
+            check_solvable(manifest.config, manifest.suite, [job.task.name for job in manifest.jobs()], suite.tasks())
+        if fresh:
+            folder.create(manifest)
+            stack.enter_context(_discarded_if_refused(folder))
+        stack.enter_context(RunLease(folder.path))
+        saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
+        sitting = Sitting(
+            manifest=manifest,
+            folder=folder,
+            team=team,
+            suite=suite,
+            graph=build_graph(saver),
+            saver=saver,
+            vault=vault,
+            approver=given.approver,
+            listeners=given.listeners,
+            results=folder.settled(manifest.jobs()),
+        )
+        if foreign:
+            adopt(folder, manifest)
+        if not fresh:
+            folder.write_results(sitting.ordered_results())  # without the rows of what is played on
+        planned, finished = len(manifest.jobs()), len(sitting.results)
+        sitting.tell(RunStarted(manifest.run_id, folder.path, planned, finished, manifest.config.limits))
+        await play_until_stopped(sitting)
+        folder.write_results(sitting.ordered_results())
+        result = _result(manifest, folder, sitting.ordered_results(), began)
+        sitting.tell(RunEnded(result))
+        return result
+
+
+@contextmanager
+def _discarded_if_refused(folder: RunFolder) -> Generator[None]:
+    """Bad input that shows only when all is open leaves no folder of a run that never was, nor does a browser that did
+    not start; what was played before it died is kept."""
+    try:
+        yield
+    except BadInput:
+        folder.discard_if_unplayed()
+        raise
+    except BrowserNotStarted as error:
+        folder.discard_if_unplayed()
+        if not folder.path.exists():
+            raise
+        raise BrowserNotStarted(f"{error}; what was played is kept: mira resume {folder.path}") from error
+
+
+def _check_input(manifest: Manifest, folder: RunFolder, vault: SecretVault) -> None:
+    """Raises BadInput for what can be seen to be wrong before a model is loaded and a browser started."""
+    config = manifest.config
+    check_session(config)
+    check_scoring(manifest)
+    check_url(config.checkpoint_url)
+    if manifest.open_task is not None:  # its world checks address and origins when it is made, which starts nothing
+        suite_maker(manifest, vault, None)(Chromium.launch(), folder.path, session_settings(config))
+
+
+def _check_names(manifest: Manifest, suite: Suite) -> None:
+    """Raises BadInput for the first task name that the suite does not have."""
+    known = {task.name for task in suite.tasks()}
+    for name in dict.fromkeys(job.task.name for job in manifest.jobs()):
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise BadInput(f"suite {manifest.suite!r} has no task {name!r}{hint}")

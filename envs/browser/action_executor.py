@@ -1,0 +1,366 @@
+"""Each kind of action, carried out with real input on the front tab.
+
+Pointer and keys go in through the browser, at a point that was hit-tested a moment before, so the
+page sees what it would see of a person. Only what no input can do portably (choosing an option,
+filling a date) is done by script, in the isolated world. Bounds are the session's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+from urllib.parse import urljoin
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page, Request, Response
+
+from envs.browser.bounded_calls import let_go
+from envs.browser.dialogs import Dialogs
+from envs.browser.form_input import OK, choose, type_into
+from envs.browser.settle import first_change
+from envs.browser.step_clock import StepClock
+from envs.browser.tabs import Tabs
+from envs.browser.uploads import allowed_upload, uploadable
+from envs.core.actions import (
+    Action,
+    ActionResult,
+    AnswerDialog,
+    Back,
+    Click,
+    ClickAt,
+    CloseTab,
+    Drag,
+    DragAt,
+    Expand,
+    Find,
+    FocusTab,
+    Forward,
+    Goto,
+    Hover,
+    NewTab,
+    Press,
+    Scroll,
+    ScrollAt,
+    Select,
+    Status,
+    Stop,
+    Type,
+    Upload,
+    Wait,
+)
+from envs.core.settings import SessionSettings
+from envs.observer.observer import Target
+from envs.security.secret_guard import FOCUSED, POINTED, SUBMITS, SecretGuard
+
+DRAG_STEPS = 8
+SCROLL_SHARE = 0.8
+CHOOSER_S = 3.0
+FILES_LISTED = 10
+HISTORY_S = 3.0
+"""To go back or forward takes the page itself this long at most, unless a server is slow."""
+PROXY_STATUSES = frozenset({403, 502, 503, 504})
+_INTERRUPTED = re.compile('Navigation to "(.*)" is interrupted by another navigation to "(.*)"')
+A_FILE = "the address is a file"
+"""The message of a visit that led to a download and to no page."""
+FILE_SAYS = "Download is starting"
+"""Playwright's word for that, which it raises as an error."""
+_SUBMITTING_KEYS = ("Enter", "\n", "\r", " ", "Space")
+PROXY_SAYS = "mira: "
+"""How the boundary's own answers begin (a site that imitates them only fails its own visit)."""
+
+SCROLL_PAGE = "(dx, dy) => mira.scrollPage(dx, dy)"
+SCROLL_ELEMENT = "function (dx, dy) { return mira.scrollAround(this, dx, dy); }"
+IS_FILE_INPUT = "function () { return mira.isFileInput(this); }"
+
+DIRECTIONS = {
+    "up": (0.0, -SCROLL_SHARE),
+    "down": (0.0, SCROLL_SHARE),
+    "left": (-SCROLL_SHARE, 0.0),
+    "right": (SCROLL_SHARE, 0.0),
+}
+
+
+class Go(Protocol):
+    """Playwright's `go_back` or `go_forward`."""
+
+    def __call__(self, *, timeout: float, wait_until: Literal["commit"]) -> Coroutine[Any, Any, Response | None]: ...
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What an action reaches of its session."""
+
+    tabs: Tabs
+    dialogs: Dialogs
+    settings: SessionSettings
+    guard: SecretGuard
+    allowed: Callable[[str], bool]
+    """May a tab show this URL?"""
+    clock: StepClock
+    """Stands still while a person is asked."""
+
+    @property
+    def page(self) -> Page:
+        """The front tab's page."""
+        return self.tabs.front.page
+
+
+async def perform(surface: Surface, action: Action) -> ActionResult:
+    """Does *action* on the front tab. Raises what Playwright raises; does not settle."""
+    match action:
+        case Click() | Hover() | Type() | Select() | Upload() | Drag():
+            return await _on_element(surface, action)
+        case Scroll():
+            return await _scroll(surface, action)
+        case Press() | ClickAt() | DragAt() | ScrollAt():
+            return await _input(surface, action)
+        case Find() | Expand():
+            return await _look_up(surface, action)
+        case Goto() | Back() | Forward():
+            return await _navigate(surface, action)
+        case NewTab() | CloseTab() | FocusTab():
+            return await _tab(surface, action)
+        case Wait():
+            return await _wait(surface)
+        case AnswerDialog() | Stop():
+            return OK  # the session's own business
+
+
+async def _on_element(surface: Surface, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
+    target = await surface.tabs.front.observer.resolve(action.ref)
+    if isinstance(target, ActionResult):
+        return target
+    match action:
+        case Select():
+            return await choose(target, action.option)
+        case Upload():
+            return await _upload(surface, target, action.path)
+        case Type():
+            return await type_into(surface.page, target, action, surface.guard)
+        case Click() if surface.guard.vault and (refused := surface.guard.submission(await target.call(SUBMITS))):
+            return refused
+        case _:
+            pass
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    mouse = surface.page.mouse
+    match action:
+        case Click():
+            await mouse.click(point.x, point.y, button=action.button, click_count=action.count)
+        case Hover():
+            await mouse.move(point.x, point.y)
+        case Drag():
+            return await _drag_to(surface, point.x, point.y, action.to_ref)
+    return OK
+
+
+async def _drag_to(surface: Surface, x: float, y: float, to_ref: int) -> ActionResult:
+    target = await surface.tabs.front.observer.resolve(to_ref)
+    if isinstance(target, ActionResult):
+        return target
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    await _drag(surface, x, y, point.x, point.y)
+    return OK
+
+
+async def _drag(surface: Surface, x: float, y: float, to_x: float, to_y: float) -> None:
+    mouse = surface.page.mouse
+    await mouse.move(x, y)
+    await mouse.down()
+    try:
+        await mouse.move(to_x, to_y, steps=DRAG_STEPS)
+        await mouse.move(to_x, to_y)  # a second move at the end: HTML5 drag and drop needs it to accept the drop
+    finally:
+        await mouse.up()
+
+
+async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
+    file = allowed_upload(surface.settings.upload_folder, path)
+    if file is None:
+        return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
+    if await target.call(IS_FILE_INPUT):
+        await target.set_files([file])
+        return OK
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    try:
+        async with surface.page.expect_file_chooser(timeout=CHOOSER_S * 1000) as chooser:
+            await surface.page.mouse.click(point.x, point.y)
+        await (await chooser.value).set_files(file)
+    except PlaywrightError:
+        return ActionResult(status=Status.NOT_ACTIONABLE, message="it opened no file chooser")
+    return OK
+
+
+def _no_such_file(folder: Path | None) -> str:
+    message = "only files of the upload folder may be uploaded"
+    files = uploadable(folder)
+    shown = ", ".join(repr(path[:80]) for path in files[:FILES_LISTED])
+    more = len(files) - FILES_LISTED
+    return message + (f": {shown}" if shown else "") + (f" and {more} more" if more > 0 else "")
+
+
+async def _scroll(surface: Surface, action: Scroll) -> ActionResult:
+    dx, dy = DIRECTIONS[action.direction]
+    if action.ref is None:
+        moved = await surface.tabs.front.world.call(SCROLL_PAGE, dx, dy)
+    else:
+        target = await surface.tabs.front.observer.resolve(action.ref)
+        if isinstance(target, ActionResult):
+            return target
+        moved = await target.call(SCROLL_ELEMENT, dx, dy)
+    return (
+        OK if moved else ActionResult(status=Status.OK, message=f"nothing moved: it is at its {action.direction} end")
+    )
+
+
+async def _input(surface: Surface, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
+    page = surface.page
+    match action:
+        case Press():
+            if surface.guard.vault and action.keys.endswith(_SUBMITTING_KEYS):
+                refused = surface.guard.submission(await surface.tabs.front.world.call(FOCUSED))
+                if refused is not None:
+                    return refused
+            await page.keyboard.press(action.keys)
+        case ClickAt():
+            if surface.guard.vault:
+                refused = surface.guard.submission(await surface.tabs.front.world.call(POINTED, action.x, action.y))
+                if refused is not None:
+                    return refused
+            await page.mouse.click(action.x, action.y, button=action.button, click_count=action.count)
+        case DragAt():
+            await _drag(surface, action.x, action.y, action.to_x, action.to_y)
+        case ScrollAt():
+            await page.mouse.move(action.x, action.y)
+            await page.mouse.wheel(action.dx, action.dy)
+    return OK
+
+
+async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
+    observer = surface.tabs.front.observer
+    match action:
+        case Find():
+            output = await observer.find(action.text, surface.guard.vault)
+        case Expand():
+            output = await observer.expand(action.group, action.start)
+    return ActionResult(status=Status.OK, output=output)
+
+
+async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionResult:
+    match action:
+        case Goto():
+            return await _goto(surface, action.url)
+        case Back():
+            return await _through_history(surface, surface.page.go_back)
+        case Forward():
+            return await _through_history(surface, surface.page.go_forward)
+
+
+async def _through_history(surface: Surface, go: Go) -> ActionResult:
+    """One entry back or forward. Where only an iframe goes, Playwright waits in vain for the page to do so; it is
+    waited for beyond HISTORY_S only while the page itself has asked for a document and not got it yet."""
+    page, before, clock, seconds = surface.page, surface.page.url, surface.clock, surface.settings.navigation_s
+    deadline = clock.now() + seconds
+    asked = asyncio.Event()
+
+    def sent(request: Request) -> None:
+        if request.is_navigation_request() and request.frame.parent_frame is None:
+            asked.set()
+
+    page.on("request", sent)
+    going = asyncio.ensure_future(clock.call(lambda ms: go(timeout=ms, wait_until="commit"), seconds))
+    try:
+        await clock.wait({going}, min(HISTORY_S, seconds))
+        if going.done() or asked.is_set():
+            await going
+            await _loaded(surface, max(0.001, deadline - clock.now()))
+    finally:
+        page.remove_listener("request", sent)
+        let_go(going)
+    return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
+
+
+async def _goto(surface: Surface, url: str) -> ActionResult:
+    absolute = full_url(url, surface.page.url)
+    if not surface.allowed(absolute) or absolute == "":
+        return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
+    try:
+        return await _open(surface, absolute)
+    except PlaywrightError as error:
+        if "interrupted" not in str(error):
+            raise
+    try:  # after a failed navigation Chromium may interrupt the next, once
+        return await _open(surface, absolute)
+    except PlaywrightError as error:
+        interrupted = _INTERRUPTED.search(str(error))
+        if interrupted is None or interrupted[1] != interrupted[2]:
+            raise
+    await _loaded(surface, surface.settings.navigation_s)
+    return OK  # what interrupted it was the visit before, to the same address
+
+
+async def _open(surface: Surface, url: str) -> ActionResult:
+    page = surface.page
+    try:
+        response = await surface.clock.call(
+            lambda ms: page.goto(url, timeout=ms, wait_until="domcontentloaded"), surface.settings.navigation_s
+        )
+    except PlaywrightError as error:
+        if FILE_SAYS not in str(error):
+            raise
+        return ActionResult(status=Status.OK, message=A_FILE)
+    if response is None or response.status not in PROXY_STATUSES:
+        return OK
+    text = await response.text()
+    if not text.startswith(PROXY_SAYS):
+        return OK  # the site's own error page: the agent can read it
+    status = Status.BLOCKED if response.status == 403 else Status.FAILED
+    return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
+
+
+async def _loaded(surface: Surface, seconds: float) -> None:
+    page = surface.page
+    await surface.clock.call(lambda ms: page.wait_for_load_state("domcontentloaded", timeout=ms), seconds)
+
+
+def full_url(url: str, current: str) -> str:
+    """*url* as a person would type it into the address bar: relative to *current*, or https if no scheme is given."""
+    text = url.strip()
+    if text.startswith(("/", "?", "#")) and current.startswith("http"):
+        return urljoin(current, text)
+    head = text.partition(":")[0]
+    named = ":" in text and "." not in head and "/" not in head and not text.partition(":")[2][:1].isdigit()
+    return text if named or not text else f"https://{text}"
+
+
+async def _tab(surface: Surface, action: NewTab | CloseTab | FocusTab) -> ActionResult:
+    tabs = surface.tabs
+    match action:
+        case NewTab():
+            if len(tabs.all) >= surface.settings.max_tabs:
+                return ActionResult(status=Status.FAILED, message=f"{len(tabs.all)} tabs are open: close one first")
+            await tabs.open()
+        case CloseTab():
+            surface.dialogs.forget(surface.page)
+            await tabs.close(tabs.front)
+        case FocusTab():
+            if action.index >= len(tabs.all):
+                return ActionResult(status=Status.FAILED, message=f"there are {len(tabs.all)} tabs")
+            tabs.focus(tabs.all[action.index])
+            await surface.page.bring_to_front()
+    return OK
+
+
+async def _wait(surface: Surface) -> ActionResult:
+    """Gives the page time to begin something; the settling that follows waits for its end."""
+    changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
+    return OK if changed else ActionResult(status=Status.OK, message="nothing changed")

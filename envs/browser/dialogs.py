@@ -1,0 +1,101 @@
+"""What becomes of alert, confirm, prompt and beforeunload: bounded, reported, never swallowed.
+
+An alert has one answer: it is accepted at once. The others are left open under policy `ask`, so
+that the agent decides; the page is blocked meanwhile and must not be called into.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal, cast
+
+from playwright.async_api import Dialog, Page
+from playwright.async_api import Error as PlaywrightError
+
+from envs.core.actions import DialogReport
+from envs.core.record import storable
+
+MAX_ALERTS = 10
+"""Dialogs that one step may answer by itself; a page that opens more is closed."""
+MAX_MESSAGE = 2000
+ANSWER_S = 3.0
+
+
+class Dialogs:
+    """The dialogs of one browser context."""
+
+    def __init__(
+        self, policy: Literal["ask", "dismiss", "accept"], interrupt: Callable[[Literal["dialog", "flood"], Page], None]
+    ) -> None:
+        self._policy = policy
+        self._interrupt = interrupt
+        self._open: Dialog | None = None
+        self._seen: list[DialogReport] = []
+        self._answered = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def open(self) -> DialogReport | None:
+        """The dialog that waits for the agent's answer."""
+        return _report(self._open, "open") if self._open else None
+
+    def page(self) -> Page | None:
+        """The page that the open dialog blocks."""
+        return self._open.page if self._open else None
+
+    def drain(self) -> tuple[DialogReport, ...]:
+        """The dialogs since the last call; an open one is among them."""
+        seen, self._seen = self._seen, []
+        self._answered = 0
+        return tuple(seen)
+
+    def arrived(self, dialog: Dialog) -> None:
+        """Handler of the context's `dialog` event."""
+        if dialog.type != "alert" and self._policy == "ask":
+            self._open = dialog
+            self._seen.append(_report(dialog, "open"))
+            if dialog.page is not None:
+                self._interrupt("dialog", dialog.page)
+            return
+        self._answered += 1
+        if self._answered > MAX_ALERTS:
+            if dialog.page is not None:
+                self._interrupt("flood", dialog.page)
+            return
+        accept = dialog.type in ("alert", "beforeunload") or self._policy == "accept"
+        self._seen.append(_report(dialog, "accepted" if accept else "dismissed"))
+        task = asyncio.ensure_future(_answer(dialog, accept, ""))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def answer(self, accept: bool, text: str) -> DialogReport | None:
+        """Answers the open dialog; None if there is none."""
+        dialog, self._open = self._open, None
+        if dialog is None:
+            return None
+        report = _report(dialog, "accepted" if accept else "dismissed")
+        self._seen.append(report)
+        await _answer(dialog, accept, text)
+        return report
+
+    def forget(self, page: Page) -> None:
+        """The page is gone, and its dialog with it."""
+        if self._open is not None and self._open.page is page:
+            self._open = None
+
+
+def _report(dialog: Dialog, answer: Literal["open", "accepted", "dismissed"]) -> DialogReport:
+    kind = cast(Literal["alert", "confirm", "prompt", "beforeunload"], dialog.type)
+    return DialogReport(type=kind, message=storable(dialog.message[:MAX_MESSAGE]), answer=answer)
+
+
+async def _answer(dialog: Dialog, accept: bool, text: str) -> None:
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            if accept:
+                await (dialog.accept(text) if dialog.type == "prompt" else dialog.accept())
+            else:
+                await dialog.dismiss()
+    except (PlaywrightError, TimeoutError):
+        return  # the page closed or navigated under the dialog: nothing is left to answer

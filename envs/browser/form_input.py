@@ -1,0 +1,123 @@
+"""Putting text and choices into fields, so that the page's own listeners notice.
+
+Text goes in key by key through the browser. A declared secret does not: keys go wherever the page
+has moved the focus by then, so a secret is put into the very element, in its own document, whose
+address was checked in the same step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from playwright.async_api import Page
+
+from envs.core.actions import ActionResult, Status, Type
+from envs.observer.observer import Target
+from envs.security.secret_guard import SUBMITS, SecretGuard
+from envs.security.secrets import Refusal
+
+OK = ActionResult(status=Status.OK)
+LONG_TEXT = 200
+"""Longer text goes in at once instead of key by key."""
+SECRET_MARK = "<secret>"
+MAX_LISTED = 40
+TYPED_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
+
+# The scripts are in `envs/observer/in_page/entering.js`, where each is described.
+PREPARE = "function () { return mira.prepare(this); }"
+SELECT_ALL = "function () { return mira.selectAll(this); }"
+CARET_TO_END = "function () { mira.caretToEnd(this); }"
+SET_VALUE = "function (value) { return mira.fillValue(this, value); }"
+INSERT = "function (text) { return mira.insert(this, text); }"
+ADDRESS = "function () { return mira.pageAddress(this); }"
+CHOOSE = "function (wanted, most) { return mira.chooseOption(this, wanted, most); }"
+
+
+async def type_into(page: Page, target: Target, action: Type, guard: SecretGuard) -> ActionResult:
+    """Clicks the field, empties it if asked to, types; raises what Playwright raises."""
+    text = await _text(target, action.text, guard)
+    if isinstance(text, ActionResult):
+        return text
+    point = await target.point()
+    if isinstance(point, ActionResult):
+        return point
+    await page.mouse.click(point.x, point.y)
+    kind = await target.call(PREPARE)
+    refused = await _fill(page, target, kind, text, action) or None
+    if refused is None and action.enter:
+        if guard.vault and (blocked := guard.submission(await target.call(SUBMITS, True))):
+            return blocked
+        await page.keyboard.press("Enter")
+    return refused or OK
+
+
+async def choose(target: Target, option: str) -> ActionResult:
+    """Chooses an option of a native drop-down or list."""
+    answer = json.loads(str(await target.call(CHOOSE, option, MAX_LISTED)))
+    match answer["status"]:
+        case "ok":
+            return OK
+        case "disabled":
+            return ActionResult(status=Status.DISABLED, message="the drop-down is disabled")
+        case "barred":
+            return ActionResult(status=Status.DISABLED, message="this option is disabled: choose another")
+        case "wrong":
+            instead = "type into it" if target.role in TYPED_ROLES else "click it"
+            message = f"this {target.role} is no native drop-down: {instead} instead"
+            return ActionResult(status=Status.NOT_ACTIONABLE, message=message)
+        case _:
+            names = ", ".join(repr(str(name)[:80]) for name in answer["options"])
+            message = f"no such option among its {answer['total']}: {names}"
+            return ActionResult(status=Status.FAILED, message=message)
+
+
+async def _text(target: Target, text: str, guard: SecretGuard) -> str | ActionResult:
+    if SECRET_MARK not in text and not guard.vault:
+        return text
+    address = str(await target.call(ADDRESS))
+    filled = guard.vault.fill(text, address)
+    if not isinstance(filled, Refusal) and (refused := await guard.typing(target, text, address)):
+        return refused
+    return ActionResult(status=Status.BLOCKED, message=filled.message) if isinstance(filled, Refusal) else filled
+
+
+async def _fill(page: Page, target: Target, kind: str, text: str, action: Type) -> ActionResult | None:
+    secret = text != action.text
+    match kind:
+        case "disabled":
+            return ActionResult(status=Status.DISABLED, message="the field is disabled")
+        case "readonly":
+            return ActionResult(status=Status.NOT_ACTIONABLE, message="the field is read-only")
+        case "value":
+            if not await target.call(SET_VALUE, text):
+                return ActionResult(status=Status.NOT_ACTIONABLE, message="the field takes no text of this form")
+        case "keys" if secret:
+            return ActionResult(status=Status.NOT_ACTIONABLE, message="a secret goes into a text field only")
+        case "keys":
+            await _keys(page, text)
+        case _:
+            return await _edit(page, target, kind, text, action)
+    return None
+
+
+async def _edit(page: Page, target: Target, kind: str, text: str, action: Type) -> ActionResult | None:
+    if not action.clear:
+        await target.call(CARET_TO_END)
+    elif await target.call(SELECT_ALL):
+        await page.keyboard.press("Delete")
+    if text == action.text:
+        await _keys(page, text if kind == "lines" else re.sub(r"\r?\n|\r", " ", text))
+        return None
+    if not await target.call(INSERT, text):
+        return ActionResult(status=Status.NOT_ACTIONABLE, message="the field does not keep the focus")
+    await page.keyboard.press("End")  # for pages that look at a field only when a key was pressed
+    return None
+
+
+async def _keys(page: Page, text: str) -> None:
+    """Types *text*; a line break in it goes in as text, because as a key it would be Enter, which nobody asked for."""
+    if len(text) > LONG_TEXT or "\n" in text or "\r" in text:
+        await page.keyboard.insert_text(text)
+    elif text:
+        await page.keyboard.type(text)

@@ -1,0 +1,112 @@
+"""What one session's pages asked for and did not get: the boundary's refusals, with what the browser says of each.
+
+The boundary knows where a tunnel was to go and not what for; the browser tells of each request what it is for. Only
+what the boundary refused is reported. Requests are counted by the browser's events where there are any, else by
+refusals (WebSockets of workers, connections made ahead of requests).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from playwright.async_api import BrowserContext, Request, WebSocket
+from playwright.async_api import Error as PlaywrightError
+
+from envs.security.allowlist import Origin, origin_of
+from envs.security.allowlist_proxy import Boundary
+from envs.security.blocked_requests import BROWSERS_OWN, BlockedOrigin, Count, Place, RequestKind, in_order, summed
+
+_MAX_SEEN: Final = 1_000
+_KINDS: Final[dict[str, RequestKind]] = {
+    "script": "script",
+    "stylesheet": "stylesheet",
+    "image": "image",
+    "font": "font",
+    "media": "media",
+    "texttrack": "media",
+    "xhr": "fetch",
+    "fetch": "fetch",
+    "eventsource": "fetch",
+    "ping": "fetch",
+    "websocket": "websocket",
+}
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Requests to one place that the browser told of."""
+
+    origin: Origin
+    requests: int = 0
+    kinds: set[RequestKind] = field(default_factory=set[RequestKind])
+
+
+class RequestWatch:
+    """Made once a session."""
+
+    def __init__(self, context: BrowserContext, boundary: Boundary) -> None:
+        self._boundary = boundary
+        self._before = {place: count.requests for place, count in boundary.tally.counts.items()}
+        """Refusals of earlier sessions of the same boundary."""
+        self._seen: dict[Place, _Seen] = {}
+        self._reported: dict[Place, BlockedOrigin] = {}
+        context.on("request", self._request)
+
+    def web_socket(self, socket: WebSocket) -> None:
+        """Handler of a page's `websocket` event."""
+        self._note(socket.url, "websocket")
+
+    def take(self) -> tuple[BlockedOrigin, ...]:
+        """What was refused since the last call."""
+        news = (self._news(place, count) for place, count in tuple(self._boundary.tally.counts.items()))
+        return summed(one for one in news if one is not None)
+
+    def report_again(self) -> None:
+        """The next `take` begins anew: nobody has kept what the ones before gave."""
+        self._reported.clear()
+
+    def _request(self, request: Request) -> None:
+        self._note(request.url, _kind(request))
+
+    def _note(self, url: str, kind: RequestKind) -> None:
+        origin, origins = origin_of(url), self._boundary.origins
+        if origin is None or origins.allows_origin(origin) or origins.subresources(origin) != "no":
+            return  # of what only passes as a load, the boundary itself sees the kind
+        place = Place(origin.host, origin.port)
+        if place not in self._seen and len(self._seen) >= _MAX_SEEN:
+            return
+        seen = self._seen.setdefault(place, _Seen(origin))
+        seen.requests += 1
+        seen.kinds.add(kind)
+
+    def _news(self, place: Place, count: Count) -> BlockedOrigin | None:
+        refused = count.requests - self._before.get(place, 0)
+        if refused <= 0:
+            return None
+        seen, reported = self._seen.get(place), self._reported.get(place)
+        if seen is None and count.origin in BROWSERS_OWN:
+            return None
+        kinds = in_order(seen.kinds if seen else count.kinds)
+        name = seen.origin.rule if seen else count.origin
+        total = BlockedOrigin(
+            origin=name,
+            requests=seen.requests if seen else refused,
+            kinds=kinds,
+            allow=name if count.allow == count.origin else count.allow,
+        )
+        known, kinds_known = (reported.requests, reported.kinds) if reported else (0, ())
+        fresh = max(0, total.requests - known)
+        if not fresh and set(kinds) <= set(kinds_known):
+            return None
+        self._reported[place] = total.model_copy(update={"requests": max(known, total.requests)})
+        return total.model_copy(update={"requests": fresh})
+
+
+def _kind(request: Request) -> RequestKind:
+    if request.resource_type != "document":
+        return _KINDS.get(request.resource_type, "other")
+    try:
+        return "document" if request.frame.parent_frame is None else "frame"
+    except PlaywrightError:  # the page that asks has not begun, as a window that opens
+        return "document"

@@ -1,0 +1,179 @@
+"""What an action language is, and the reading of values that both share.
+
+    EnvError
+    └── BadAction           the policy's answer cannot be carried out as written
+        └── ParseError      it holds no action, or a malformed one
+
+The message of a :class:`ParseError` is one line written for the model: what is wrong, and the shape expected.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from envs.core.actions import Action
+from envs.core.errors import EnvError
+from envs.core.record import storable
+
+Button = Literal["left", "right", "middle"]
+Direction = Literal["up", "down", "left", "right"]
+
+
+class BadAction(EnvError):
+    """The policy's answer cannot be carried out as written; the message tells the model why."""
+
+
+class ParseError(BadAction):
+    """No action could be read from the text. The message is one line: the fault, then the expected shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One action and what the policy noted beside it."""
+
+    action: Action
+    notes: tuple[str, ...] = ()
+    """The `# Element: …` and `# Note: …` comments before the action, without the `#`."""
+
+
+class Language(Protocol):
+    """One way of writing actions as text. Stateless, total and safe: text is read, never evaluated."""
+
+    @property
+    def name(self) -> Literal["program", "id"]: ...
+
+    @property
+    def reference(self) -> str:
+        """The actions with their arguments, compact, for a prompt."""
+        ...
+
+    def parse(self, text: str) -> Parsed:
+        """The first action of *text*. Any other text raises ParseError; nothing else is ever raised."""
+        ...
+
+    def show(self, action: Action) -> str:
+        """One line that parses back to *action*, provided its texts are storable and its numbers finite."""
+        ...
+
+
+class Fault(Exception):
+    """A value of the wrong shape; each language turns it into a ParseError with its own example."""
+
+
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_NOTE = re.compile(r"^[ \t]*#[ \t]*((?:Element|Note)[ \t]*:[^\n]*)$", re.MULTILINE | re.IGNORECASE)
+_REF = re.compile(r"\s*\[?\s*(\d{1,9})\s*\]?\s*")
+_NUMBER = re.compile(r"[+-]?(?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[\s\S])")
+_PLAIN_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
+_LITERAL_ESCAPES = frozenset("\\\"'/[]`")
+
+
+def without_thoughts(text: str) -> str:
+    """*text* made storable, without `<think>` blocks: an action that was only thought of is not one."""
+    return _THOUGHT.sub("", storable(text))
+
+
+def notes_in(text: str) -> tuple[str, ...]:
+    return tuple(match.group(1).strip() for match in _NOTE.finditer(text))
+
+
+def unescape(text: str) -> str:
+    r"""Undoes backslash escapes; an unknown one stays as written, so `\d` and `C:\Temp\x` survive mostly intact."""
+    return storable(_ESCAPE.sub(_unescaped, text)) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if len(code) > 1:
+        point = int(code[1:], 16)
+        return chr(point) if point <= 0x10FFFF else match.group()
+    if code in _PLAIN_ESCAPES:
+        return _PLAIN_ESCAPES[code]
+    return code if code in _LITERAL_ESCAPES else match.group()
+
+
+def read_ref(text: str, what: str = "element") -> int:
+    """The number of an element, written `7` or `[7]`."""
+    match = _REF.fullmatch(text)
+    if match is None:
+        raise Fault(f"{what} must be a number shown in brackets on the page, not {_short(text)}")
+    return int(match.group(1))
+
+
+def read_count(text: str, what: str, low: int, high: int) -> int:
+    value = int(text) if re.fullmatch(r"[0-9]{1,9}", text.strip()) else None
+    if value is None or not low <= value <= high:
+        raise Fault(f"{what} must be a whole number from {low} to {high}, not {_short(text)}")
+    return value
+
+
+def read_number(text: str, what: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
+    if not math.isfinite(value):
+        raise Fault(f"{what} must be a number of CSS pixels, not {_short(text)}")
+    return value
+
+
+def read_flag(text: str, what: str) -> bool:
+    match text.strip().lower():
+        case "1" | "true" | "yes":
+            return True
+        case "0" | "false" | "no":
+            return False
+        case _:
+            raise Fault(f"{what} must be 0 or 1, not {_short(text)}")
+
+
+def read_button(text: str) -> Button:
+    match text.strip().lower():
+        case "left":
+            return "left"
+        case "right":
+            return "right"
+        case "middle":
+            return "middle"
+        case _:
+            raise Fault(f"button must be left, right or middle, not {_short(text)}")
+
+
+def read_direction(text: str) -> Direction:
+    match text.strip().lower().removeprefix("direction=").strip():
+        case "up":
+            return "up"
+        case "down":
+            return "down"
+        case "left":
+            return "left"
+        case "right":
+            return "right"
+        case _:
+            raise Fault(f"direction must be up, down, left or right, not {_short(text)}")
+
+
+def read_answer(text: str) -> bool:
+    """How to answer a dialog: True accepts it."""
+    match text.strip().lower():
+        case "accept" | "ok" | "yes" | "true" | "1":
+            return True
+        case "dismiss" | "cancel" | "no" | "false" | "0":
+            return False
+        case _:
+            raise Fault(f"a dialog is answered accept or dismiss, not {_short(text)}")
+
+
+def show_number(value: float) -> str:
+    """The shortest digits that read back to the same float; whole numbers without `.0`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def quoted(text: str) -> str:
+    """*text* as it may be quoted in a message: one line, at most 40 characters."""
+    return _short(text)

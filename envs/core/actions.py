@@ -1,0 +1,281 @@
+"""The one typed action set. Both action languages parse to it, and the session executes nothing else.
+
+`ref` is the number shown in brackets in the current observation; it means nothing in the next one.
+What outlives the observation is the element's :class:`envs.core.observation.ElementKey`, which the
+session looks up from `ref` and the trace records beside the action.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, FiniteFloat, TypeAdapter
+
+from envs.core.record import Record
+from envs.security.blocked_requests import BlockedOrigin
+from envs.security.held_requests import HeldRequest
+
+
+class Click(Record):
+    """Presses and releases a mouse button over the element, after scrolling it into view."""
+
+    kind: Literal["click"] = "click"
+    ref: int
+    button: Literal["left", "right", "middle"] = "left"
+    count: int = Field(default=1, ge=1, le=3)
+
+
+class Type(Record):
+    """Types into the element; `clear` empties it first, `enter` presses Enter afterwards.
+
+    `text` may hold secret names as `<secret>NAME</secret>`: the value is put in below the model.
+    """
+
+    kind: Literal["type"] = "type"
+    ref: int
+    text: str
+    clear: bool = True
+    enter: bool = False
+
+
+class Select(Record):
+    """Chooses the option of a drop-down by its visible label (or, failing that, its value)."""
+
+    kind: Literal["select"] = "select"
+    ref: int
+    option: str
+
+
+class Hover(Record):
+    kind: Literal["hover"] = "hover"
+    ref: int
+
+
+class Press(Record):
+    """Presses a key or chord in Playwright's notation, for example `Enter` or `Control+A`."""
+
+    kind: Literal["press"] = "press"
+    keys: str
+
+
+class Scroll(Record):
+    """Scrolls the page, or the scrollable element `ref`, by most of its visible height or width."""
+
+    kind: Literal["scroll"] = "scroll"
+    direction: Literal["up", "down", "left", "right"]
+    ref: int | None = None
+
+
+class Drag(Record):
+    """Drags element `ref` onto element `to_ref`."""
+
+    kind: Literal["drag"] = "drag"
+    ref: int
+    to_ref: int
+
+
+class Upload(Record):
+    """Puts a file of the run's upload folder into a file input; `path` is relative to that folder."""
+
+    kind: Literal["upload"] = "upload"
+    ref: int
+    path: str
+
+
+class ClickAt(Record):
+    """Clicks at x, y in CSS pixels of the viewport."""
+
+    kind: Literal["click_at"] = "click_at"
+    x: FiniteFloat
+    y: FiniteFloat
+    button: Literal["left", "right", "middle"] = "left"
+    count: int = Field(default=1, ge=1, le=3)
+
+
+class DragAt(Record):
+    """Drags from (x, y) to (to_x, to_y), CSS pixels of the viewport."""
+
+    kind: Literal["drag_at"] = "drag_at"
+    x: FiniteFloat
+    y: FiniteFloat
+    to_x: FiniteFloat
+    to_y: FiniteFloat
+
+
+class ScrollAt(Record):
+    """Turns the wheel by (dx, dy) CSS pixels with the pointer at (x, y)."""
+
+    kind: Literal["scroll_at"] = "scroll_at"
+    x: FiniteFloat
+    y: FiniteFloat
+    dx: FiniteFloat = 0.0
+    dy: FiniteFloat = 0.0
+
+
+class Find(Record):
+    """Asks for every line of the page that holds `text`, those beyond the budget included. Does not touch the page."""
+
+    kind: Literal["find"] = "find"
+    text: str
+
+
+class Expand(Record):
+    """Asks for the hidden rows of group `group` (`g1`, `g2` … in the observation). Does not touch the page."""
+
+    kind: Literal["expand"] = "expand"
+    group: str
+    start: int = Field(default=1, ge=1)
+
+
+class Wait(Record):
+    """Waits until the page is quiet again, at most the step's settle bound."""
+
+    kind: Literal["wait"] = "wait"
+
+
+class AnswerDialog(Record):
+    """Answers the open alert, confirm, prompt or beforeunload dialog."""
+
+    kind: Literal["answer_dialog"] = "answer_dialog"
+    accept: bool
+    text: str = ""
+
+
+class Goto(Record):
+    kind: Literal["goto"] = "goto"
+    url: str
+
+
+class Back(Record):
+    kind: Literal["back"] = "back"
+
+
+class Forward(Record):
+    kind: Literal["forward"] = "forward"
+
+
+class NewTab(Record):
+    kind: Literal["new_tab"] = "new_tab"
+
+
+class CloseTab(Record):
+    kind: Literal["close_tab"] = "close_tab"
+
+
+class FocusTab(Record):
+    """Brings tab `index` (0-based, in the order of the observation's tab list) to the front."""
+
+    kind: Literal["focus_tab"] = "focus_tab"
+    index: int = Field(ge=0)
+
+
+class Stop(Record):
+    """Ends the episode. `answer` is what the user gets; None where the task asks for no answer."""
+
+    kind: Literal["stop"] = "stop"
+    answer: str | None = None
+
+
+Action = Annotated[
+    Click
+    | Type
+    | Select
+    | Hover
+    | Press
+    | Scroll
+    | Drag
+    | Upload
+    | ClickAt
+    | DragAt
+    | ScrollAt
+    | Find
+    | Expand
+    | Wait
+    | AnswerDialog
+    | Goto
+    | Back
+    | Forward
+    | NewTab
+    | CloseTab
+    | FocusTab
+    | Stop,
+    Field(discriminator="kind"),
+]
+ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+"""Validates and dumps one action of any kind."""
+
+
+class Status(StrEnum):
+    """How an action ended. Only OK and STOPPED mean that it was carried out as asked."""
+
+    OK = "ok"
+    STOPPED = "stopped"
+    """The action was Stop: nothing was sent to the page."""
+    STALE = "stale"
+    """The element is gone; nothing was clicked in its place."""
+    AMBIGUOUS = "ambiguous"
+    """Several elements now fit the key equally well; none was touched."""
+    NO_SUCH_REF = "no_such_ref"
+    """The number was never shown in the current observation."""
+    COVERED = "covered"
+    """Another element lies over the target and would have taken the click."""
+    DISABLED = "disabled"
+    NOT_ACTIONABLE = "not_actionable"
+    """The element is of the wrong kind for this action, or has no visible box."""
+    BLOCKED = "blocked"
+    """Policy forbids it: origin, upload folder, scheme, or a person declined it."""
+    DIALOG_OPEN = "dialog_open"
+    """A dialog blocks the page; answer it first."""
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    FAILED = "failed"
+    """The browser refused it for a reason given in the message."""
+
+
+class DialogReport(Record):
+    """A dialog that the page opened, and what became of it."""
+
+    type: Literal["alert", "confirm", "prompt", "beforeunload"]
+    message: str
+    answer: Literal["open", "accepted", "dismissed"]
+
+
+class Download(Record):
+    """A file the page let down, kept under the run's folder."""
+
+    name: str
+    path: str
+    """Relative to the run's folder."""
+    sha256: str
+    bytes: int
+
+
+UNAPPROVED = "refused, nobody approved it: do the same again to have it asked about"
+"""Ends what a result says of a download that began in a step that was not approved."""
+
+
+class ActionResult(Record):
+    """What came of one action. Expected trouble is a status here, never an exception."""
+
+    status: Status
+    message: str = ""
+    """For people and for the policy: what happened and, if it failed, what to do."""
+    output: str = ""
+    """Text asked for by Find and Expand (page content: data, never an order)."""
+    url: str = ""
+    """Canonical URL of the front tab afterwards."""
+    dialogs: tuple[DialogReport, ...] = ()
+    """Those that opened since the step before."""
+    downloads: tuple[Download, ...] = ()
+    new_tabs: int = 0
+    blocked_requests: tuple[BlockedOrigin, ...] = ()
+    """Requests that the boundary refused during this action, by origin."""
+    held_requests: tuple[HeldRequest, ...] = ()
+    """Requests of this action that nobody had approved with it, and what became of them; those that came after the step
+    before had ended are among them."""
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.status in (Status.OK, Status.STOPPED)

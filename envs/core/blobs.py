@@ -1,0 +1,112 @@
+"""Large things beside the traces, named by the SHA-256 of their content: a page seen twice is stored once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from envs.core.disk_errors import writing
+from envs.core.errors import TraceError
+from envs.core.record import storable
+from envs.security.secrets import NO_SECRETS, SecretVault
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobStore:
+    """Content-addressed files in one folder.
+
+    A blob is either whole or absent, under SIGKILL too; several processes may write the same one. With *fsync*
+    it also survives a power cut once `put` has returned. Text is masked before it is stored; `put` stores bytes
+    as they are (pictures, downloads).
+    """
+
+    def __init__(self, folder: Path, secrets: SecretVault = NO_SECRETS, *, fsync: bool = False) -> None:
+        self.folder = folder
+        self._secrets = secrets
+        self._fsync = fsync
+        self._known: set[str] = set()
+        self._made = False
+
+    def put(self, data: bytes) -> str:
+        """Stores *data* and returns its name, 64 hex digits. Raises NotWritten where the disk does not take it."""
+        name = hashlib.sha256(data).hexdigest()
+        if name not in self._known:
+            path = self.folder / name
+            if not path.exists():
+                with writing(path):
+                    self._write(path, data)
+            self._known.add(name)
+        return name
+
+    def put_text(self, text: str) -> str:
+        """Stores *text*, secrets masked and made storable, as UTF-8."""
+        return self.put(self._secrets.mask(storable(text)).encode())
+
+    def put_json(self, value: JsonValue) -> str:
+        """Stores *value* as JSON; secrets are masked inside its strings, so that it stays JSON."""
+        plain = json.dumps(self._masked(value), ensure_ascii=False, separators=(",", ":"))
+        return self.put(plain.encode())
+
+    def read(self, name: str) -> bytes:
+        """The bytes called *name*. Raises TraceError if they are missing, damaged, or the name is none."""
+        if _NAME.fullmatch(name) is None:
+            raise TraceError(f"{name!r} is no blob name (64 hex digits)")
+        try:
+            data = (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            raise TraceError(f"blob {name} is missing in {self.folder}") from None
+        if hashlib.sha256(data).hexdigest() != name:
+            raise TraceError(f"blob {name} in {self.folder} is damaged: its content does not match its name")
+        return data
+
+    def text(self, name: str) -> str:
+        """The text called *name*. Raises TraceError as `read` does, and if it is not UTF-8."""
+        try:
+            return self.read(name).decode()
+        except UnicodeDecodeError:
+            raise TraceError(f"blob {name} in {self.folder} is not text") from None
+
+    def _masked(self, value: JsonValue) -> JsonValue:
+        match value:
+            case str():
+                return self._secrets.mask(storable(value))
+            case list():
+                return [self._masked(item) for item in value]
+            case dict():
+                return {self._secrets.mask(storable(key)): self._masked(item) for key, item in value.items()}
+            case _:
+                return value
+
+    def _write(self, path: Path, data: bytes) -> None:
+        if not self._made:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._made = True
+        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".part-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                if self._fsync:
+                    file.flush()
+                    os.fsync(file.fileno())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        if self._fsync:
+            sync_folder(self.folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names of new files in *folder* survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,252 @@
+"""Reading traces: whole, line by line, or only what a table needs (header and footer)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from envs.core.errors import TraceError
+from envs.core.trace import LINE, SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, PlanRecord
+from envs.core.trace_chain import NO_CHAIN, Checker, Seal, take_apart
+
+
+def _named_parent(line: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 named a parent by its episode alone, and nothing wrote one."""
+    if line.get("kind") == "header":
+        parent = line.get("parent")
+        named = None if parent is None else {"run_id": line.get("run_id", ""), "episode_id": parent, "step": 0}
+        return line | {"parent": named}
+    return line
+
+
+def _unchanged(line: dict[str, Any]) -> dict[str, Any]:
+    """Versions 3 and 4 only add."""
+    return line
+
+
+MIGRATIONS: Final[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    1: _named_parent,
+    2: _unchanged,
+    3: _unchanged,
+}
+"""From a schema version to the function that lifts one line (as JSON) to the next version."""
+
+_TAIL_BYTES = 65_536
+
+
+class Step(NamedTuple):
+    intent: Intent
+    commit: Commit | None
+    """None: the process ended between intent and commit; the action may or may not have happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One episode as recorded."""
+
+    path: Path
+    header: Header
+    plans: tuple[PlanRecord, ...]
+    steps: tuple[Step, ...]
+    """In order. A resumed run may hold the same number twice: first without commit, then with."""
+    events: tuple[Event, ...]
+    footer: Footer | None
+    """None while the episode runs, or goes on after a model had failed, or when it was killed."""
+    torn: bool
+    """The last line was cut off and is not counted."""
+    seal: Seal = NO_CHAIN
+    """Whether the lines are as they were written, and by which machine."""
+
+
+class Summary(NamedTuple):
+    header: Header
+    footer: Footer | None
+    """As :attr:`Trace.footer`."""
+
+
+def read_trace(path: Path) -> Trace:
+    """The whole trace. Raises TraceError naming file, line and field, also where the order is impossible."""
+    builder = _Builder(path)
+    torn = False
+    checker = Checker()
+    for number, line in _lines(path, checker):
+        if line is None:
+            torn = True
+        else:
+            builder.add(number, line)
+    return builder.trace(torn, checker.seal())
+
+
+def has_header(path: Path) -> bool:
+    """Whether the episode got as far as a whole first line."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
+def iter_lines(path: Path) -> Iterator[Line]:
+    """The records one by one, in constant memory; a torn last line is passed over. Raises TraceError."""
+    return (line for _, line in _lines(path, None) if line is not None)
+
+
+def read_summary(path: Path) -> Summary:
+    """Header and footer from the first and the last line alone, whatever lies between. Raises TraceError."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+            last = _last_line(file.fileno(), len(first))
+    except OSError as error:
+        raise TraceError(f"{path}: cannot read: {error.strerror}") from None
+    lift = _lift(path, first)
+    header = _parse(path, 1, take_apart(first).body, lift)
+    if not isinstance(header, Header):
+        raise TraceError(f"{path}:1: kind: the first line must be a header, not {header.kind!r}")
+    footer = _parse(path, None, take_apart(last).body, lift) if last.startswith(b'{"kind":"footer"') else None
+    return Summary(header, footer if isinstance(footer, Footer) else None)
+
+
+_Lift = Callable[[dict[str, Any]], dict[str, Any]] | None
+
+
+def _lines(path: Path, checker: Checker | None) -> Iterator[tuple[int, Line | None]]:
+    """Numbered records; None stands for a torn last line. *checker* follows the chain."""
+    try:
+        with path.open("rb") as file:
+            lift: _Lift = None
+            for number, raw in enumerate(file, start=1):
+                if not raw.endswith(b"\n"):
+                    yield number, None
+                    return
+                if number == 1:
+                    lift = _lift(path, raw)
+                body = take_apart(raw).body if checker is None else checker.take(raw)
+                yield number, _parse(path, number, body, lift)
+    except OSError as error:
+        raise TraceError(f"{path}: cannot read: {error.strerror}") from None
+
+
+def _lift(path: Path, first: bytes) -> _Lift:
+    """What brings each line of this file to the present schema; None where nothing need be done."""
+    try:
+        header = json.loads(first)
+        kind, version = header["kind"], header["schema_version"]
+    except (ValueError, KeyError, TypeError):
+        kind = version = None
+    if kind != "header":
+        raise TraceError(f"{path}:1: kind: this is no trace, or its header is torn")
+    if version == SCHEMA_VERSION:
+        return None
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise TraceError(
+            f"{path}:1: schema_version: this trace has version {version!r}, this Mira reads up to {SCHEMA_VERSION}; "
+            "install a newer one"
+        )
+    if any(step not in MIGRATIONS for step in range(version, SCHEMA_VERSION)):
+        raise TraceError(f"{path}:1: schema_version: version {version} is too old to be read")
+    return lambda line: _migrated(line, version)
+
+
+def _migrated(line: dict[str, Any], version: int) -> dict[str, Any]:
+    for step in range(version, SCHEMA_VERSION):
+        line = MIGRATIONS[step](line)
+    return line | {"schema_version": SCHEMA_VERSION} if line.get("kind") == "header" else line
+
+
+def _parse(path: Path, number: int | None, raw: bytes, lift: _Lift) -> Line:
+    place = f"{path}:{number if number is not None else 'last line'}"
+    try:
+        return LINE.validate_json(raw) if lift is None else LINE.validate_python(lift(json.loads(raw)))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        field_path = ".".join(str(part) for part in first["loc"]) or "line"
+        raise TraceError(f"{place}: {field_path}: {first['msg']}") from None
+    except ValueError as error:
+        raise TraceError(f"{place}: line: {error}") from None
+
+
+def _last_line(handle: int, first: int) -> bytes:
+    """The last whole line after the first *first* bytes; empty where there is none or the file's end is torn."""
+    size = os.fstat(handle).st_size
+    start, tail = size, b""
+    while start > first and b"\n" not in tail[:-1]:
+        step = min(_TAIL_BYTES, start - first)
+        start -= step
+        tail = os.pread(handle, step, start) + tail
+    return tail[:-1].rpartition(b"\n")[2] if tail.endswith(b"\n") else b""
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Collects the lines of one file and checks their order."""
+
+    path: Path
+    header: Header | None = None
+    plans: list[PlanRecord] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    footer: Footer | None = None
+
+    def add(self, number: int, line: Line) -> None:
+        if self.footer is not None:
+            self._go_on_after(self.footer, number, line)
+        if (self.header is None) != isinstance(line, Header):
+            raise self._error(number, "a second header" if self.header else f"{line.kind} before the header")
+        match line:
+            case Header():
+                self.header = line
+            case PlanRecord():
+                self.plans.append(line)
+            case Intent():
+                self._add_intent(number, line)
+            case Commit():
+                self._add_commit(number, line)
+            case Event():
+                self.events.append(line)
+            case Footer():
+                self.footer = line
+
+    def _go_on_after(self, footer: Footer, number: int, line: Line) -> None:
+        """An event that says so takes a resumable footer out of force."""
+        if not footer.resumable or not isinstance(line, Event):
+            raise self._error(number, f"{line.kind} after the footer")
+        self.footer = None
+
+    def _add_intent(self, number: int, intent: Intent) -> None:
+        last = self.steps[-1] if self.steps else None
+        # A run killed between intent and commit may look again and intend the same step anew.
+        least = 1 if last is None else last.intent.step + (last.commit is not None)
+        if intent.step < least:
+            raise self._error(number, f"step {intent.step} where {least} or more was expected", "step")
+        self.steps.append(Step(intent, None))
+
+    def _add_commit(self, number: int, commit: Commit) -> None:
+        last = self.steps[-1] if self.steps else None
+        if last is None or last.intent.step != commit.step:
+            raise self._error(number, f"commit of step {commit.step} without its intent", "step")
+        if last.commit is not None:
+            raise self._error(number, f"step {commit.step} is committed twice", "step")
+        self.steps[-1] = Step(last.intent, commit)
+
+    def trace(self, torn: bool, seal: Seal) -> Trace:
+        if self.header is None:
+            raise TraceError(f"{self.path}:1: kind: the trace is empty")
+        return Trace(
+            self.path,
+            self.header,
+            tuple(self.plans),
+            tuple(self.steps),
+            tuple(self.events),
+            self.footer,
+            torn,
+            seal,
+        )
+
+    def _error(self, number: int, message: str, field_name: str = "kind") -> TraceError:
+        return TraceError(f"{self.path}:{number}: {field_name}: {message}")

@@ -1,0 +1,31 @@
+"""Traces on disk, the menu: write them, read them, their blobs, and the lease that keeps a run to one owner.
+
+The records themselves are in :mod:`envs.core.trace`.
+"""
+
+from __future__ import annotations
+
+from envs.core.blobs import BlobStore
+from envs.core.run_lock import LeaseHeld, RunLease
+from envs.core.trace_chain import Seal, check_chain, check_unedited, edited_message
+from envs.core.trace_reader import Step, Summary, Trace, has_header, iter_lines, read_summary, read_trace
+from envs.core.trace_writer import TraceWriter, now
+
+__all__ = [
+    "BlobStore",
+    "LeaseHeld",
+    "RunLease",
+    "Seal",
+    "Step",
+    "Summary",
+    "Trace",
+    "TraceWriter",
+    "check_chain",
+    "check_unedited",
+    "edited_message",
+    "has_header",
+    "iter_lines",
+    "now",
+    "read_summary",
+    "read_trace",
+]

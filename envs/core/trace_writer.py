@@ -1,0 +1,175 @@
+"""Writing a trace: append-only, one write a line, nothing secret in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
+
+from envs.core.blobs import BlobStore, sync_folder
+from envs.core.disk_errors import REFUSALS, not_written, write_all, writing
+from envs.core.errors import TraceError
+from envs.core.record import storable
+from envs.core.trace import Event, Line
+from envs.core.trace_chain import last_value, linked_line
+from envs.security.secrets import NO_SECRETS, SecretVault
+
+
+class TraceWriter:
+    """Appends records to one episode's file.
+
+    Guarantees: when `append` has returned, the line survives SIGKILL of this process; with *fsync* a power cut
+    too. No declared secret reaches the disk. Opening a file whose last line is torn, be it of its line break alone,
+    drops that line and says so in an event. Every line continues the chain of those before it; with *own* it has the
+    mark of this machine. One writer a file: hold the run's lease.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        blobs: BlobStore,
+        secrets: SecretVault = NO_SECRETS,
+        *,
+        fsync: bool = False,
+        own: bool = True,
+    ) -> None:
+        self.path = path
+        self.blobs = blobs
+        self._secrets = secrets
+        self._fsync = fsync
+        self._own = own
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            if fsync:
+                sync_folder(path.parent)
+            dropped = _repair(self._handle)
+        self._chain = last_value(path)
+        if dropped and os.fstat(self._handle).st_size > 0:
+            detail = f"{dropped} bytes of an unfinished last line were dropped"
+            self.append(Event(step=0, name="torn_line", detail=detail, at=now()))
+
+    def mask(self, text: str) -> str:
+        """*text* as it would be stored: what the model says goes into prompts, checkpoints and displays too."""
+        return self._secrets.mask(storable(text))
+
+    def append(self, record: Line) -> None:
+        """Writes one line, or nothing of it. Raises NotWritten where the disk does not take it, TraceError where the
+        writer is closed."""
+        if self._handle < 0:
+            raise TraceError(f"{self.path}: the writer is closed")
+        linked, chain = linked_line(self._chain, self._line(record).encode(), own=self._own)
+        self._append(linked + b"\n")
+        self._chain = chain
+
+    def _append(self, line: bytes) -> None:
+        """A line that a full disk takes in part, or that it takes and cannot sync, is taken back: what it would tell of
+        is not done, and a reader must not believe that it was."""
+        before = os.fstat(self._handle).st_size
+        try:
+            write_all(self._handle, line)
+            if self._fsync:
+                os.fsync(self._handle)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._handle, before)
+            if error.errno in REFUSALS:
+                raise not_written(self.path, error.strerror or str(error)) from error
+            raise TraceError(f"{self.path}: cannot write: {error.strerror}") from error
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def _line(self, record: Line) -> str:
+        if not self._secrets:
+            try:
+                return record.model_dump_json()
+            except PydanticSerializationError:
+                pass  # a lone surrogate that passed no edge: the slow way below replaces it
+        return json.dumps(self._clean(record), ensure_ascii=False, separators=(",", ":"))
+
+    def _clean(self, value: Any) -> Any:
+        """*value* as JSON types, every free text masked; words of closed sets (`kind`, `outcome`) stay."""
+        match value:
+            case BaseModel():
+                closed = _closed_fields(type(value))
+                return {name: item if name in closed else self._clean(item) for name, item in value.__dict__.items()}
+            case Enum():
+                return value.value
+            case str():
+                return self.mask(value)
+            case dict():
+                return {self._clean(key): self._clean(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self._clean(item) for item in value]
+            case Path():
+                return self._clean(str(value))
+            case _:
+                return value
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def now() -> str:
+    """UTC to the millisecond, ISO 8601: what the `at` fields hold."""
+    return datetime.now(UTC).isoformat("T", "milliseconds")
+
+
+@cache
+def _closed_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Fields whose values are words of a closed set: masking one would make the line unreadable."""
+    return frozenset(name for name, field in model.model_fields.items() if _is_closed(field.annotation))
+
+
+def _is_closed(annotation: Any) -> bool:
+    if get_origin(annotation) is Literal:
+        return True
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    return bool(parts) and all(get_origin(part) is Literal for part in parts)
+
+
+def _repair(handle: int) -> int:
+    """Makes the file end with a line break; returns how many bytes of a torn line were dropped.
+
+    One that lacks its line break alone is torn as well: readers have passed over it, and whoever wrote it was never
+    told that it was kept, so nothing was done because of it.
+    """
+    size = os.fstat(handle).st_size
+    if size == 0:
+        return 0
+    tail = _tail(handle, size)
+    if not tail:
+        return 0
+    os.ftruncate(handle, size - len(tail))
+    return len(tail)
+
+
+def _tail(handle: int, size: int) -> bytes:
+    """What follows the last line break."""
+    tail, start = b"", size
+    while start > 0:
+        step = min(65_536, start)
+        start -= step
+        block = os.pread(handle, step, start)
+        cut = block.rfind(b"\n")
+        if cut >= 0:
+            return block[cut + 1 :] + tail
+        tail = block + tail
+    return tail

@@ -1,8 +1,0 @@
-"""Reference milestones with state checkers for the named multi-element tasks."""
-
-from __future__ import annotations
-
-from envs.miniwob.milestones.spec import MilestoneSpec, TaskMilestones, Tracker, Verdict
-from envs.miniwob.milestones.table import MILESTONES
-
-__all__ = ["MILESTONES", "MilestoneSpec", "TaskMilestones", "Tracker", "Verdict"]

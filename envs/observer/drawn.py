@@ -1,0 +1,114 @@
+"""What a tab draws, as text: everything in its layout, without the budget of an observation.
+
+Taken from Chromium's own snapshot of each process: laid out text (CSS content, list marks, closed shadow roots and
+every frame among it, passwords as dots), the values of fields, and the attributes and styles that are drawn. It also
+names what draws something that is no text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from playwright.async_api import Page
+
+from envs.core.errors import PageHung
+from envs.observer.frames import FrameWorlds
+from envs.observer.world import bounded
+
+_STYLES: Final = ("background-image", "border-image-source", "list-style-image", "content", "-webkit-mask-image")
+_DRAWN_ATTRIBUTES: Final = frozenset(
+    ("placeholder", "value", "alt", "label", "src", "srcset", "poster", "data", "href", "xlink:href")
+)
+_OPAQUE_TAGS: Final = frozenset(("CANVAS", "VIDEO", "OBJECT", "EMBED"))
+_OPAQUE_IMAGE: Final = re.compile(r"blob:|data:image/(?!svg)|paint\(|element\(|-webkit-canvas\(", re.IGNORECASE)
+_NOT_DRAWN: Final = frozenset(("SCRIPT", "META", "LINK", "STYLE", "BASE", "A", "FORM", "PARAM"))
+"""Elements whose attributes draw nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    texts: tuple[str, ...]
+    """The text of each document, then each drawn attribute, value and style."""
+    opaque: tuple[str, ...]
+    """What draws something that cannot be searched, e.g. `a canvas`."""
+
+
+async def drawn(frames: FrameWorlds, page: Page, timeout_s: float) -> Drawn:
+    """Raises PageHung, PageCrashed, WorldGone or PlaywrightError where the tab could not be searched as a whole."""
+    sessions = await frames.sessions(timeout_s)
+    params = {"computedStyles": list(_STYLES)}
+    asked = (bounded(one.send("DOMSnapshot.captureSnapshot", params), timeout_s, "a snapshot") for one in sessions)
+    snapshots = await asyncio.gather(*asked)
+    documents = [
+        _Document(document, snapshot["strings"]) for snapshot in snapshots for document in snapshot["documents"]
+    ]
+    if len({one.frame for one in documents}) < len(page.frames):
+        raise PageHung("a frame could not be searched")
+    texts = [text for one in documents for text in (one.laid_out, *one.told)]
+    return Drawn(tuple(texts), tuple(dict.fromkeys(name for one in documents for name in one.opaque())))
+
+
+class _Document:
+    """One document of a snapshot; strings are indexes into a table that the documents share."""
+
+    def __init__(self, document: dict[str, Any], strings: Sequence[str]) -> None:
+        self._strings = strings
+        self._nodes = document["nodes"]
+        self._layout = document["layout"]
+        self._names = [self._at(index).upper() for index in self._nodes["nodeName"]]
+        self.frame = self._at(document["frameId"])
+
+    def _at(self, index: int) -> str:
+        return self._strings[index] if index >= 0 else ""
+
+    @property
+    def laid_out(self) -> str:
+        return "".join(self._at(index) for index in self._layout["text"])
+
+    @property
+    def told(self) -> Iterator[str]:
+        for index in range(len(self._names)):
+            yield from self._told_by(index)
+        for column in ("inputValue", "textValue"):
+            values = self._nodes.get(column, {"index": [], "value": []})
+            for index, value in zip(values["index"], values["value"], strict=True):
+                if not self._is_unseen(index):
+                    yield self._at(value)
+        yield from {self._at(index) for styles in self._layout["styles"] for index in styles}
+
+    def _told_by(self, index: int) -> Iterator[str]:
+        name = self._names[index]
+        if name == "#TEXT":
+            if self._names[self._nodes["parentIndex"][index]] == "OPTION":
+                yield self._at(self._nodes["nodeValue"][index])
+        elif name not in _NOT_DRAWN and self._nodes["attributes"][index]:
+            hidden = {"value"} if self._is_unseen(index) else set[str]()
+            yield from (value for key, value in self._attributes(index).items() if key in _DRAWN_ATTRIBUTES - hidden)
+
+    def _attributes(self, index: int) -> dict[str, str]:
+        flat = self._nodes["attributes"][index]
+        return {self._at(key).lower(): self._at(value) for key, value in zip(flat[::2], flat[1::2], strict=True)}
+
+    def _is_unseen(self, index: int) -> bool:
+        """A field that does not draw its value."""
+        if self._names[index] != "INPUT":
+            return False
+        return self._attributes(index).get("type", "").lower() in ("password", "hidden", "checkbox", "radio")
+
+    def opaque(self) -> Iterator[str]:
+        rows = zip(self._layout["nodeIndex"], self._layout["bounds"], self._layout["styles"], strict=True)
+        for index, (_, _, width, height), styles in rows:
+            if width < 1 or height < 1:
+                continue
+            name = self._names[index]
+            if name in _OPAQUE_TAGS:
+                yield f"{'an' if name[0] in 'EO' else 'a'} {name.lower()}"
+            shown = [self._at(style) for style in styles]
+            if name in ("IMG", "IMAGE", "INPUT"):
+                shown += [v for k, v in self._attributes(index).items() if k in ("src", "srcset", "href", "xlink:href")]
+            if any(_OPAQUE_IMAGE.search(one) for one in shown):
+                yield "a picture made by a script"

@@ -1,0 +1,143 @@
+"""Puts the answers of a page's processes together: numbers refs, frames and groups, and types the controls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from envs.core.observation import Box, Effect, Element, ElementKey, Heard
+from envs.core.record import storable
+from envs.observer.world import World
+
+_MARK = re.compile("([\u0001-\u0004])(\\d+)\u0005")
+_REF, _FRAME, _REMOTE, _GROUP = "\u0001", "\u0002", "\u0003", "\u0004"
+
+
+class Place(NamedTuple):
+    """Where an element or a group is known: a world, and the number it has there."""
+
+    world: World
+    id: int
+
+
+@dataclass(slots=True)
+class Part:
+    """What one process answered."""
+
+    world: World
+    path: str
+    """Frame path of its top document."""
+    answer: dict[str, Any]
+    remotes: dict[int, Part] = field(default_factory=dict)
+    """Parts of the cross-process iframes in it that were read, by their index."""
+    barred: dict[int, str] = field(default_factory=dict[int, str])
+    """Origins of the iframes in it that may not be read, by their index."""
+    origin: tuple[float, float] = (0.0, 0.0)
+    """Where its viewport begins in the top viewport; only known where boxes were asked for."""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Refs, groups and frames handed out for one observation, and those that `find` adds to it."""
+
+    places: list[Place] = field(default_factory=list)
+    """Of ref n at n-1."""
+    elements: list[Element] = field(default_factory=list)
+    groups: list[Place] = field(default_factory=list)
+    refs: dict[Place, int] = field(default_factory=dict)
+    frames: int = 0
+
+    def ref(self, place: Place) -> int:
+        """The ref of a place, new ones at the end."""
+        if place not in self.refs:
+            self.places.append(place)
+            self.refs[place] = len(self.places)
+        return self.refs[place]
+
+
+def merged_text(part: Part, numbering: Numbering) -> str:
+    """The text of a part with those of its remote frames put in, and all marks numbered."""
+    numbers: dict[int, int] = {}
+    group_numbers: dict[int, int] = {}
+
+    def number(mark: re.Match[str]) -> str:
+        kind, local = mark[1], int(mark[2])
+        if kind == _REF:
+            return f"[{numbering.ref(Place(part.world, local))}]"
+        if kind == _GROUP:
+            if local not in group_numbers:
+                numbering.groups.append(Place(part.world, local))
+                group_numbers[local] = len(numbering.groups)
+            return f"g{group_numbers[local]}"
+        if local not in numbers:
+            numbering.frames += 1
+            numbers[local] = numbering.frames
+        if kind == _FRAME:
+            return str(numbers[local])
+        return _remote_text(part, local, numbers[local], numbering)
+
+    return _MARK.sub(number, part.answer["text"])
+
+
+def _remote_text(part: Part, index: int, number: int, numbering: Numbering) -> str:
+    head = _MARK.sub(str(number), part.answer["frames"][index]["open"])
+    remote = part.remotes.get(index)
+    barred = part.barred.get(index)
+    unread = "(this frame could not be read)" if barred is None else f"(this frame is not allowed: {barred})"
+    body = merged_text(remote, numbering) if remote else unread
+    return f"{head}\n{body}\n--- end frame {number}" if body else f"{head}\n--- end frame {number}"
+
+
+def add_elements(part: Part, numbering: Numbering) -> None:
+    """Types the controls of a part and its remote frames, giving refs to those that the text does not show."""
+    columns = part.answer["controls"]
+    refs = [numbering.ref(Place(part.world, id_)) for id_ in columns["id"]]
+    numbering.elements.extend([_PENDING] * (len(numbering.places) - len(numbering.elements)))
+    for ref, element in zip(refs, _typed(refs, part, columns), strict=True):
+        numbering.elements[ref - 1] = element
+    for remote in part.remotes.values():
+        add_elements(remote, numbering)
+
+
+_PENDING = Element(0, ElementKey("", "", "", 0, ""), "", (), None, (), None, False)
+
+
+def _typed(refs: list[int], part: Part, columns: dict[str, Any]) -> Iterator[Element]:
+    names = ("role", "name", "ordinal", "digest", "frame", "tag", "states", "value", "options", "shown")
+    boxes, effects = (columns[name] or [None] * len(refs) for name in ("box", "effect"))
+    rows = zip(refs, *(columns[name] for name in names), boxes, effects, strict=True)
+    for ref, role, name, ordinal, digest, frame, tag, states, value, options, shown, box, effect in rows:
+        key = ElementKey(joined(part.path, frame), storable(role), storable(name), ordinal, digest)
+        yield Element(
+            ref,
+            key,
+            tag,
+            tuple(states.split()) if states else (),
+            None if value is None else storable(value),
+            tuple(storable(option) for option in options) if options else (),
+            _moved(box, part.origin) if box else None,
+            bool(shown),
+            _effect(effect, part.world) if effect else None,
+        )
+
+
+_HEARD: tuple[tuple[int, Heard], ...] = ((1, "press"), (2, "edit"), (4, "hover"))
+
+
+def _effect(row: tuple[Any, Any, Any, int], world: World) -> Effect:
+    """Where not all listeners are known, everything counts as heard."""
+    sends, leads, takes, heard = row
+    return Effect(
+        sends, leads, takes, frozenset(name for bit, name in _HEARD if heard & bit or not world.knows_hearing)
+    )
+
+
+def _moved(box: list[float], origin: tuple[float, float]) -> Box:
+    return Box(box[0] + origin[0], box[1] + origin[1], box[2], box[3])
+
+
+def joined(outer: str, inner: str) -> str:
+    """The path of a frame within a frame."""
+    return f"{outer}.{inner}" if outer and inner else outer or inner

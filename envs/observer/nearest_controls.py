@@ -1,0 +1,44 @@
+"""Names the controls of a page that an action could have meant, in one line, for a message to the model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from envs.core.actions import Action, ActionResult, Status
+from envs.core.observation import Element
+
+LISTED = 5
+NAME_CHARS = 40
+NO_SUCH_NUMBER = "no control of the page has this number"
+"""What is said of a number that was not shown. It does not repeat it: small models copy numbers."""
+
+
+def nearest_controls(elements: Sequence[Element], ref: int | None = None) -> str:
+    """At most LISTED shown controls with the numbers nearest to *ref*, the first ones without it, in page order:
+    `[1] textbox "tt", [2] button "Submit", and 3 more`. Empty where the page shows none.
+
+    Names are page text: on one line, cut, quoted as on the page, and unable to form a number of their own.
+    """
+    shown = [one for one in elements if one.shown]
+    by_distance = sorted(shown, key=lambda one: one.ref if ref is None else abs(one.ref - ref))[:LISTED]
+    names = [f'[{one.ref}] {one.key.role} "{_name(one)}"' for one in sorted(by_distance, key=lambda one: one.ref)]
+    more = len(shown) - len(names)
+    return ", ".join([*names, *([f"and {more} more"] if more else [])])
+
+
+def told_with_nearest(result: ActionResult, action: Action, elements: Sequence[Element]) -> ActionResult:
+    """*result*, with what there is of *elements* where the action named a number that none of them has."""
+    if result.status is not Status.NO_SUCH_REF:
+        return result
+    numbers = [value for name, value in action if name in ("ref", "to_ref") and isinstance(value, int)]
+    missed = next((number for number in numbers if not 0 < number <= len(elements)), None)
+    controls = nearest_controls(elements, missed)
+    return result.model_copy(update={"message": f"{result.message}; nearest are {controls}"}) if controls else result
+
+
+def _name(element: Element) -> str:
+    folded = " ".join(element.key.name.split())
+    cut = folded if len(folded) <= NAME_CHARS else folded[: NAME_CHARS - 1] + "…"
+    quoted = cut.replace("\\", "\\\\").replace('"', '\\"')
+    return re.sub(r"\[(?=\s*\d+\s*\])", r"\\[", quoted)

@@ -1,0 +1,350 @@
+"""Looks at one tab: its text, its controls, and the way back from a ref or a key to the live element.
+
+One pass per renderer process, all processes at once; the text is made in the page, so only what is shown travels.
+Nothing is written to the page: the observer lives in isolated worlds, which page scripts cannot see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
+
+from envs.core.actions import ActionResult, Status
+from envs.core.errors import EnvError, PageCrashed, PageHung
+from envs.core.observation import Element, ElementKey, Observation, Tab
+from envs.core.record import storable
+from envs.core.settings import ObserveSettings
+from envs.observer.drawn import Drawn, drawn
+from envs.observer.frames import FrameWorlds
+from envs.observer.looking import look
+from envs.observer.merge import Numbering, Part, add_elements, joined, merged_text
+from envs.observer.nearest_controls import NO_SUCH_NUMBER
+from envs.observer.target import Holder, Target
+from envs.observer.world import World, WorldGone, bounded
+from envs.security.allowlist import origin_of
+from envs.security.secrets import NO_SECRETS, SecretVault
+
+FIND_CHARS = 4_000
+"""Longest answer of `find` and `expand`, in characters."""
+LISTED = 500
+"""Controls that an observation lists though its text does not show them; `find` reaches the others."""
+
+WALK_SHARE = 0.4
+"""Part of the time bound after which the walk of a huge page stops and counts the rest, rather than be cut off."""
+
+
+def _anything(_url: str) -> bool:
+    return True
+
+
+class Observer:
+    """Observes one tab. Made once per tab and closed with it; calls must not overlap."""
+
+    def __init__(self, page: Page, settings: ObserveSettings, allowed: Callable[[str], bool] = _anything) -> None:
+        """*allowed*: may an iframe with a document of this http or https address be read? Any other document of an
+        iframe (srcdoc, data, blob) was made by the page itself."""
+        self._page = page
+        self._settings = settings
+        self._allowed = allowed
+        self._frames = FrameWorlds(page)
+        self._numbering = Numbering()
+        self._holders: dict[World, tuple[World, int]] = {}
+        """Of every remote world: the world that holds its iframe, and the iframe's index there."""
+        self._paths: dict[World, str] = {}
+        self._crash = asyncio.Event()
+        page.on("crash", self._crashed)
+
+    def _crashed(self, _page: Page) -> None:
+        self._crash.set()
+
+    async def observe(
+        self, *, screenshot: bool = False, tabs: tuple[Tab, ...] = (), boxes: bool = False
+    ) -> Observation:
+        """Reads the page within `settings.timeout_s`; `screenshot` implies `boxes`, which fill `Element.box`.
+
+        Raises PageHung when the main frame does not answer in that time (the caller closes the page) and
+        PageCrashed when its renderer died. An iframe that is late is left out and named in the note.
+        """
+        look = asyncio.ensure_future(self._observe(boxes or screenshot, screenshot, tabs))
+        crash = asyncio.ensure_future(self._crash.wait())
+        try:
+            await asyncio.wait({look, crash}, return_when=asyncio.FIRST_COMPLETED)
+            if self._crash.is_set():
+                raise PageCrashed("the renderer of the page died")
+            return await look
+        finally:
+            look.cancel()
+            crash.cancel()
+
+    async def _observe(self, boxes: bool, screenshot: bool, tabs: tuple[Tab, ...]) -> Observation:
+        notes: list[str] = []
+        budget = self._settings.max_chars
+        deadline = time.monotonic() + self._settings.timeout_s
+        part = await self._look(await self._frames.main(self._settings.timeout_s), deadline, boxes, notes)
+        total = sum(one.answer["full"] for one in _parts(part))
+        if part.remotes and total > budget:
+            await self._share(part, budget, deadline)
+        unread = sum(one.answer["unread"] for one in _parts(part))
+        if unread:
+            notes.append(f"{unread} elements could not be read")
+        unexamined = sum(len(one.world.unexamined) for one in _parts(part))
+        if unexamined:
+            notes.append(f"{unexamined} elements that may be clickable were not examined yet")
+        return await self._observation(part, notes, screenshot, tabs)
+
+    async def _look(self, main: World, deadline: float, boxes: bool, notes: list[str]) -> Part:
+        self._holders.clear()
+        self._paths.clear()
+        half = time.monotonic() + self._settings.timeout_s / 2
+        part = await self._look_into(main, "", deadline, boxes)
+        await self._look_into_remotes(part, min(half, deadline), boxes, notes)
+        return part
+
+    async def _look_into(self, world: World, path: str, deadline: float, boxes: bool) -> Part:
+        """One process's answer; entered anew if it navigated meanwhile."""
+        for attempt in range(3):
+            try:
+                args = (self._page_settings(boxes), self._settings.max_chars, LISTED)
+                answer = await look(world, args, lambda: _left(deadline))
+                self._paths[world] = path
+                if answer["left"]:
+                    answer["text"] += f"\n… {answer['left']} more parts of this page were not read (find text)"
+                return Part(world, path, answer)
+            except WorldGone as gone:
+                world.leave()
+                if attempt == 2:
+                    raise PageHung(f"the page kept navigating: {gone}") from gone
+        raise AssertionError("unreachable")
+
+    async def _look_into_remotes(self, part: Part, deadline: float, boxes: bool, notes: list[str]) -> None:
+        indexes = [i for i, frame in enumerate(part.answer["frames"]) if frame["remote"]]
+        found = await asyncio.gather(*(self._look_into_remote(part, i, deadline, boxes, notes) for i in indexes))
+        for index, remote in zip(indexes, found, strict=True):
+            if remote is not None:
+                part.remotes[index] = remote
+
+    async def _look_into_remote(
+        self, part: Part, index: int, deadline: float, boxes: bool, notes: list[str]
+    ) -> Part | None:
+        frame = part.answer["frames"][index]
+        path = joined(part.path, frame["path"])
+        world: World | None = None
+        try:
+            world = await self._frames.remote(part.world, index, _left(deadline))
+            if world is None or self._bars(part, index, await self._frames.address(world, _left(deadline))):
+                return None
+            remote = await self._look_into(world, path, deadline, boxes)
+            if self._bars(part, index, remote.answer["url"]):  # it went there between the two calls
+                del self._paths[world]
+                return None
+            if boxes or self._settings.boxes:
+                left, top = await part.world.call("frameOrigin", index, timeout_s=_left(deadline))
+                remote.origin = (part.origin[0] + left, part.origin[1] + top)
+        except EnvError as error:
+            notes.append(f"frame {path} was left out: {error}")
+            if world is not None:
+                self._frames.forget(world)
+            return None
+        self._holders[world] = (part.world, index)
+        await self._look_into_remotes(remote, deadline, boxes, notes)
+        return remote
+
+    def _bars(self, part: Part, index: int, url: str) -> bool:
+        """Whether the document at *url* may not be read as iframe *index* of a part, which is noted there."""
+        if urlsplit(url).scheme not in ("http", "https") or self._allowed(url):
+            return False
+        part.barred[index] = str(origin_of(url) or "an address with a name or password")
+        return True
+
+    def _page_settings(self, boxes: bool) -> dict[str, Any]:
+        settings = self._settings
+        return {
+            "skip": settings.skip,
+            "collapseRows": settings.collapse_rows,
+            "nameChars": settings.name_chars,
+            "maxOptions": settings.max_options,
+            "boxes": boxes or settings.boxes,
+            "effects": settings.effects,
+            "walkMs": settings.timeout_s * 1000 * WALK_SHARE,
+        }
+
+    async def _share(self, part: Part, budget: int, deadline: float) -> None:
+        """Divides the budget: remote frames get at most half of it together, in equal parts, the page the rest."""
+        remotes = list(_parts(part))[1:]
+        each = budget // (2 * len(remotes))
+        used = sum(min(one.answer["full"], each) for one in remotes)
+        shares = [(part, budget - used), *((one, each) for one in remotes)]
+        await asyncio.gather(*(self._relay_out(one, share, deadline) for one, share in shares))
+
+    async def _relay_out(self, part: Part, budget: int, deadline: float) -> None:
+        part.answer.update(await part.world.call("relayOut", budget, LISTED, timeout_s=_left(deadline)))
+
+    async def _observation(self, part: Part, notes: list[str], screenshot: bool, tabs: tuple[Tab, ...]) -> Observation:
+        self._numbering = numbering = Numbering()
+        text = storable(merged_text(part, numbering))
+        add_elements(part, numbering)
+        answer = part.answer
+        url, elements = storable(answer["url"]), tuple(numbering.elements)
+        return Observation(
+            url=url,
+            title=storable(answer["title"]),
+            text=text,
+            elements=elements,
+            tabs=tabs,
+            digest=page_digest(url, text, elements),
+            viewport=(answer["viewport"][0], answer["viewport"][1]),
+            scroll=(answer["scroll"][0], answer["scroll"][1]),
+            controls_total=sum(one.answer["total"] for one in _parts(part)),
+            screenshot=await self._screenshot() if screenshot else None,
+            note="; ".join(notes),
+        )
+
+    async def _screenshot(self) -> bytes:
+        timeout_s = self._settings.timeout_s
+        shot = self._page.screenshot(type="png", animations="allow", caret="initial", timeout=timeout_s * 1000)
+        try:
+            return await bounded(shot, timeout_s + 1, "a screenshot")
+        except PlaywrightError as error:
+            raise PageHung(f"no screenshot within {timeout_s:.1f} s: {error.message.splitlines()[0]}") from error
+
+    async def resolve(self, ref: int) -> Target | ActionResult:
+        """The element shown as `[ref]`, as it is now; STALE, AMBIGUOUS or NO_SUCH_REF where it is not certain."""
+        if not 0 < ref <= len(self._numbering.places):
+            return ActionResult(status=Status.NO_SUCH_REF, message=NO_SUCH_NUMBER)
+        place, element = self._numbering.places[ref - 1], self._numbering.elements[ref - 1]
+        return await self._target(place.world, place.id, element.key)
+
+    async def _target(self, world: World, id_: int, key: ElementKey) -> Target | ActionResult:
+        timeout_s = self._settings.timeout_s
+        path = self._paths.get(world, "")
+        inner = key.frame[len(path) + 1 :] if path else key.frame
+        wanted = {"frame": inner, "role": key.role, "name": key.name, "ordinal": key.ordinal, "digest": key.digest}
+        try:
+            found = await world.call_for_object("resolve", id_, wanted, timeout_s=timeout_s)
+            if "objectId" not in found:
+                status = Status(found["value"])
+                return ActionResult(status=status, message=_UNRESOLVED[status].format(f"{key.role} {key.name!r}"))
+            facts = json.loads(await world.call_with_objects("facts", [found["objectId"]], timeout_s))
+            holders = await self._holders_of(world)
+        except WorldGone:
+            world.leave()
+            message = f"the page was replaced since {key.role} {key.name!r} was shown; look again"
+            return ActionResult(status=Status.STALE, message=message)
+        states = tuple(facts["states"])
+        return Target(key, facts["tag"], facts["type"], states, world, found["objectId"], holders, timeout_s)
+
+    async def _holders_of(self, world: World) -> tuple[Holder, ...]:
+        holders: list[Holder] = []
+        while world in self._holders:
+            world, index = self._holders[world]
+            if world.is_fresh:
+                raise WorldGone("the page around the frame was replaced")
+            found = await world.call_for_object("frameHolder", index, timeout_s=self._settings.timeout_s)
+            holders.append(Holder(world, found["objectId"]))
+        return tuple(holders)
+
+    async def drawn(self, timeout_s: float) -> Drawn:
+        """All that the tab draws, see :func:`envs.observer.drawn.drawn`."""
+        return await drawn(self._frames, self._page, timeout_s)
+
+    async def find(self, text: str, vault: SecretVault = NO_SECRETS) -> str:
+        """Every line of the page that holds *text*, hidden ones included; its refs become valid. At most FIND_CHARS.
+
+        Where *vault* holds secrets the lines are searched as they look masked, so that no answer depends on a value.
+        """
+        parts: list[str] = []
+        shown = of = left = silent = 0
+        room = FIND_CHARS
+        for world, path in list(self._paths.items()):
+            answer = await self._lines_with(world, text, vault, room)
+            if answer is None:
+                silent += 1
+                continue
+            left += answer["left"]
+            if not answer["of"]:
+                continue
+            shown, of = shown + answer["count"], of + answer["of"]
+            found = self._told(Part(world, path, answer))
+            parts.append(found)
+            room = max(0, room - len(found))
+        unread = f" ({left} parts of the page were not searched)" if left else ""
+        unread += f" ({silent} documents were replaced and not searched: look again)" if silent else ""
+        if not of:
+            return f"no line holds {text!r}{unread}"
+        head = f"{of} lines hold {text!r}" if of > 1 else f"1 line holds {text!r}"
+        rest = f", the first {shown} follow; a longer text narrows it" if shown < of else ""
+        return "\n".join([f"{head}{rest}{unread}:", *parts])
+
+    async def _lines_with(self, world: World, text: str, vault: SecretVault, room: int) -> dict[str, Any] | None:
+        if not vault:
+            return await self._ask(world, "find", storable(text), room)
+        lines = await self._ask(world, "lines")
+        if lines is None:
+            return None
+        masked, wanted = vault.mask_lines(lines["texts"]), " ".join(text.split()).lower()
+        hits = [index for index, line in enumerate(masked) if wanted and wanted in line.lower()]
+        return await self._ask(world, "tellLines", hits, room)
+
+    async def expand(self, group: str, start: int) -> str:
+        """Rows of group `g1`, `g2` … of the last observation from row *start* on, within FIND_CHARS."""
+        number = group.removeprefix("g")
+        if not number.isdecimal() or not 0 < int(number) <= len(self._numbering.groups):
+            there = ", ".join(f"g{n}" for n in range(1, min(len(self._numbering.groups), 9) + 1))
+            return f"there is no group of this name in the last observation; it has {there or 'none'}"
+        place = self._numbering.groups[int(number) - 1]
+        answer = await self._ask(place.world, "expand", place.id, max(1, start), FIND_CHARS)
+        if answer is None:
+            return "the page was replaced since it was shown; look again"
+        if not answer["count"]:
+            return f"{group} has {answer['rows']} rows; there is no row {start}"
+        end = start + answer["count"] - 1
+        text = self._told(Part(place.world, self._paths.get(place.world, ""), answer))
+        more = f"; expand {group} from {end + 1} for more" if end < answer["rows"] else ""
+        return f"{group}: {answer['kind']} {start}-{end} of {answer['rows']}{more}\n{text}"
+
+    async def _ask(self, world: World, name: str, *args: object) -> dict[str, Any] | None:
+        if world.is_fresh:
+            return None
+        try:
+            return await world.call(name, *args, timeout_s=self._settings.timeout_s)
+        except WorldGone:
+            world.leave()
+            return None
+
+    def _told(self, part: Part) -> str:
+        text = storable(merged_text(part, self._numbering))
+        add_elements(part, self._numbering)
+        return text
+
+    async def aclose(self) -> None:
+        """Lets go of the page."""
+        self._page.remove_listener("crash", self._crashed)
+        await self._frames.aclose()
+
+
+_UNRESOLVED = {
+    Status.STALE: "{} is gone or is now called otherwise; nothing was touched, look at the page again",
+    Status.AMBIGUOUS: "several elements now fit {}; none was touched, look at the page again",
+}
+
+
+def _left(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
+
+
+def _parts(part: Part) -> list[Part]:
+    return [part, *(one for remote in part.remotes.values() for one in _parts(remote))]
+
+
+def page_digest(url: str, text: str, elements: tuple[Element, ...]) -> str:
+    """See :attr:`envs.core.observation.Observation.digest`."""
+    seen = json.dumps([url, text, [element.value for element in elements]])
+    return hashlib.sha256(seen.encode()).hexdigest()[:16]

@@ -1,0 +1,364 @@
+"""Which lines of a long page a small model is shown: those that its goal, its next milestone and its last trouble
+speak of, with what is needed to act on them.
+
+Pure functions over the page's text. Kept lines stand in page order and in the grammar of :mod:`envs.core.observation`;
+a run of lines that were left out is one line, `--- 12 more lines`. The observer puts a backslash before page text that
+begins with `---`, and so does this module: no page can write such a line.
+
+How a line is scored: words that it shares with what is looked for, weighted by how rare they are on this page (the idf
+of retrieval, Sparck Jones 1972), whole quoted phrases most of all; some of that passes on to its neighbours, because a
+label and its control are often two lines; and what the line is: a field or a button is worth more than prose, the
+twentieth row of a table less than the first. Lines are then taken from the best down until the room is used up. With a
+line come its heading and, for a row, the table's head.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from envs.observer.page_lines import Kind, Line, Piece, cut_line, read_line
+
+LINE_ROOM = 120
+"""Characters of one line; what is longer keeps its best pieces."""
+MATCH_ROOM = 80
+"""More of them for a line that matches."""
+GAP_CHARS = 22
+"""Reserved for each line that counts left-out lines."""
+
+_WORD = re.compile(r"\w+(?:[.,:]\d+)*")
+_QUOTED = re.compile(r'"([^"]{2,120})"|“([^”]{2,120})”')
+_MACHINERY = re.compile(r"\[\d+\] \w+")
+_GAP = re.compile(r"^--- \d+ more lines?$")
+_DIGITS = re.compile(r"\d+")
+_STOP = frozenset(
+    _WORD.findall(
+        "a an and are as at be been but by can do for from has have how i in is it its me my no not of on or our so "
+        "than that the their them then there they this to up was we what when where which who will with you your"
+    )
+)
+_MESSAGE = re.compile(
+    r"\b(?:error|errors|warning|success|successfully|saved|added|created|updated|changed|removed|deleted|moved|sent|"
+    r"published|invalid|required|must|cannot|failed|denied|not found|no results|please|sorry|thank)\b",
+    re.IGNORECASE,
+)
+_BASE: Final[Mapping[Kind, float]] = {
+    "marker": 0.8,
+    "field": 1.0,
+    "button": 0.6,
+    "link": 0.45,
+    "clickable": 0.25,
+    "heading": 0.3,
+    "row": 0.25,
+    "text": 0.1,
+}
+"""What a line is worth for what it is, where a word of the goal that no other line has is worth 1."""
+_IDLE = 0.1
+"""The same for a control that cannot be acted on."""
+_MESSAGE_BASE = 0.6
+_PHRASE = 3.0
+"""What a quoted phrase is worth, where it stands on the line to the letter."""
+_QUOTED_WORD = 0.5
+"""Weight of a word out of a quoted phrase: lines that share a part of a name are many, and mostly others."""
+_FOCUSED = 100.0
+_AFTER_FOCUS = (1.0, 0.8, 0.6, 0.4)
+"""Added to the controls that follow the focused one: forms are filled in from top to bottom."""
+_MENU_LINES = 16
+_MENU_SHARE = 0.3
+"""Added to the links right after the focused control: the menu that it opened."""
+_NEIGHBOURS = (0.4, 0.2, 0.1)
+"""Share of a line's match that lines one, two and three away are given, unless they are built alike."""
+_ALIKE = 3
+"""Lines of a page that read alike but for their numbers, from which on each needs what it belongs to."""
+_BLOCK_LINES = 15
+"""How far above it that is looked for."""
+_FAIR_CHARS = 60
+"""Length from which a line's base is lowered."""
+_SUBMIT = re.compile(
+    r"\b(?:submit|save|send|search|create|add|publish|apply|update|change|continue|confirm|next|ok|go|log in)\b",
+    re.IGNORECASE,
+)
+_SUBMIT_REACH = 40
+"""Lines after a field in which its submit button is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """What is looked for on a page."""
+
+    words: Mapping[str, float]
+    """Stem → weight."""
+    phrases: Mapping[str, float]
+    """Quoted phrase, case-folded → weight."""
+
+
+def interest(*sources: tuple[str, float]) -> Interest:
+    """From texts with their weights; a word or phrase that several hold has its greatest weight."""
+    words: dict[str, float] = {}
+    phrases: dict[str, float] = {}
+    for text, weight in sources:
+        quoted = [one[1] or one[2] for one in _QUOTED.finditer(text)]
+        for phrase in quoted:
+            phrases[phrase.casefold()] = max(weight, phrases.get(phrase.casefold(), 0.0))
+        said = dict.fromkeys(stems(" ".join(quoted)), weight * _QUOTED_WORD)
+        for one, its_weight in (said | dict.fromkeys(stems(_QUOTED.sub(" ", text)), weight)).items():
+            words[one] = max(its_weight, words.get(one, 0.0))
+    return Interest(words, phrases)
+
+
+def stems(text: str) -> set[str]:
+    """The words of *text* without the endings that change with number and tense; numbers as they are."""
+    return {stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP}
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """A crude stem of a case-folded word: `categories` and `category`, `created` and `create` are one."""
+    if any(character.isdigit() for character in word):
+        return word
+    if len(word) > 3 and word.endswith("s"):
+        word = word[:-1]
+    for ending in ("ing", "ed", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:6]
+
+
+def focused_lines(text: str, looked_for: Interest, chars: int) -> list[str]:
+    """The lines of *text* that fit *looked_for* best, within *chars* characters, gap lines included.
+
+    Nothing is left out of a text that fits. Equal arguments give equal lines.
+    """
+    if len(text) <= chars:
+        return text.split("\n")
+    lines = [read_line(_GAP.sub(r"\\\g<0>", line)) for line in text.split("\n")]
+    return _Selection(lines, looked_for, chars).lines()
+
+
+class Matcher:
+    """How much a text shares with what is looked for; a word counts the more, the fewer of *texts* hold it."""
+
+    def __init__(self, texts: Sequence[str], looked_for: Interest) -> None:
+        plain = [_plain(text) for text in texts]
+        words = Counter(one for text in plain for one in stems(text))
+        holding = {phrase: sum(phrase in text for text in plain) for phrase in looked_for.phrases}
+        self._words = {
+            one: weight * _rarity(words[one], len(plain)) for one, weight in looked_for.words.items() if words[one]
+        }
+        self._phrases = {
+            phrase: weight * _PHRASE * _rarity(holding[phrase], len(plain))
+            for phrase, weight in looked_for.phrases.items()
+            if holding[phrase]
+        }
+
+    def match(self, text: str) -> float:
+        """0 where nothing is shared."""
+        plain = _plain(text)
+        words = sum(self._words[one] for one in stems(plain) if one in self._words)
+        return words + sum(worth for phrase, worth in self._phrases.items() if phrase in plain)
+
+    def cut(self, line: Line, head: str) -> str:
+        """*line* without its least pieces; a cell is worth more where its column's name in *head* matches."""
+        if len(line.text) <= LINE_ROOM:
+            return line.text
+        columns = [0.5 * self.match(cell) for cell in head.split(" | ")] if head else []
+
+        def worth(piece: Piece) -> float:
+            of_column = columns[piece.cell] if piece.cell < len(columns) else 0.0
+            return self.match(piece.text) + of_column + (0.2 if piece.is_control else 0.0)
+
+        room = LINE_ROOM + (MATCH_ROOM if self.match(line.text) >= 1 else 0)
+        return cut_line(line.text, room, worth)
+
+
+def _plain(text: str) -> str:
+    """What stands on a line besides the machinery of the grammar, case-folded."""
+    return _MACHINERY.sub(" ", text).replace('\\"', '"').casefold()
+
+
+def _rarity(count: int, lines: int) -> float:
+    """Inverse document frequency: 1 for what stands on one line of a page, towards 0 for what stands on all."""
+    return math.log1p(lines / count) / math.log1p(lines)
+
+
+class _Selection:
+    """One page on its way through the selection."""
+
+    def __init__(self, lines: list[Line], looked_for: Interest, chars: int) -> None:
+        self._lines = lines
+        matcher = Matcher([line.text for line in lines], looked_for)
+        self._scores = _scores(lines, [matcher.match(line.text) for line in lines])
+        heads = _heads(lines)
+        self._shown = [
+            matcher.cut(line, "" if head is None else lines[head].text) for line, head in zip(lines, heads, strict=True)
+        ]
+        self._context = _context(lines, heads)
+        self._kept: set[int] = set()
+        self._left = chars - GAP_CHARS
+        """Characters left, the lines that count left-out lines paid for."""
+
+    def lines(self) -> list[str]:
+        ranked = sorted(range(len(self._lines)), key=lambda i: (-self._scores[i], i))
+        title = next((i for i, line in enumerate(self._lines) if line.kind == "heading"), None)
+        for index in ranked if title is None else [title, *ranked]:
+            self._take({index, *self._context[index]} - self._kept)
+        return self._rendered()
+
+    def _take(self, wanted: set[int]) -> None:
+        """All of them, or none where they do not fit."""
+        before = len(self._kept)
+        left = self._left
+        for index in wanted:
+            beside = (index - 1 not in self._kept) + (index + 1 not in self._kept)
+            left -= len(self._shown[index]) + 1 + GAP_CHARS * (beside - 1)
+            self._kept.add(index)
+        if left >= 0:
+            self._left = left
+        elif len(self._kept) > before:
+            self._kept -= wanted
+
+    def _rendered(self) -> list[str]:
+        shown: list[str] = []
+        last = -1
+        for index in (*sorted(self._kept), len(self._lines)):
+            left_out = index - last - 1
+            if left_out == 1 and len(self._shown[index - 1]) < GAP_CHARS:
+                shown.append(self._shown[index - 1])
+            elif left_out:
+                shown.append(gap_line(left_out))
+            if index < len(self._lines):
+                shown.append(self._shown[index])
+            last = index
+        return shown
+
+
+def gap_line(count: int) -> str:
+    """Stands for *count* lines that are not shown."""
+    return f"--- {count} more line{'s' if count > 1 else ''}"
+
+
+def _heads(lines: Sequence[Line]) -> list[int | None]:
+    """Of every row of a table, its first row; None for that one and for other lines."""
+    found: list[int | None] = []
+    head: int | None = None
+    for index, line in enumerate(lines):
+        found.append(head if line.is_row else None)
+        if not line.is_row:
+            head = None
+        elif head is None:
+            head = index
+    return found
+
+
+def _context(lines: Sequence[Line], heads: Sequence[int | None]) -> list[set[int]]:
+    """Of every line, those without which it is not understood: its heading, and the head of the table it is a row of.
+
+    A field that is named like its heading needs none. A control that many read like needs what it belongs to.
+    """
+    found: list[set[int]] = []
+    heading: int | None = None
+    words: set[str] = set()
+    owners = _owners(lines)
+    for index, (line, head, owner) in enumerate(zip(lines, heads, owners, strict=True)):
+        if line.kind == "heading":
+            heading, words = index, stems(_MACHINERY.sub(" ", line.text))
+        above = None if heading is None or words <= stems(line.text) else heading
+        found.append({i for i in (above, head, owner) if i is not None})
+    return found
+
+
+def _owners(lines: Sequence[Line]) -> list[int | None]:
+    """Of a link or button that many others read like (`Reply` under every comment), the one line that tells it from
+    them: the first link since the last such control that reads like few others. None for other lines."""
+    skeletons = [_DIGITS.sub("", line.text) for line in lines]
+    counts = Counter(skeletons)
+    last: dict[str, int] = {}
+    owners: list[int | None] = []
+    for index, (line, skeleton) in enumerate(zip(lines, skeletons, strict=True)):
+        owner = None
+        if line.kind in ("link", "button") and not line.is_row and counts[skeleton] >= _ALIKE:
+            block = range(max(last.get(skeleton, -1) + 1, index - _BLOCK_LINES), index)
+            owner = next((i for i in block if lines[i].kind == "link" and counts[skeletons[i]] < _ALIKE), None)
+        last[skeleton] = index
+        owners.append(owner)
+    return owners
+
+
+def _scores(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
+    near = _near(lines, matches)
+    extra = [base + more for base, more in zip(_bases(lines), _form_shares(lines, matches), strict=True)]
+    damped = [value * factor for value, factor in zip(extra, _novelty(lines), strict=True)]
+    return [
+        match + beside + rest + (_FOCUSED if line.focused else 0.0)
+        for line, match, beside, rest in zip(lines, matches, near, damped, strict=True)
+    ]
+
+
+def _bases(lines: Sequence[Line]) -> list[float]:
+    """By kind; less for a long line, which costs more room."""
+    bases: list[float] = []
+    for line in lines:
+        base = _IDLE if line.is_idle else _BASE[line.kind]
+        if line.kind == "text" and _MESSAGE.search(line.text):
+            base = _MESSAGE_BASE
+        bases.append(base * min(1.0, _FAIR_CHARS / max(1, len(line.text))) ** 0.5)
+    return bases
+
+
+def _novelty(lines: Sequence[Line]) -> list[float]:
+    """1 for the first of its shape, less for every line before it that is built alike, much less for one that reads
+    alike: the rows of a table, the same five links under every comment."""
+    shapes: Counter[str] = Counter()
+    skeletons: Counter[str] = Counter()
+    factors: list[float] = []
+    for line in lines:
+        skeleton = _DIGITS.sub("", line.text)
+        factors.append(1 / (1 + 0.05 * shapes[line.shape] + skeletons[skeleton]))
+        shapes[line.shape] += 1
+        skeletons[skeleton] += 1
+    return factors
+
+
+def _near(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
+    """What each line is given of its neighbours' matches."""
+    near = [0.0] * len(lines)
+    for index, match in enumerate(matches):
+        for away, share in enumerate(_NEIGHBOURS, 1):
+            for other in (index - away, index + away):
+                if (
+                    match
+                    and 0 <= other < len(lines)
+                    and lines[other].shape != lines[index].shape
+                    and lines[other].kind != "heading"
+                ):
+                    near[other] = max(near[other], share * match)
+    return near
+
+
+def _form_shares(lines: Sequence[Line], matches: Sequence[float]) -> list[float]:
+    """What fields and buttons are given for the form that they belong to."""
+    shares = [0.0] * len(lines)
+    for index, line in enumerate(lines):
+        if line.focused:
+            _share_after_focus(lines, index, shares)
+        if line.kind == "button":
+            before = range(max(0, index - _SUBMIT_REACH), index)
+            best = max((matches[i] + lines[i].focused for i in before if lines[i].has_field), default=0.0)
+            submits = _SUBMIT.search(line.text) is not None
+            shares[index] += min(1.5, best) * (0.8 if submits else 0.3) + 0.2 * submits
+    return shares
+
+
+def _share_after_focus(lines: Sequence[Line], focused: int, shares: list[float]) -> None:
+    following = (i for i in range(focused + 1, len(lines)) if lines[i].has_field or lines[i].kind == "button")
+    for index, added in zip(following, _AFTER_FOCUS, strict=False):
+        shares[index] += added
+    for index in range(focused + 1, min(len(lines), focused + 1 + _MENU_LINES)):
+        if lines[index].kind == "link":
+            shares[index] += _MENU_SHARE

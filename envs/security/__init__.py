@@ -1,0 +1,1 @@
+"""What a run may reach and reveal: the allowlist proxy, held requests, declared secrets and masking."""

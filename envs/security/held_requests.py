@@ -1,0 +1,132 @@
+"""What a person is shown of a request that was held, and what the trace keeps of it: bounded, and without secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any, Final, Literal, cast
+from urllib.parse import parse_qsl
+
+from envs.core.record import Record, storable
+from envs.security.blocked_requests import RequestKind
+from envs.security.outgoing_requests import MESSAGE, Outgoing
+
+Mask = Callable[[str], str]
+"""Replaces the values of declared secrets by their names."""
+HoldCategory = Literal["submit", "navigation"]
+"""What is held. `submit`: requests by any method but GET, HEAD and OPTIONS, and WebSocket messages. `navigation`:
+requests whose answer a tab or frame is to show."""
+Answer = Literal["", "yes", "no", "nobody"]
+"""A person's; `nobody`: there was none to ask; empty while nobody has answered."""
+
+MAX_FIELDS: Final = 20
+MAX_NAME: Final = 60
+MAX_VALUE: Final = 200
+MAX_URL: Final = 500
+MAX_PLACE: Final = 100
+_SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
+_OVERRIDES: Final = (b"x-http-method-override", b"x-http-method", b"x-method-override")
+"""By these a server may take a GET for something else."""
+
+
+class HeldRequest(Record):
+    """One request that was not sent before somebody agreed."""
+
+    method: str
+    """MESSAGE for a WebSocket message."""
+    url: str
+    """Canonical, cut to MAX_URL characters."""
+    kind: RequestKind | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    """Names and values of what it sends, at most MAX_FIELDS, decoded and cut; page text."""
+    answer: Answer = ""
+
+    @property
+    def sent(self) -> bool:
+        return self.answer == "yes"
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether it only asks for a page, by what its method means."""
+        return self.method in _SAFE
+
+    @property
+    def place(self) -> str:
+        """The address without its query, cut to MAX_PLACE characters: it is the page that chose it."""
+        return _cut(self.url.partition("?")[0], MAX_PLACE)
+
+    def in_words(self) -> str:
+        """Method, address and fields in one line."""
+        shown_fields = ", ".join(f"{name}={value}" for name, value in self.fields)
+        return f"{self.method} {self.url}" + (f" with {shown_fields}" if shown_fields else "")
+
+
+def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
+    """Empty for what is never held: a plain load."""
+    found: set[HoldCategory] = set()
+    if sent.method not in _SAFE or any(sent.values(name) for name in _OVERRIDES):
+        found.add("submit")
+    if sent.opens_page and sent.method != MESSAGE:
+        found.add("navigation")
+    return frozenset(found)
+
+
+def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
+    """Values are masked before they are cut: no part of a secret is left."""
+    fields = [(_cut(mask(name), MAX_NAME), _cut(mask(value), MAX_VALUE)) for name, value in _fields(sent)]
+    if len(fields) > MAX_FIELDS:
+        fields = [*fields[: MAX_FIELDS - 1], ("…", f"{len(fields) - MAX_FIELDS + 1} more")]
+    return HeldRequest(method=sent.method, url=_cut(mask(sent.url), MAX_URL), kind=sent.kind, fields=tuple(fields))
+
+
+def _cut(text: str, most: int) -> str:
+    plain = storable(text)
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _fields(sent: Outgoing) -> list[tuple[str, str]]:
+    found = list(_decoded(sent))
+    return found if sent.is_whole else [*found, ("…", "the body continues")]
+
+
+def _decoded(sent: Outgoing) -> Iterable[tuple[str, str]]:
+    if not sent.body:
+        return ()
+    if sent.method == MESSAGE:
+        return _text_fields("message", sent.body)
+    kind = b"".join(sent.values(b"content-type")[:1])
+    if kind.lower().startswith(b"application/x-www-form-urlencoded"):
+        return parse_qsl(sent.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=None)
+    if kind.lower().startswith(b"multipart/"):
+        return _parts(kind, sent.body)
+    return _text_fields("body", sent.body)
+
+
+def _text_fields(name: str, body: bytes) -> Iterable[tuple[str, str]]:
+    """The members of a JSON object; anything else as it is, where it is text."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return ((name, f"{len(body)} bytes: {body[:MAX_VALUE].decode('utf-8', 'replace')}"),)
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return ((name, text),)
+    if not isinstance(found, dict) or not found:
+        return ((name, text),)
+    members = cast("dict[str, Any]", found).items()
+    return ((key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for key, value in members)
+
+
+def _parts(kind: bytes, body: bytes) -> Iterator[tuple[str, str]]:
+    """Of a form with files: a file by its name and size."""
+    message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind + b"\r\n\r\n" + body)
+    if not message.is_multipart():
+        yield "body", f"{len(body)} bytes"
+        return
+    for part in message.iter_parts():
+        payload = cast("bytes | None", part.get_payload(decode=True)) or b""
+        name, file = str(part.get_param("name", "", "content-disposition")), part.get_filename()
+        yield name, payload.decode("utf-8", "replace") if file is None else f"file {file!r}, {len(payload)} bytes"

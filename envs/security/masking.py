@@ -1,0 +1,92 @@
+"""Takes declared secrets out of what a session hands up, before anyone else sees it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from envs.core.actions import ActionResult, DialogReport
+from envs.core.observation import Element, Observation
+from envs.observer.observer import page_digest
+from envs.security.blocked_requests import BlockedOrigin
+from envs.security.held_requests import HeldRequest
+from envs.security.secrets import SecretVault
+
+HIDDEN = "screenshot left out: a secret is visible on the page"
+
+
+def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
+    """*seen* with every secret's value replaced by its name, and without a screenshot that would show one."""
+    if not secrets:
+        return seen
+    mask = secrets.mask
+    url, text = mask(seen.url), mask(seen.text)
+    elements = _elements(seen.elements, secrets)
+    shows = text != seen.text or any(new.value != old.value for new, old in zip(elements, seen.elements, strict=True))
+    hide = shows and seen.screenshot is not None
+    return dataclasses.replace(
+        seen,
+        url=url,
+        title=mask(seen.title),
+        text=text,
+        elements=elements,
+        # Of what was masked: a value could be guessed from a digest of the rest with it.
+        digest=page_digest(url, text, elements) if seen.dialog is None else seen.digest,
+        tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
+        dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
+        blocked=_blocked(seen.blocked, secrets),
+        screenshot=None if hide else seen.screenshot,
+        note="; ".join(filter(None, (mask(seen.note), HIDDEN if hide else ""))),
+    )
+
+
+def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
+    """*result* with every secret's value replaced by its name."""
+    if not secrets:
+        return result
+    mask = secrets.mask
+    return result.model_copy(
+        update={
+            "message": mask(result.message),
+            "output": mask(result.output),
+            "url": mask(result.url),
+            "dialogs": tuple(_dialog(dialog, secrets) for dialog in result.dialogs),
+            "downloads": tuple(
+                d.model_copy(update={"name": mask(d.name), "path": mask(d.path)}) for d in result.downloads
+            ),
+            "blocked_requests": _blocked(result.blocked_requests, secrets),
+            "held_requests": tuple(_held(one, secrets) for one in result.held_requests),
+        }
+    )
+
+
+def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
+    """One search tells of most pages that no control holds a value; what was cut ends with `…` there as well."""
+    words = "\n".join(text for one in elements for text in (one.key.name, one.value or "", *one.options))
+    return tuple(_element(element, secrets) for element in elements) if secrets.names_in(words) else elements
+
+
+def _element(element: Element, secrets: SecretVault) -> Element:
+    mask = secrets.mask
+    return dataclasses.replace(
+        element,
+        key=dataclasses.replace(element.key, name=mask(element.key.name)),
+        value=None if element.value is None else mask(element.value),
+        options=tuple(mask(option) for option in element.options),
+    )
+
+
+def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[BlockedOrigin, ...]:
+    """A page can put what was typed into it into the name of a host."""
+    return tuple(
+        one.model_copy(update={"origin": secrets.mask_host(one.origin), "allow": secrets.mask_host(one.allow)})
+        for one in blocked
+    )
+
+
+def _held(held: HeldRequest, secrets: SecretVault) -> HeldRequest:
+    fields = tuple((secrets.mask(name), secrets.mask(value)) for name, value in held.fields)
+    return held.model_copy(update={"url": secrets.mask(held.url), "fields": fields})
+
+
+def _dialog(dialog: DialogReport, secrets: SecretVault) -> DialogReport:
+    return dialog.model_copy(update={"message": secrets.mask(dialog.message)})

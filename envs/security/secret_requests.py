@@ -1,0 +1,105 @@
+"""Which declared secret an outgoing request would carry to an origin that the secret does not belong to.
+
+:func:`leaks` is pure. :class:`LeakCheck` applies it to the requests that the boundary's proxy reads. Searched are the
+address, every header and the body, in all the spellings of :mod:`envs.security.secret_spellings`, packed ones included
+(:mod:`envs.security.secret_bytes`). Not found: a value that a page encrypts, hashes, or spreads over several requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from envs.security.allowlist import origin_of
+from envs.security.outgoing_requests import Outgoing
+from envs.security.secrets import SecretVault
+
+Part = Literal["method", "address", "headers", "body"]
+CHECK: Final = "secrets"
+"""The name of the check at the boundary."""
+IN_THREAD_BYTES: Final = 20_000
+"""Bodies above this are searched in a thread, so that the event loop is not blocked."""
+MAX_REPORTED: Final = 10
+"""Leaks that one action result names."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingRequest:
+    """A request as it would leave. Shown by method and origin only: the rest may hold a value."""
+
+    method: str
+    url: str
+    """Canonical: as the browser has it."""
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+    """As sent; of a longer body its beginning, as far as the caller keeps it."""
+
+    def __repr__(self) -> str:
+        return f"OutgoingRequest({self.method} {origin_of(self.url)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A secret that would leave its scope."""
+
+    name: str
+    origin: str
+    """Where it would go, with secrets masked; `this address` where the URL has no origin."""
+    scope: str
+    """The origins that it belongs to."""
+    part: Part
+
+    @property
+    def message(self) -> str:
+        """One line for the policy and for people; it holds no value."""
+        return f"the {self.part} would carry secret {self.name} to {self.origin}; it may only be used at {self.scope}"
+
+
+def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
+    """Every secret that *request* would carry out of its scope, one entry a secret, the first part that holds it."""
+    barred = vault.barred_at(request.url)
+    if not barred:
+        return ()
+    origin = vault.mask_host(str(origin_of(request.url) or "this address"))
+    headers = "\n".join(f"{name}: {value}" for name, value in request.headers)
+    parts: dict[Part, frozenset[str]] = {
+        "method": vault.names_in(request.method),
+        "address": vault.names_in_host(request.url),
+        "headers": vault.names_in(headers, deep=True),
+        "body": vault.names_in_bytes(request.body),
+    }
+    found: dict[str, Part] = {}
+    for part, names in parts.items():
+        found |= dict.fromkeys(names - found.keys(), part)
+    scopes = dict(vault.scopes)
+    return tuple(Leak(name, origin, scopes[name], found[name]) for name in barred if name in found)
+
+
+class LeakCheck:
+    """Lets every request fail that would carry a declared secret out of its scope, see
+    :data:`envs.security.outgoing_requests.Check`. Of a body or WebSocket message the first
+    :data:`envs.security.outgoing_requests.BODY_BYTES` are searched."""
+
+    def __init__(self, vault: SecretVault) -> None:
+        self._vault = vault
+        self._reported: list[str] = []
+
+    async def check(self, sent: Outgoing) -> str:
+        fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in sent.fields)
+        request = OutgoingRequest(sent.method, sent.url, fields, sent.body)
+        if len(sent.body) > IN_THREAD_BYTES:  # a megabyte takes some tenths of a second
+            stopped = await asyncio.to_thread(leaks, self._vault, request)
+        else:
+            stopped = leaks(self._vault, request)
+        if not stopped:
+            return ""
+        messages = [f"a request was stopped: {leak.message}" for leak in stopped]
+        self._reported += [message for message in messages if message not in self._reported]
+        return "; ".join(messages)
+
+    def drain(self) -> tuple[str, ...]:
+        """What was stopped since the last call, each leak once, at most MAX_REPORTED lines; no line holds a value."""
+        reported, self._reported = self._reported[:MAX_REPORTED], []
+        return tuple(reported)

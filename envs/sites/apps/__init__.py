@@ -1,4 +1,0 @@
-"""The applications behind the sites, one package each; imported only inside the process that serves or builds one.
-
-A package `envs.sites.apps.NAME` has a `SITE` that fulfils :class:`envs.sites.apps.base.SiteApp`.
-"""

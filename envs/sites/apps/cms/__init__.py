@@ -1,7 +1,0 @@
-"""The CMS: Wagtail, with the website of a made-up museum."""
-
-from __future__ import annotations
-
-from envs.sites.apps.cms.site import SITE
-
-__all__ = ["SITE"]

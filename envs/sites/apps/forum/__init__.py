@@ -1,7 +1,0 @@
-"""The forum: Spirit, with the members and topics of a made-up town."""
-
-from __future__ import annotations
-
-from envs.sites.apps.forum.site import SITE
-
-__all__ = ["SITE"]

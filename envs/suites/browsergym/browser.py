@@ -1,0 +1,112 @@
+"""A Chromium that two programs drive: its debugging port is on loopback, its every request passes a boundary."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from envs.browser import chromium_guard
+from envs.browser.chromium import SWITCHES, find_chromium, launch_s, not_started
+from envs.core.errors import BrowserMissing, BrowserNotStarted
+from envs.security.allowlist_proxy import Boundary
+from envs.security.tls_termination import own_end
+
+QUIET = (
+    "--disable-extensions",
+    "--disable-default-apps",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-features=AutofillServerCommunication,MediaRouter,OptimizationHints,Translate",
+    "--metrics-recording-only",
+    "--no-default-browser-check",
+    "--password-store=basic",
+    "--use-mock-keychain",
+)
+"""What Playwright passes to a browser that it starts itself: no calls home of the browser's own."""
+END_S = 5.0
+POLL_S = 0.02
+
+
+class SharedChromium:
+    """Made by :meth:`start`; `end` it. The guard ends it with this process, however that ends.
+
+    Trade-off, accepted: other programs of this machine can reach the debugging port while it runs; pages cannot.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, home: Path, endpoint: str) -> None:
+        self.endpoint = endpoint
+        """For `connect_over_cdp`."""
+        self._process = process
+        self._home = home
+
+    @classmethod
+    async def start(cls, boundary: Boundary, *, headed: bool = False) -> SharedChromium:
+        """Raises BrowserMissing and BrowserNotStarted."""
+        chromium = find_chromium()
+        home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
+        (home / "tmp").mkdir()
+        owner = os.getpid()
+        guard = (sys.executable, "-IS", chromium_guard.__file__, str(owner), chromium_guard.start_time(owner))
+        process = await asyncio.create_subprocess_exec(
+            *guard,
+            str(home),
+            str(chromium),
+            *_switches(home, boundary, headed),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(launch_s()):
+                port = await _port(home / "profile" / "DevToolsActivePort", process)
+        except TimeoutError:
+            await _end(process, home)
+            raise BrowserNotStarted(not_started(f"Chromium at {chromium}", launch_s())) from None
+        except BrowserMissing:
+            await _end(process, home)
+            raise
+        return cls(process, home, f"http://127.0.0.1:{port}")
+
+    async def end(self) -> None:
+        """Safe to call twice."""
+        await _end(self._process, self._home)
+
+
+def _switches(home: Path, boundary: Boundary, headed: bool) -> list[str]:
+    ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
+    ours += [*QUIET, f"--proxy-server={boundary.server}"]
+    ours += [own_end().switch] if boundary.origins.has_subresources else []
+    ours += [] if headed else ["--headless=new", "--hide-scrollbars"]
+    return [*SWITCHES, *ours, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+
+
+async def _port(file: Path, process: asyncio.subprocess.Process) -> int:
+    """Chromium writes the port into *file* once it listens."""
+    while True:
+        port = _written_port(file)
+        if port:
+            return port
+        if process.returncode is not None:
+            raise BrowserMissing(f"Chromium ended at its start with code {process.returncode}")
+        await asyncio.sleep(POLL_S)
+
+
+def _written_port(file: Path) -> int:
+    """0 until both lines, port and path, are written."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return int(lines[0]) if len(lines) >= 2 else 0
+
+
+async def _end(process: asyncio.subprocess.Process, home: Path) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_S):
+            await process.wait()
+    shutil.rmtree(home, ignore_errors=True)  # the guard does the same

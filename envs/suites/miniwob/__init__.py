@@ -1,0 +1,29 @@
+"""MiniWoB++ (the `miniwob` package) as a suite, with reference milestones, scripted solvers and demonstrations.
+
+Promised: every task page that ships starts by seed, steps by the typed action set and is scored by the benchmark's own
+rule, of which only the full reward is a success; a restart of the same task takes milliseconds; a killed episode is
+rebuilt from its seed and its committed actions. Not promised: that each task can be solved from text (some are drawn).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envs.suites.miniwob.environment import MiniwobEnvironment
+    from envs.suites.miniwob.suite import MiniwobSuite
+
+__all__ = ["MiniwobEnvironment", "MiniwobSuite"]
+
+
+def __getattr__(name: str) -> object:
+    """Loads the browser driver only when one of the two is used."""
+    if name == "MiniwobSuite":
+        from envs.suites.miniwob.suite import MiniwobSuite
+
+        return MiniwobSuite
+    if name == "MiniwobEnvironment":
+        from envs.suites.miniwob.environment import MiniwobEnvironment
+
+        return MiniwobEnvironment
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

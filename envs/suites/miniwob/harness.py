@@ -1,0 +1,116 @@
+"""MiniWoB++'s own start and score, called in the task page.
+
+The task page is the benchmark's checker and part of the trusted base: it is a file of the installed package, served
+from loopback, and no other origin can be reached from it. The policy's actions reach it only as mouse and keyboard
+input, and markup that is typed into a page does not run as script (:mod:`envs.suites.miniwob.content_policy`), so a
+policy cannot call `core.endEpisode` by itself. This is the one suite where a verdict comes out of a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from secrets import token_hex
+from typing import Any
+
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import Page
+
+from envs.core.errors import ResetFailed
+from envs.core.record import storable
+from envs.suites.miniwob.pages import PageServer
+from envs.suites.miniwob.state import LIMITS, SNAPSHOT_JS, PageState
+
+HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
+"""The benchmark's own furniture: the goal (given as the instruction) and its timers. Not shown to a policy."""
+
+EPISODE_MS = 1_000_000
+"""The page's own time limit, 10 s by default; the run's limits are the ones that count here."""
+
+HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium", "form-sequence-2"})
+"""Tasks whose page keeps something from one episode to the next (a calendar its month, a form its radio button): they
+are loaded anew every time."""
+
+# What was typed in the episode before may name an element `activeElement`, so that is read by the prototype's getter.
+# The cover that the page shows after an episode would start another one when clicked: only a reset may.
+_START_JS = r"""
+async ([seed, episode, limit, wait, fresh]) => {
+  const active = Object.getOwnPropertyDescriptor(Document.prototype, 'activeElement').get.call(document);
+  if (active instanceof HTMLElement) HTMLElement.prototype.blur.call(active);
+  window.scrollTo(0, 0);
+  Math.seedrandom(seed);
+  core.EPISODE_MAX_TIME = limit;
+  core.startEpisodeReal();
+  core.miraEpisode = episode;
+  core.cover_div.onclick = null;
+  const until = performance.now() + wait;
+  while (!WOB_TASK_READY) {
+    if (performance.now() > until) return null;
+    await new Promise(next => setTimeout(next, 2));
+  }
+  if (fresh) {  // an icon without its picture has no size, and is not observed
+    const addresses = new Set();
+    for (const element of document.querySelectorAll('#area *')) {
+      const style = getComputedStyle(element);
+      const drawn = `${style.content} ${style.backgroundImage}`;
+      for (const [, url] of drawn.matchAll(/url\("([^"]+)"\)/g)) addresses.add(url);
+    }
+    const pictures = [...addresses].map(url => Object.assign(new Image(), {src: url}));
+    const loaded = [...pictures, ...document.images].map(picture => picture.decode().catch(() => null));
+    await Promise.race([Promise.all(loaded), new Promise(next => setTimeout(next, wait))]);
+    await new Promise(next => requestAnimationFrame(() => setTimeout(next)));
+  }
+  const said = core.getUtterance();
+  return typeof said === 'string' ? said : said.utterance;
+}
+"""
+
+
+class Harness:
+    """Starts episodes on one page and reads how they ended. Every call is bounded by `timeout_s`."""
+
+    def __init__(self, page: Page, server: PageServer, *, timeout_s: float = 10.0) -> None:
+        self.page = page
+        self._server = server
+        self._timeout_s = timeout_s
+        self._loaded: str | None = None
+        self._episode = ""
+        """Marks the running episode in the page: a reload or a restart by the policy does not carry it."""
+
+    async def start(self, name: str, seed: int, *, reload: bool = False) -> str:
+        """Starts episode `seed` of task `name` and returns its instruction, one line.
+
+        The page is loaded only when it shows another task, has been left, or keeps state between episodes; else the
+        benchmark's own restart is used, which takes milliseconds. Raises ResetFailed.
+        """
+        url = self._server.task_url(name)
+        self._episode = f"{name}/{seed}/{token_hex(8)}"
+        try:
+            fresh = reload or name in HARD_RESET or self._loaded != name or self.page.url.split("#")[0] != url
+            if fresh:
+                self._loaded = None
+                await self._load(url)
+                self._loaded = name
+            said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
+        except PlaywrightError as error:
+            self._loaded = None  # a page that does not start again is loaded anew
+            raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
+        except TimeoutError as error:
+            raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error
+        if not isinstance(said, str) or not said.strip():
+            raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 4:g} s")
+        return storable(" ".join(said.split()))
+
+    async def state(self) -> PageState | None:
+        """What milestone checkers and the verdict judge; None when the page of this episode is gone or hangs."""
+        try:
+            raw = await self._call(SNAPSHOT_JS, [self._episode, *LIMITS])
+        except (PlaywrightError, TimeoutError):
+            return None
+        return None if raw is None else PageState.parse(raw)
+
+    async def _load(self, url: str) -> None:
+        await self.page.goto(url, wait_until="load", timeout=self._timeout_s * 1000)
+
+    async def _call(self, script: str, argument: object) -> Any:
+        async with asyncio.timeout(self._timeout_s):
+            return await self.page.evaluate(script, argument)

@@ -1,0 +1,87 @@
+"""Sets of MiniWoB++ tasks: those that the embedded model is measured on, longer ones, and the seeds never trained on."""
+
+from __future__ import annotations
+
+NAMED_TASKS: tuple[str, ...] = (
+    "choose-list",
+    "click-button",
+    "click-button-sequence",
+    "click-checkboxes",
+    "click-checkboxes-transfer",
+    "click-collapsible",
+    "click-collapsible-nodelay",
+    "click-collapsible-2",
+    "click-collapsible-2-nodelay",
+    "click-dialog",
+    "click-dialog-2",
+    "click-link",
+    "click-option",
+    "click-scroll-list",
+    "click-tab",
+    "click-tab-2",
+    "click-tab-2-easy",
+    "click-tab-2-medium",
+    "click-test",
+    "click-test-2",
+    "click-test-transfer",
+    "enter-password",
+    "enter-text",
+    "enter-text-dynamic",
+    "focus-text",
+    "focus-text-2",
+    "form-sequence-2",
+    "login-user",
+    "login-user-popup",
+    "read-table",
+)
+"""Reading, copying and choosing; what needs arithmetic, drawing or a long search is left to larger models."""
+
+EVALUATION_SEEDS = range(25)
+"""Of the seeds 0 … 9999, on which nothing is ever trained."""
+
+LONGER_TASKS: tuple[str, ...] = (
+    "choose-date",
+    "choose-date-easy",
+    "choose-date-medium",
+    "choose-date-nodelay",
+    "click-checkboxes-large",
+    "click-menu",
+    "click-tab-2-hard",
+    "email-inbox",
+    "email-inbox-forward",
+    "email-inbox-noscroll",
+    "email-inbox-reply",
+    "email-inbox-star-reply",
+    "enter-text-2",
+    "enter-time",
+    "find-greatest",
+    "generate-number",
+    "multi-layouts",
+    "multi-orderings",
+    "odd-or-even",
+    "order-food",
+    "phone-book",
+    "read-table-2",
+    "search-engine",
+    "social-media",
+    "social-media-all",
+    "social-media-some",
+    "text-transform",
+    "use-autocomplete",
+    "use-autocomplete-nodelay",
+)
+"""Beyond the named ones: several steps, or a choice that has to be worked out; still no arithmetic and no drawing."""
+
+TRAINING_TASKS: tuple[str, ...] = (
+    *NAMED_TASKS,
+    *LONGER_TASKS,
+    "click-widget",
+    "copy-paste",
+    "email-inbox-delete",
+    "email-inbox-important",
+    "enter-date",
+    "navigate-tree",
+    "unicode-test",
+    "use-spinner",
+)
+"""Demonstrated."""

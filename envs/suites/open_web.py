@@ -1,0 +1,118 @@
+"""An open task on a live website: a goal, an address, no checker. The world of `mira run "…" --url …`.
+
+The state lives on the server, so a killed episode is *re-opened*: see :mod:`envs.browser.live_session`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.browser.chromium import Chromium
+from envs.browser.live_session import Bounds, LiveSession
+from envs.browser.session import BrowserSession
+from envs.core.actions import Action, ActionResult
+from envs.core.errors import BadInput
+from envs.core.observation import Observation
+from envs.core.settings import SessionSettings
+from envs.core.tasks import EpisodeStart, MilestoneCheck, Restore, Score, TaskInfo, TaskRef
+from envs.security.allowlist import Origins
+from envs.security.secrets import NO_SECRETS, SecretVault
+
+SUITE = "open"
+TASK = "task"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """What is to be done, where, and within which bounds."""
+
+    instruction: str
+    url: str
+    bounds: Bounds
+
+
+class OpenWorld:
+    """The suite of one open task."""
+
+    name = SUITE
+
+    def __init__(
+        self,
+        chromium: Chromium,
+        folder: Path,
+        settings: SessionSettings,
+        *,
+        instruction: str,
+        url: str,
+        vault: SecretVault = NO_SECRETS,
+    ) -> None:
+        """Allowed is what `settings.allow` names, and the origin of *url*. Raises BadInput."""
+        plain = " ".join(instruction.split())
+        if not plain:
+            raise BadInput("the task has no instruction: say what is to be done")
+        self._chromium = chromium
+        bounds = Bounds(folder, settings, Origins.parse(settings.allow).with_url(url), vault)
+        self._task = OpenTask(plain, url, bounds)
+
+    def tasks(self) -> Sequence[TaskInfo]:
+        return (TaskInfo(name=TASK, category=SUITE, has_checker=False),)
+
+    async def environment(self) -> OpenEnvironment:
+        return OpenEnvironment(self._chromium, self._task)
+
+    async def close(self) -> None:
+        """Each environment closes what it opened; nothing is left for the suite."""
+
+
+class OpenEnvironment:
+    """Plays the task in one browser session behind a boundary of its own."""
+
+    restore: Restore = "reopen"
+
+    def __init__(self, chromium: Chromium, task: OpenTask) -> None:
+        self._start = EpisodeStart(instruction=task.instruction, category=SUITE)
+        self._live = LiveSession(chromium, task.bounds, lambda live: live.go_to([task.url]))
+
+    @property
+    def session(self) -> BrowserSession:
+        return self._live.session
+
+    async def reset(self, task: TaskRef) -> EpisodeStart:
+        """Opens the task's address in a fresh context. Raises ResetFailed."""
+        await self._live.start()
+        return self._start
+
+    async def observe(self, *, screenshot: bool = False) -> Observation:
+        """One look; a browser that died is started again at the last saved state."""
+        return await self._live.observe(screenshot=screenshot)
+
+    async def execute(self, action: Action) -> ActionResult:
+        return await self._live.execute(action)
+
+    async def done(self) -> bool:
+        """Never: only the agent ends an open task."""
+        return False
+
+    async def score(self, answer: str | None) -> Score | None:
+        """None: there is no checker, the outcome judge decides."""
+        return None
+
+    async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
+        return None
+
+    async def save_state(self, folder: Path) -> None:
+        """Writes tabs, cookies and local storage where they have changed."""
+        await self._live.save(folder)
+
+    async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
+        """Opens the saved tabs again with their storage; the start, if nothing was saved. Raises ResetFailed."""
+        await self._live.reopen(folder)
+        return self._start
+
+    async def save_playwright_trace(self, path: Path) -> bool:
+        return await self.session.save_playwright_trace(path)
+
+    async def close(self) -> None:
+        await self._live.close()

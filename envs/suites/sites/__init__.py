@@ -1,0 +1,1 @@
+"""Real web applications on loopback as task environments: applications, tasks, golden states, checkers."""

@@ -1,0 +1,7 @@
+"""The CMS: Wagtail, with the website of a made-up museum."""
+
+from __future__ import annotations
+
+from envs.suites.sites.apps.cms.site import SITE
+
+__all__ = ["SITE"]

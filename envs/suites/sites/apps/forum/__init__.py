@@ -1,0 +1,7 @@
+"""The forum: Spirit, with the members and topics of a made-up town."""
+
+from __future__ import annotations
+
+from envs.suites.sites.apps.forum.site import SITE
+
+__all__ = ["SITE"]

@@ -1,0 +1,77 @@
+"""The request log of a site: what reached the server, which no page and no policy can forge."""
+
+from __future__ import annotations
+
+import email.parser
+import email.policy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from envs.core.record import Record
+
+LOG = "requests.jsonl"
+FORM_BYTES = 2_000_000
+"""Bodies beyond this are not read for the log."""
+
+
+class Request(Record):
+    """One request and how it was answered."""
+
+    number: int
+    """From 0, in order of arrival since the reset."""
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    form: tuple[tuple[str, str], ...] = ()
+    """Text fields of the body; of a file its name."""
+    status: int
+    location: str = ""
+    """Where a redirect leads."""
+    trouble: str = ""
+    """The server's own failure: the disk is full, the database cannot be read. The episode is then broken."""
+
+    @property
+    def ok(self) -> bool:
+        """Answered with what was asked for: a page, or a redirect after a form."""
+        return 200 <= self.status < 400
+
+    def field(self, name: str) -> str | None:
+        """The last value of a form field; None where it was not sent."""
+        return dict(self.form).get(name)
+
+    def argument(self, name: str) -> str | None:
+        """The last value of a query argument; None where there is none."""
+        return dict(self.query).get(name)
+
+
+def read_log(folder: Path) -> tuple[Request, ...]:
+    """The log of the copy in *folder*, oldest first; a line that is still being written is left out."""
+    path = folder / LOG
+    if not path.exists():
+        return ()
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return tuple(Request.model_validate_json(line) for line in lines if line.endswith("\n"))
+
+
+def parse_query(environ: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True, errors="replace"))
+
+
+def parse_form(content_type: str, body: bytes) -> tuple[tuple[str, str], ...]:
+    """The fields of an HTML form, in the order sent; nothing for any other kind of body."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded":
+        return tuple(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
+    if kind != "multipart/form-data":
+        return ()
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
+    fields: list[tuple[str, str]] = []
+    for part in message.iter_parts() if message.is_multipart() else ():
+        name = part.get_param("name", header="content-disposition")
+        payload = part.get_payload(decode=True)
+        if isinstance(name, str) and isinstance(payload, bytes):
+            fields.append((name, part.get_filename() or payload.decode("utf-8", "replace")))
+    return tuple(fields)

@@ -1,0 +1,282 @@
+"""Moving pages, redirects, pictures, and the details in the footer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.suites.sites.changes import Inserted, Test, Updated
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.cms.shared import (
+    IN_ADMIN,
+    LIVE,
+    PAGE,
+    InPage,
+    appears,
+    choose,
+    open_form,
+    pages,
+    revised,
+    way_to_form,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    every,
+    sent,
+    visited,
+)
+
+REDIRECT = "wagtailredirects_redirect"
+IMAGE = "wagtailimages_image"
+CONTACT = "website_contactdetails"
+
+
+@dataclass(frozen=True)
+class Moved(InPage):
+    slug: str
+    target: str
+    target_id: int
+    target_path: str
+    """`path` of the target in the tree."""
+    left: int
+    """Children that the old section has, this page included."""
+    right: int
+    """Children that the new section has already."""
+
+
+def starts(text: str) -> Test:
+    return lambda found: isinstance(found, str) and found.startswith(text)
+
+
+class MovePage(Template[Moved]):
+    name = "cms-move-page"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "hard"
+    start = IN_ADMIN
+    wordings = (
+        'Move the page "{title}" from {section} to {target}.',
+        '"{title}" belongs below {target}, not below {section}. Move it there.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
+        rows = world.database("cms").rows(f"SELECT title, id, path, numchild FROM {PAGE} WHERE depth = 3 ORDER BY id")
+        sections = {title: (page, path, children) for title, page, path, children in rows}
+        found: list[Moved] = []
+        for row in pages(world, f"{LIVE} AND s.title IN ('News', 'Exhibitions', 'Collection')"):
+            target = rng.choice([one for one in ("News", "Exhibitions", "Collection") if one != row.section])
+            page, path, children = sections[target]
+            found.append(
+                row.into(
+                    Moved,
+                    slug=row.path.rsplit("/", 2)[1],
+                    target=target,
+                    target_id=page,
+                    target_path=path,
+                    left=sections[row.section][2],
+                    right=children,
+                )
+            )
+        return found
+
+    def milestones(self, p: Moved) -> Milestones:
+        form = Where("cms", rf"/admin/pages/{p.page}/move/")
+        found, _ = way_to_form(p)
+        moved = changed("cms", PAGE, id=p.page, path=starts(p.target_path))
+        return (
+            found,
+            Goal("The form for moving it is open", visited(form)),
+            Goal("The move was confirmed", either(sent(Where("cms", rf"/admin/pages/{p.page}/move/.*")), moved)),
+            Goal(f"It is below {p.target}", moved),
+        )
+
+    def outcome(self, p: Moved) -> Outcome:
+        page = {"path": starts(p.target_path), "url_path": f"/home/{p.target.lower()}/{p.slug}/"}
+        return Outcome(
+            changes={
+                "cms": (
+                    Updated(PAGE, {"id": p.page}, page),
+                    Updated(PAGE, {"id": p.parent}, {"numchild": p.left - 1}),
+                    Updated(PAGE, {"id": p.target_id}, {"numchild": p.right + 1}),
+                )
+            },
+            may={
+                "cms": (*revised(p.page), Inserted(REDIRECT, {"redirect_page_id": p.page, "automatically_created": 1}))
+            },
+        )
+
+    async def solve(self, hand: Hand, p: Moved) -> str | None:
+        await open_form(hand, p.title)
+        await hand.click("button", "Actions")
+        await hand.click("link", "Move")
+        await hand.click("button", "Actions")
+        await hand.click("button", "Choose another page")
+        await choose(hand, p.target)
+        await hand.click("button", "Confirm")
+        await hand.click("button", "Yes, move this page")
+        return None
+
+
+@dataclass(frozen=True)
+class NewRedirect(InPage):
+    old: str
+
+
+OLD_PATHS = ("/summer", "/flyer", "/poster", "/newsletter", "/qr", "/radio")
+
+
+class AddRedirect(Template[NewRedirect]):
+    name = "cms-add-redirect"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "hard"
+    start = IN_ADMIN
+    wordings = (
+        'Add a permanent redirect from {old} to the page "{title}", for all sites.',
+        'Visitors who open {old} should end up on the page "{title}". Set up a permanent redirect (all sites).',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[NewRedirect]:
+        targets = pages(world, f"{LIVE} AND s.title IN ('Visit', 'About')")
+        return [row.into(NewRedirect, old=old) for row in targets for old in rng.sample(OLD_PATHS, 4)]
+
+    def milestones(self, p: NewRedirect) -> Milestones:
+        form = Where("cms", "/admin/redirects/add/")
+        return (
+            Goal("The redirects are open", visited(Where("cms", r"/admin/redirects/(add/)?"))),
+            Goal("The form for a new one is open", visited(form)),
+            Goal(f"A redirect from {p.old} exists", changed("cms", REDIRECT, old_path=p.old)),
+            Goal("It leads to the page", changed("cms", REDIRECT, old_path=p.old, redirect_page_id=p.page)),
+        )
+
+    def outcome(self, p: NewRedirect) -> Outcome:
+        values = {
+            "old_path": p.old,
+            "redirect_page_id": p.page,
+            "redirect_link": "",
+            "is_permanent": 1,
+            "site_id": None,
+        }
+        return Outcome(changes={"cms": (Inserted(REDIRECT, values),)})
+
+    async def solve(self, hand: Hand, p: NewRedirect) -> str | None:
+        await hand.click("button", "Settings")
+        await hand.click("link", "Redirects")
+        await hand.click("link", "Add redirect")
+        await hand.type("textbox", "Redirect from*", p.old)
+        await hand.click("button", "Choose a page")
+        for above in ("Tidewater Museum", p.section):
+            await appears(hand, "link", "Explore", row=f'"{above}"')
+            await hand.click("link", "Explore", row=f'"{above}"')
+        await choose(hand, p.title)
+        await hand.click("button", "Create")
+        return None
+
+
+@dataclass(frozen=True)
+class Picture(Params):
+    image: int
+    title: str
+    new: str
+
+
+PICTURE_TITLES = ("Inventory 1204", "Cover of the spring leaflet", "Banner for the front page")
+
+
+class RenameImage(Template[Picture]):
+    name = "cms-rename-image"
+    sites = ("cms",)
+    category = "cms"
+    kind = "content"
+    difficulty = "easy"
+    start = IN_ADMIN
+    wordings = (
+        'Rename the image "{title}" to "{new}".',
+        'In the image library, give the picture "{title}" the title "{new}".',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Picture]:
+        rows = world.database("cms").rows(f"SELECT id, title FROM {IMAGE} ORDER BY id")
+        return [Picture(image, title, new) for image, title in rows for new in PICTURE_TITLES]
+
+    def milestones(self, p: Picture) -> Milestones:
+        form = Where("cms", rf"/admin/images/{p.image}/")
+        return (
+            Goal("The library is open", visited(Where("cms", r"/admin/images/.*"))),
+            Goal(f'The form of "{p.title}" is open', visited(form)),
+            Goal("The form was sent", sent(form)),
+            Goal("The image has its new title", changed("cms", IMAGE, id=p.image, title=p.new)),
+        )
+
+    def outcome(self, p: Picture) -> Outcome:
+        return Outcome(changes={"cms": (Updated(IMAGE, {"id": p.image}, {"title": p.new}),)})
+
+    async def solve(self, hand: Hand, p: Picture) -> str | None:
+        await hand.click("link", "Images")
+        await hand.click("link", p.title)
+        await hand.type("textbox", "Title*", p.new)
+        await hand.click("button", "Save")
+        return None
+
+
+@dataclass(frozen=True)
+class Details(Params):
+    telephone: str
+    hours: str
+
+
+TELEPHONES = ("+99 555 0160", "+99 555 0177", "+99 555 0188", "+99 555 0193")
+HOURS = ("Tuesday to Sunday, 9 am to 6 pm", "Wednesday to Sunday, 10 am to 5 pm", "Every day, 11 am to 4 pm")
+
+
+class ContactDetails(Template[Details]):
+    name = "cms-contact-details"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "medium"
+    start = IN_ADMIN
+    wordings = (
+        "In the site's contact details, set the telephone to {telephone} and the opening hours to: {hours}",
+        "The footer of the site is out of date. New telephone: {telephone}. New opening hours: {hours}",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Details]:
+        return [Details(telephone, hours) for telephone in TELEPHONES for hours in HOURS]
+
+    def milestones(self, p: Details) -> Milestones:
+        form = Where("cms", r"/admin/settings/website/contactdetails/(\d+/)?")
+        telephone = changed("cms", CONTACT, telephone=p.telephone)
+        return (
+            Goal("The contact details are open", visited(form)),
+            Goal("They were saved", sent(form)),
+            Goal("The telephone is new", telephone),
+            Goal("The opening hours are new too", every(telephone, changed("cms", CONTACT, opening_hours=p.hours))),
+        )
+
+    def outcome(self, p: Details) -> Outcome:
+        to = {"telephone": p.telephone, "opening_hours": p.hours}
+        return Outcome(changes={"cms": (Updated(CONTACT, {}, to),)})
+
+    async def solve(self, hand: Hand, p: Details) -> str | None:
+        await hand.click("button", "Settings")
+        await hand.click("link", "Contact details")
+        await hand.type("textbox", "Telephone*", p.telephone)
+        await hand.type("textbox", "Opening hours*", p.hours)
+        await hand.click("button", "Save")
+        return None
+
+
+ARRANGING: tuple[Template[Any], ...] = (MovePage(), AddRedirect(), RenameImage(), ContactDetails())

@@ -1,0 +1,371 @@
+"""Changing what pages say and whether they are seen."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.cms.shared import (
+    ARTICLE,
+    DRAFT,
+    EVENT,
+    IN_ADMIN,
+    LIVE,
+    PAGE,
+    REVISION,
+    STAMPS,
+    InPage,
+    appears,
+    asked_for,
+    open_form,
+    pages,
+    publish,
+    revised,
+    stamped,
+    way_to_form,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    sent,
+    visited,
+)
+
+TITLES = (
+    "What the tide table knows",
+    "Forty years behind the counter",
+    "A door that was never locked",
+    "The smallest room in the house",
+    "Notes from the Rope Loft",
+    "How to pack a bell",
+    "Two sisters and a sextant",
+    "Left behind on platform three",
+)
+AUTHORS = ("Bastian Okoro", "Celia Marchetti", "Dov Halloran", "Emeline Strand")
+
+
+@dataclass(frozen=True)
+class Retitled(InPage):
+    new: str
+
+
+class EditTitle(Template[Retitled]):
+    name = "cms-edit-title"
+    sites = ("cms",)
+    category = "cms"
+    kind = "content"
+    difficulty = "medium"
+    start = IN_ADMIN
+    wordings = (
+        'Change the title of the page "{title}" to "{new}" and publish it.',
+        'The page "{title}" in {section} should be called "{new}" from now on, on the live site too.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Retitled]:
+        return [row.into(Retitled, new=rng.choice(TITLES)) for row in pages(world, LIVE)]
+
+    def milestones(self, p: Retitled) -> Milestones:
+        return (
+            *way_to_form(p),
+            Goal("The new title is saved", changed("cms", PAGE, id=p.page, draft_title=p.new)),
+            Goal("The new title is live", changed("cms", PAGE, id=p.page, title=p.new, has_unpublished_changes=0)),
+        )
+
+    def outcome(self, p: Retitled) -> Outcome:
+        to = {"title": p.new, "live": 1, "has_unpublished_changes": 0}
+        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+
+    async def solve(self, hand: Hand, p: Retitled) -> str | None:
+        await open_form(hand, p.title)
+        await hand.type("textbox", "Title*", p.new)
+        await publish(hand)
+        return None
+
+
+@dataclass(frozen=True)
+class NewFact(InPage):
+    label: str
+    column: str
+    new: str
+
+    @property
+    def value(self) -> str | int:
+        """As the database keeps it."""
+        return int(self.new) if self.column == "seats" else self.new
+
+
+class EditEvent(Template[NewFact]):
+    name = "cms-edit-event"
+    sites = ("cms",)
+    category = "cms"
+    kind = "content"
+    difficulty = "medium"
+    start = IN_ADMIN
+    wordings = (
+        'For the event "{title}", set the {column} to {new} and publish the change.',
+        'The {column} of "{title}" has changed: it is now {new}. Update the event and publish it.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[NewFact]:
+        now = world.database("cms").rows(f"SELECT page_ptr_id, place, seats FROM {EVENT}")
+        places = sorted({row[1] for row in now})
+        facts = {row[0]: row[1:] for row in now}
+        found: list[NewFact] = []
+        for row in pages(world, f"{LIVE} AND s.title = 'Events'"):
+            place, seats = facts[row.page]
+            other = rng.choice([one for one in places if one != place])
+            found.append(row.into(NewFact, label="Place*", column="place", new=other))
+            found.append(row.into(NewFact, label="Seats*", column="seats", new=str(seats + rng.randint(3, 40))))
+        return found
+
+    def milestones(self, p: NewFact) -> Milestones:
+        wanted: dict[str, SqlValue] = {"page_ptr_id": p.page, p.column: p.value}
+        return (
+            *way_to_form(p),
+            Goal("The form was sent", sent(p.form)),
+            Goal(f"The new {p.column} is live", changed("cms", EVENT, was=None, **wanted)),
+        )
+
+    def outcome(self, p: NewFact) -> Outcome:
+        fact = Updated(EVENT, {"page_ptr_id": p.page}, {p.column: p.value})
+        return Outcome(changes={"cms": (fact,)}, may={"cms": (*revised(p.page), stamped(p.page))})
+
+    async def solve(self, hand: Hand, p: NewFact) -> str | None:
+        await open_form(hand, p.title)
+        role = "spinbutton" if await hand.has("spinbutton", p.label) else "textbox"
+        await hand.type(role, p.label, p.new)
+        await publish(hand)
+        return None
+
+
+class PublishDraft(Template[InPage]):
+    name = "cms-publish-draft"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "easy"
+    start = IN_ADMIN
+    wordings = (
+        'Publish the draft "{title}".',
+        'The page "{title}" in {section} is ready: put it on the live site.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[InPage]:
+        return [row.into(InPage) for row in pages(world, DRAFT)]
+
+    def milestones(self, p: InPage) -> Milestones:
+        return (
+            *way_to_form(p),
+            Goal("The form was sent", sent(p.form)),
+            Goal("The page is live", changed("cms", PAGE, id=p.page, live=1)),
+        )
+
+    def outcome(self, p: InPage) -> Outcome:
+        to = {"live": 1, "has_unpublished_changes": 0}
+        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+
+    async def solve(self, hand: Hand, p: InPage) -> str | None:
+        await open_form(hand, p.title)
+        await publish(hand)
+        return None
+
+
+class Unpublish(Template[InPage]):
+    name = "cms-unpublish"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "medium"
+    start = IN_ADMIN
+    wordings = (
+        'Take the page "{title}" off the live site, but keep it as a draft.',
+        'Unpublish "{title}" (it is in {section}).',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[InPage]:
+        return [row.into(InPage) for row in pages(world, LIVE)]
+
+    def milestones(self, p: InPage) -> Milestones:
+        question = Where("cms", rf"/admin/pages/{p.page}/unpublish/")
+        found, opened = way_to_form(p)
+        return (
+            found,
+            Goal(opened.text, either(opened.met, visited(question))),
+            Goal("The question whether to unpublish it is open", visited(question)),
+            Goal("The page is a draft", changed("cms", PAGE, id=p.page, live=0)),
+        )
+
+    def outcome(self, p: InPage) -> Outcome:
+        to = {"live": 0, "has_unpublished_changes": 1}
+        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+
+    async def solve(self, hand: Hand, p: InPage) -> str | None:
+        await open_form(hand, p.title)
+        await hand.click("button", "Actions")
+        await hand.click("link", "Unpublish")
+        await hand.click("button", "Yes, unpublish it")
+        return None
+
+
+@dataclass(frozen=True)
+class Scheduled(InPage):
+    day: str
+    shown: str
+
+
+DAYS = (("2026-03-20", "20 March 2026"), ("2026-04-01", "1 April 2026"), ("2026-04-17", "17 April 2026"))
+
+
+class Schedule(Template[Scheduled]):
+    name = "cms-schedule"
+    sites = ("cms",)
+    category = "cms"
+    kind = "configuration"
+    difficulty = "hard"
+    start = IN_ADMIN
+    wordings = (
+        'Schedule the draft "{title}" to be published on {shown} at 09:00.',
+        'Let the page "{title}" go live by itself at 9 am on {shown}; it must not be published before.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Scheduled]:
+        return [row.into(Scheduled, day=day, shown=shown) for row in pages(world, DRAFT) for day, shown in DAYS]
+
+    def milestones(self, p: Scheduled) -> Milestones:
+        planned = {"object_id": str(p.page), "approved_go_live_at": f"{p.day} 09:00:00"}
+        return (
+            *way_to_form(p),
+            Goal("The form was sent", sent(p.form)),
+            Goal(f"It is to go live on {p.shown}", changed("cms", REVISION, was=None, **planned)),
+        )
+
+    def outcome(self, p: Scheduled) -> Outcome:
+        when = f"{p.day} 09:00:00"
+        plan = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": when})
+        page = Updated(PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, may=(*STAMPS, "has_unpublished_changes"))
+        draft = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": None})
+        return Outcome(changes={"cms": (plan, page)}, may={"cms": (draft,)})
+
+    async def solve(self, hand: Hand, p: Scheduled) -> str | None:
+        await open_form(hand, p.title)
+        if not await hand.has("button", "Set schedule"):
+            await hand.click("button", "Toggle status")
+        await hand.click("button", "Set schedule")
+        await hand.type("textbox", "Go live date/time", f"{p.day} 09:00")
+        await hand.press("Tab")  # the calendar lies over the button: past both fields it is closed
+        await hand.press("Tab")
+        if re.search(r'button "Save schedule".* focused', await hand.text()):
+            await hand.press("Enter")  # it may be slow to close
+        else:
+            await hand.click("button", "Save schedule")
+        await appears(hand, "button", "More actions")
+        await hand.click("button", "More actions")
+        await hand.click("button", "Schedule to publish")
+        return None
+
+
+@dataclass(frozen=True)
+class NewArticle(Params):
+    section: str
+    parent: int
+    children: int
+    path: str
+    new: str
+    day: str
+    shown: str
+    author: str
+    summary: str
+
+
+SUMMARIES = (
+    "A short history in seven objects.",
+    "What we learned, and what we still do not know.",
+    "An afternoon with the people who keep the house running.",
+)
+
+
+def below(path: str) -> Test:
+    """The path of a page below this one."""
+    return lambda found: isinstance(found, str) and found.startswith(path) and found.count("/") == path.count("/") + 1
+
+
+class CreateArticle(Template[NewArticle]):
+    name = "cms-create-article"
+    sites = ("cms",)
+    category = "cms"
+    kind = "content"
+    difficulty = "hard"
+    start = IN_ADMIN
+    wordings = (
+        'Add and publish an article page in {section}. Title: "{new}"; date: {shown}; author: {author};'
+        ' summary: "{summary}"',
+        'Write a new article called "{new}" below {section}, dated {shown}, by {author}, with the summary "{summary}",'
+        " and publish it. Body and picture stay empty.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[NewArticle]:
+        sections = world.database("cms").rows(
+            f"SELECT title, id, numchild, url_path FROM {PAGE}"
+            " WHERE depth = 3 AND title IN ('News', 'Exhibitions', 'Collection') ORDER BY id"
+        )
+        return [
+            NewArticle(section, page, children, path, new, day, shown, rng.choice(AUTHORS), rng.choice(SUMMARIES))
+            for section, page, children, path in sections
+            for new in TITLES
+            for day, shown in DAYS[:2]
+        ]
+
+    def milestones(self, p: NewArticle) -> Milestones:
+        form = Where("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
+        lists = visited(Where("cms", rf"/admin/pages/({p.parent}/.*)?"))
+        found = either(lists, asked_for(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
+        return (
+            Goal(f"{p.section} is found in the admin", found),
+            Goal("The form for a new article is open", visited(form)),
+            Goal("An article with this title is saved", changed("cms", PAGE, draft_title=p.new)),
+            Goal("It is live", changed("cms", PAGE, title=p.new, live=1)),
+        )
+
+    def outcome(self, p: NewArticle) -> Outcome:
+        page = {"title": p.new, "live": 1, "has_unpublished_changes": 0, "url_path": below(p.path)}
+        article = {"published": p.day, "author": p.author, "summary": p.summary, "body": "", "picture_id": None}
+        section = Updated(PAGE, {"id": p.parent}, {"numchild": p.children + 1})
+        return Outcome(
+            changes={"cms": (Inserted(PAGE, page), Inserted(ARTICLE, article), section)},
+            may={"cms": (Inserted(REVISION, {}),)},
+        )
+
+    async def solve(self, hand: Hand, p: NewArticle) -> str | None:
+        await hand.type("textbox", "Search", p.section, enter=True)
+        await hand.click("button", f"More options for '{p.section}'")
+        await hand.click("link", "Add child page")
+        await hand.click("link", "Article page")
+        await appears(hand, "textbox", "Title*")
+        await hand.type("textbox", "Title*", p.new)
+        await hand.type("textbox", "Date*", p.day)
+        await hand.type("textbox", "Author*", p.author)
+        await hand.type("textbox", "Summary*", p.summary)
+        await publish(hand)
+        return None
+
+
+EDITING: tuple[Template[Any], ...] = (
+    EditTitle(),
+    EditEvent(),
+    PublishDraft(),
+    Unpublish(),
+    Schedule(),
+    CreateArticle(),
+)

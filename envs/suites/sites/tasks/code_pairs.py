@@ -1,0 +1,168 @@
+"""Tasks that need two tickets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.code_parts import (
+    added,
+    commented,
+    open_ticket,
+    set_field,
+    ticket_page,
+    ticket_row,
+    tickets,
+    unfold,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    every,
+    visited,
+)
+
+
+@dataclass(frozen=True)
+class TwoTickets(Params):
+    first: int
+    first_summary: str
+    second: int
+    second_summary: str
+    milestone: str
+
+
+class MoveTwo(Template[TwoTickets]):
+    name = "code-move-two"
+    sites = ("code",)
+    category = "code"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'Move the tickets "{first_summary}" and "{second_summary}" to the milestone "{milestone}".',
+        'Both "{first_summary}" and "{second_summary}" belong to the milestone "{milestone}": change '
+        "these two tickets.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[TwoTickets]:
+        rows = tickets(world, "milestone", "status <> 'closed'")
+        milestones = sorted({milestone for *_, milestone in rows})
+        made: dict[tuple[int, int], TwoTickets] = {}
+        for _ in range(120):
+            (one, first, old), (two, second, other) = rng.sample(rows, 2)
+            milestone = rng.choice([name for name in milestones if name not in (old, other)])
+            made[one, two] = TwoTickets(one, first, two, second, milestone)
+        return list(made.values())
+
+    def milestones(self, p: TwoTickets) -> Milestones:
+        moved = [changed("code", "ticket", id=ticket, milestone=p.milestone) for ticket in (p.first, p.second)]
+        opened = [visited(ticket_page(ticket)) for ticket in (p.first, p.second)]
+        return (
+            Goal("One of the two tickets is opened", either(*opened)),
+            Goal(f'One of them is in the milestone "{p.milestone}"', either(*moved)),
+            Goal("Both were opened", every(*opened)),
+            Goal(f'Both are in the milestone "{p.milestone}"', every(*moved)),
+        )
+
+    def outcome(self, p: TwoTickets) -> Outcome:
+        rows = [
+            row
+            for ticket in (p.first, p.second)
+            for row in (
+                ticket_row(ticket, milestone=p.milestone),
+                set_field(ticket, "milestone", p.milestone),
+                commented(ticket),
+            )
+        ]
+        return Outcome(changes={"code": rows})
+
+    async def solve(self, hand: Hand, p: TwoTickets) -> str | None:
+        for summary in (p.first_summary, p.second_summary):
+            await open_ticket(hand, summary)
+            await unfold(hand)
+            await hand.select("combobox", "Milestone:", p.milestone)
+            await hand.click("button", "Submit changes")
+        return None
+
+
+@dataclass(frozen=True)
+class Duplicate(Params):
+    ticket: int
+    summary: str
+    original: int
+    original_summary: str
+
+
+class CloseDuplicate(Template[Duplicate]):
+    """Needs the number of one ticket in the comment on another."""
+
+    name = "code-close-duplicate"
+    sites = ("code",)
+    category = "code"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'The ticket "{summary}" is the same as "{original_summary}": close it as duplicate, set its priority '
+        'to trivial, and comment "Same as #N", where N is the number of the other ticket.',
+        'Resolve "{summary}" as duplicate of "{original_summary}". Lower its priority to trivial, and let the comment '
+        'be "Same as #N" with the number of the other ticket for N.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Duplicate]:
+        rows = tickets(world, "status", "status <> 'closed' AND priority <> 'trivial'")
+        made: list[Duplicate] = []
+        for ticket, summary, _ in rows:
+            original, other, _ = rng.choice([row for row in rows if row[0] != ticket])
+            made.append(Duplicate(ticket, summary, original, other))
+        return made
+
+    def milestones(self, p: Duplicate) -> Milestones:
+        closed = changed("code", "ticket", id=p.ticket, resolution="duplicate", priority="trivial")
+        return (
+            Goal(
+                "One of the two tickets is looked for", visited(Where("code", r"/search|/report/\d+|/query|/ticket/.*"))
+            ),
+            Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
+            Goal("It is closed as duplicate, with trivial priority", closed),
+            Goal(
+                "The comment names the other ticket",
+                every(closed, added(commented(p.ticket, f"Same as #{p.original}"))),
+            ),
+        )
+
+    def outcome(self, p: Duplicate) -> Outcome:
+        return Outcome(
+            changes={
+                "code": (
+                    ticket_row(p.ticket, status="closed", resolution="duplicate", priority="trivial"),
+                    set_field(p.ticket, "status", "closed"),
+                    set_field(p.ticket, "resolution", "duplicate"),
+                    set_field(p.ticket, "priority", "trivial"),
+                    commented(p.ticket, f"Same as #{p.original}"),
+                )
+            }
+        )
+
+    async def solve(self, hand: Hand, p: Duplicate) -> str | None:
+        await open_ticket(hand, p.original_summary)
+        number = await hand.read(r'^# \[\d+\] link "#(\d+)"')
+        await open_ticket(hand, p.summary)
+        await unfold(hand)
+        await hand.select("combobox", "Priority:", "trivial")
+        await hand.click("radio", "resolve")
+        await hand.select("combobox", "", "duplicate")
+        await hand.type("textbox", "You may use WikiFormatting here.", f"Same as #{number}")
+        await hand.click("button", "Submit changes")
+        return None
+
+
+TEMPLATES = (MoveTwo(), CloseDuplicate())

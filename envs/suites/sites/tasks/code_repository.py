@@ -1,0 +1,195 @@
+"""Tasks about the repository: its files, releases and commits."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+
+from envs.suites.sites.answers import Day, Number
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.tasks.code_parts import drawn_from
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, either, shows, visited
+
+BROWSER = Where("code", r"/browser(/.*)?")
+
+
+@dataclass(frozen=True)
+class File(Params):
+    path: str
+    folder: str
+    file: str
+    day: str
+    """Of the commit that is asked for, as 2026-03-16."""
+
+
+def commits_of_files(world: World) -> dict[str, list[tuple[int, str, str]]]:
+    """Path to the time, hash and message of the commits of master that changed it, the first one first."""
+    tips = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
+    rows = world.database("code").rows(
+        "SELECT path, time, revision.rev, message FROM node_change JOIN revision USING (repos, rev)"
+        " WHERE node_type = 'F' ORDER BY path, time"
+    )
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for path, time, rev, message in rows:
+        if path in tips["v0.7"]:
+            found.setdefault(path, []).append((time, rev, message))
+    return found
+
+
+def day_of(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1_000_000, UTC).date().isoformat()
+
+
+class FileAdded(Template[File]):
+    """The first commit of a file."""
+
+    name = "code-file-added"
+    sites = ("code",)
+    category = "code"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "On which day was the file {path} added to the repository? Answer with the date (YYYY-MM-DD).",
+        "When did {path} first appear in the source code? Answer with the day as YYYY-MM-DD.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[File]:
+        known = commits_of_files(world)
+        return [
+            File(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, day_of(commits[0][0]))
+            for path, commits in known.items()
+            if "/" in path and len({day_of(time) for time, _, _ in commits}) == len(commits)
+        ]
+
+    def milestones(self, p: File) -> Milestones:
+        log = Where("code", rf"/log/{re.escape(p.path)}")
+        inside = Where("code", rf"/(browser|log)/{re.escape(p.folder)}(/.*)?")
+        return (
+            Goal("The source code is browsed", visited(BROWSER)),
+            Goal(f"The folder {p.folder} is open", visited(inside)),
+            Goal(f"The revision log of {p.path} is open", visited(log)),
+            Goal(f"The revision log of {p.path} is in front", shows(log)),
+        )
+
+    def outcome(self, p: File) -> Outcome:
+        return Outcome(answer=Day(date.fromisoformat(p.day)))
+
+    async def solve(self, hand: Hand, p: File) -> str | None:
+        await hand.click("link", "Browse Source")
+        await hand.click("link", p.folder)
+        await hand.click("link", p.file)
+        await hand.click("link", "Revision Log")
+        days = re.findall(r'link "(\d{4}-\d\d-\d\d)T', await hand.text())
+        if not days:
+            raise Unsolvable(f"no commit of {p.path}")
+        return min(days)
+
+
+@dataclass(frozen=True)
+class Sized(Params):
+    path: str
+    folder: str
+    file: str
+    release: str
+    size: int
+
+
+class FileSize(Template[Sized]):
+    """Of a file as it was in a release."""
+
+    name = "code-file-size"
+    sites = ("code",)
+    category = "code"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "How many bytes had the file {path} in the release {release}? Answer with a number.",
+        "Browse the source code as it was in {release} and tell me the size of {path} in bytes.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Sized]:
+        tags = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
+        newest = tags["v0.7"]
+        made = [
+            Sized(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, tag, size)
+            for tag, files in sorted(tags.items())
+            for path, size in sorted(files.items())
+            if "/" in path and size < 1024 and size != newest[path] and tag != "v0.7"
+        ]
+        return drawn_from(made, rng)
+
+    def milestones(self, p: Sized) -> Milestones:
+        release = Where("code", r"/browser(/.*)?", {"rev": p.release})
+        folder = Where("code", rf"/browser/{re.escape(p.folder)}(/.*)?")
+        file = Where("code", rf"/browser/{re.escape(p.path)}")
+        return (
+            Goal("The source code is browsed", visited(BROWSER)),
+            Goal(f"The release {p.release} is chosen", either(visited(release), visited(file))),
+            Goal(f"The folder {p.folder} is open", visited(folder)),
+            Goal(f"The folder or the file {p.path} is in front", shows(folder)),
+        )
+
+    def outcome(self, p: Sized) -> Outcome:
+        return Outcome(answer=Number(p.size))
+
+    async def solve(self, hand: Hand, p: Sized) -> str | None:
+        await hand.click("link", "Browse Source")
+        await hand.select("combobox", "Visit:", p.release)
+        await hand.click("link", p.folder)
+        return await hand.read(rf'link "{re.escape(p.file)}" \| (\d+) bytes')
+
+
+@dataclass(frozen=True)
+class Commit(Params):
+    rev: str
+    message: str
+    author: str
+
+
+class OpenCommit(Template[Commit]):
+    name = "code-open-commit"
+    sites = ("code",)
+    category = "code"
+    kind = "navigation"
+    difficulty = "easy"
+    wordings = (
+        'Open the changeset with the message "{message}".',
+        'Show me the commit "{message}" of {author}, with its changes.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Commit]:
+        rows = world.database("code").rows(
+            "SELECT rev, message, author FROM revision WHERE message GLOB '*: *' AND message IN"
+            " (SELECT message FROM revision GROUP BY 1 HAVING count(*) = 1) ORDER BY time"
+        )
+        return [Commit(rev, message.strip(), author.partition(" <")[0]) for rev, message, author in rows]
+
+    def milestones(self, p: Commit) -> Milestones:
+        lists = Where("code", r"/search|/timeline|/log(/.*)?|/browser(/.*)?")
+        page = self._page(p)
+        return (
+            Goal("Commits are searched or listed", visited(lists)),
+            Goal("A changeset is opened", visited(Where("code", r"/changeset/.*"))),
+            Goal(f'The changeset "{p.message}" is opened', visited(page)),
+            Goal(f'The changeset "{p.message}" is in front', shows(page)),
+        )
+
+    def outcome(self, p: Commit) -> Outcome:
+        return Outcome(page=self._page(p))
+
+    async def solve(self, hand: Hand, p: Commit) -> str | None:
+        await hand.type("textbox", "Search:", p.message, enter=True)
+        await hand.click("link", re.compile(rf"^\[[0-9a-f]+\]: {re.escape(p.message)}"))
+        return None
+
+    def _page(self, p: Commit) -> Where:
+        return Where("code", rf"/changeset/{p.rev[:7]}[0-9a-f]*(/)?")
+
+
+TEMPLATES = (FileAdded(), FileSize(), OpenCommit())

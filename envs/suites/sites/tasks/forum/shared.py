@@ -1,0 +1,154 @@
+"""What the forum's templates have in common: tables, noise, the way to a topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from envs.suites.sites.changes import Expected, Inserted, Noise, Updated
+from envs.suites.sites.evidence import Evidence, Where
+from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.requests import Request
+from envs.suites.sites.templates import Check, Goal, Params, World, visited
+
+TOPIC = "spirit_topic_topic"
+COMMENT = "spirit_comment_comment"
+LIKE = "spirit_comment_like_commentlike"
+NOTIFICATION = "spirit_topic_notification_topicnotification"
+PRIVATE_CATEGORY = 1
+PER_PAGE = 20
+"""Comments on one page of a topic."""
+MEMBER = "robin_hale"
+MODERATOR = "sam_ellery"
+
+NOISE = Noise(
+    tables=frozenset({"django_session", "spirit_comment_bookmark_commentbookmark", "spirit_topic_unread_topicunread"}),
+    columns={
+        TOPIC: frozenset({"view_count"}),
+        NOTIFICATION: frozenset({"is_read"}),
+        "spirit_user_userprofile": frozenset({"last_seen", "last_ip", "last_post_hash", "last_post_on"}),
+        "auth_user": frozenset({"last_login"}),
+    },
+)
+"""Reading marks a topic as read, bookmarks its page and counts the view."""
+
+FOLLOWS: tuple[Expected, ...] = (
+    Inserted(NOTIFICATION, {}),
+    Updated(NOTIFICATION, {}, {}, may=("comment_id", "date", "action", "is_read")),
+)
+"""Whoever takes part in a topic is told of what comes next."""
+
+
+AS_MODERATOR: Mapping[SiteName, str] = {"forum": "moderator"}
+
+
+@dataclass(frozen=True)
+class InTopic(Params):
+    """A task inside one topic."""
+
+    topic: int
+    title: str
+    category: int
+
+    @property
+    def page(self) -> Where:
+        return Where("forum", rf"/topic/{self.topic}/[^/]+/")
+
+
+T = TypeVar("T", bound=InTopic)
+
+
+class TopicRow(NamedTuple):
+    """A public topic of the golden state."""
+
+    topic: int
+    title: str
+    category: int
+    comments: int
+    """Its comments, the opening one included."""
+
+    def into(self, kind: type[T], **more: Any) -> T:
+        """Parameters inside this topic."""
+        return kind(topic=self.topic, title=self.title, category=self.category, **more)
+
+
+def topics(world: World, where: str = "1", *values: str | int) -> tuple[TopicRow, ...]:
+    """Public topics that fit the SQL condition on `t`, by id."""
+    rows = world.database("forum").rows(
+        f"SELECT t.id, t.title, t.category_id, t.comment_count FROM {TOPIC} t"
+        f" WHERE t.category_id <> {PRIVATE_CATEGORY} AND ({where}) ORDER BY t.id",
+        *values,
+    )
+    return tuple(TopicRow(*row) for row in rows)
+
+
+def user_id(world: World, username: str) -> int:
+    return int(world.database("forum").value("SELECT id FROM auth_user WHERE username = ?", username))
+
+
+def looked_for(p: InTopic) -> Check:
+    """A list that holds the topic was asked for: its category, or a search for words of its title."""
+
+    def lists_it(request: Request) -> bool:
+        words = (request.argument("q") or "").casefold().split()
+        searched = request.path == "/search/" and bool(words) and all(word in p.title.casefold() for word in words)
+        return request.status == 200 and (
+            searched or re.fullmatch(rf"/category/{p.category}/.*", request.path) is not None
+        )
+
+    def check(evidence: Evidence) -> bool:
+        return any(lists_it(request) for request in evidence.sites["forum"].requests)
+
+    return check
+
+
+def way_to(p: InTopic) -> tuple[Goal, Goal]:
+    """The first two milestones of every task inside a topic."""
+    return (
+        Goal(f'A list with "{p.title}" is open', looked_for(p)),
+        Goal(f'The topic "{p.title}" is open', visited(p.page)),
+    )
+
+
+async def open_topic(hand: Hand, title: str) -> None:
+    """Three actions."""
+    await hand.click("link", "search")
+    await hand.type("searchbox", "Search:", title, enter=True)
+    await hand.click("link", title)
+
+
+async def click_below(hand: Hand, text: str, name: re.Pattern[str]) -> None:
+    """Clicks the first link of this name below the line that holds *text*."""
+    page = (await hand.look()).text
+    if text not in page:
+        raise Unsolvable(f"{text!r} is not on the page")
+    above = page[: page.index(text)]
+    links = re.findall(r'\] link "((?:[^"\\]|\\.)*)"', above)
+    await hand.click("link", name, nth=sum(name.search(one) is not None for one in links))
+
+
+class Said(NamedTuple):
+    """One comment as a page shows it."""
+
+    author: str
+    likes: int
+
+
+_SAID = re.compile(r'^\[\d+\] link "([a-z]+_[a-z]+)"$[\s\S]*?(?:like \((\d+)\)"|^\((\d+)\)$)', re.MULTILINE)
+
+
+def comments_on(page: str) -> Sequence[Said]:
+    """The comments of a topic's page, in order; at least one. Raises Unsolvable."""
+    body = page.partition("\n# ")[2]
+    found = [Said(match[1], int(match[2] or match[3])) for match in _SAID.finditer(body)]
+    if not found:
+        raise Unsolvable("no comments are shown")
+    return found
+
+
+def full_date(shown: str) -> str:
+    """`4 May '25` or, for the running year, `4 May`, with the year written out."""
+    return re.sub(r"'(\d\d)$", r"20\1", shown) if "'" in shown else f"{shown} 2026"

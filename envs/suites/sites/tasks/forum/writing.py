@@ -1,0 +1,497 @@
+"""Taking part in the forum as an ordinary member."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.suites.sites.changes import Inserted, Updated
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.forum.shared import (
+    COMMENT,
+    FOLLOWS,
+    LIKE,
+    MEMBER,
+    NOTIFICATION,
+    PER_PAGE,
+    PRIVATE_CATEGORY,
+    TOPIC,
+    InTopic,
+    click_below,
+    open_topic,
+    topics,
+    user_id,
+    way_to,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    every,
+    sent,
+    visited,
+)
+
+SAMPLE = 200
+PHRASES = (
+    "Thank you, that settled it for me.",
+    "Count me in, I will bring a lamp.",
+    "Could somebody post a picture?",
+    "I tried this on Sunday and it works.",
+    "Please ask at the desk in Mill Row.",
+    "Mine arrived today, in two pieces.",
+    "The second answer is the right one.",
+    "I will try it again in May.",
+)
+SUBJECTS = (
+    ("Lost: green umbrella", "I left it on the number 9 tram on Friday. It has a wooden handle."),
+    ("Looking for a quiet desk", "Two mornings a week would be enough. I bring my own lamp."),
+    ("Who has a key to the shed?", "Mine broke in the lock this morning."),
+    ("Questions about the new timetable", "Does anyone understand the footnotes?"),
+    ("A small thank you", "To the person who returned my wallet: there is cake for you."),
+    ("Advice for a beginner", "I started last week and already have three questions."),
+)
+
+
+@dataclass(frozen=True)
+class OneComment(InTopic):
+    user: int
+    comment: int
+    author: str
+    likes: int
+    text: str
+
+
+def single_comments(world: World) -> list[OneComment]:
+    """Comments of others on the first page of short topics, each its author's only one there."""
+    member = user_id(world, MEMBER)
+    fitting = {row.topic: row for row in topics(world, f"t.comment_count BETWEEN 3 AND {PER_PAGE // 2}")}
+    rows = world.database("forum").rows(
+        f"SELECT c.topic_id, c.id, u.username, c.likes_count, c.comment FROM {COMMENT} c"
+        " JOIN auth_user u ON u.id = c.user_id WHERE c.user_id <> ?"
+        f" AND NOT EXISTS (SELECT 1 FROM {LIKE} l WHERE l.comment_id = c.id AND l.user_id = ?)"
+        f" AND NOT EXISTS (SELECT 1 FROM {COMMENT} o WHERE o.topic_id = c.topic_id AND o.id <> c.id"
+        " AND (o.user_id = c.user_id OR o.comment = c.comment))"
+        " AND instr(c.comment, char(10)) = 0 ORDER BY c.id",
+        member,
+        member,
+    )
+    return [
+        fitting[topic].into(OneComment, user=member, comment=comment, author=author, likes=likes, text=text)
+        for topic, comment, author, likes, text in rows
+        if topic in fitting
+    ]
+
+
+class LikeComment(Template[OneComment]):
+    name = "forum-like"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "easy"
+    wordings = (
+        'Like the comment that {author} wrote in the topic "{title}".',
+        'In "{title}", give {author}\'s comment a like.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
+        return rng.sample(single_comments(world), SAMPLE)
+
+    def milestones(self, p: OneComment) -> Milestones:
+        return (
+            *way_to(p),
+            Goal("A like was given", sent(Where("forum", r"/comment/like/\d+/create/"))),
+            Goal(f"{p.author}'s comment is liked", changed("forum", LIKE, user_id=p.user, comment_id=p.comment)),
+        )
+
+    def outcome(self, p: OneComment) -> Outcome:
+        like = Inserted(LIKE, {"user_id": p.user, "comment_id": p.comment})
+        return Outcome(changes={"forum": (like, Updated(COMMENT, {"id": p.comment}, {"likes_count": p.likes + 1}))})
+
+    async def solve(self, hand: Hand, p: OneComment) -> str | None:
+        await open_topic(hand, p.title)
+        await click_below(hand, p.text, re.compile(r"^like \("))
+        return None
+
+
+@dataclass(frozen=True)
+class Choice(InTopic):
+    user: int
+    poll: str
+    choice: int
+    option: str
+    votes: int
+
+
+def poll_choices(world: World, where: str) -> list[Choice]:
+    member = user_id(world, MEMBER)
+    places = {row.topic: row for row in topics(world)}
+    rows = world.database("forum").rows(
+        "SELECT c.topic_id, p.title, h.id, h.description, h.vote_count"
+        " FROM spirit_comment_poll_commentpollchoice h"
+        " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id"
+        f" JOIN {COMMENT} c ON c.id = p.comment_id WHERE {where} ORDER BY h.id"
+    )
+    return [
+        places[topic].into(Choice, user=member, poll=poll, choice=choice, option=option, votes=votes)
+        for topic, poll, choice, option, votes in rows
+    ]
+
+
+class Vote(Template[Choice]):
+    name = "forum-vote"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Vote for "{option}" in the poll "{poll}" of the topic "{title}".',
+        'There is a poll called "{poll}" in "{title}". Give my vote to "{option}".',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
+        return poll_choices(world, "p.close_at IS NULL")
+
+    def milestones(self, p: Choice) -> Milestones:
+        voted = "spirit_comment_poll_commentpollvote"
+        return (
+            *way_to(p),
+            Goal("A vote was sent", sent(Where("forum", r"/comment/poll/.*vote/.*"))),
+            Goal(f'The vote is for "{p.option}"', changed("forum", voted, voter_id=p.user, choice_id=p.choice)),
+        )
+
+    def outcome(self, p: Choice) -> Outcome:
+        vote = Inserted("spirit_comment_poll_commentpollvote", {"voter_id": p.user, "choice_id": p.choice})
+        count = Updated("spirit_comment_poll_commentpollchoice", {"id": p.choice}, {"vote_count": p.votes + 1})
+        return Outcome(changes={"forum": (vote, count)})
+
+    async def solve(self, hand: Hand, p: Choice) -> str | None:
+        await open_topic(hand, p.title)
+        await hand.click("radio", p.option)
+        await hand.click("button", "Vote")
+        return None
+
+
+@dataclass(frozen=True)
+class Remark(InTopic):
+    user: int
+    count: int
+    text: str
+
+
+class Reply(Template[Remark]):
+    name = "forum-reply"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Reply to the topic "{title}" with exactly this text: {text}',
+        'Write a comment in "{title}". It should say: {text}',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Remark]:
+        rows = topics(world, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
+        member = user_id(world, MEMBER)
+        return [
+            row.into(Remark, user=member, count=row.comments, text=rng.choice(PHRASES))
+            for row in rng.sample(rows, SAMPLE)
+        ]
+
+    def milestones(self, p: Remark) -> Milestones:
+        return (
+            *way_to(p),
+            Goal("A comment was sent", sent(Where("forum", rf"/comment/{p.topic}/publish/"))),
+            Goal("It says what it should", changed("forum", COMMENT, topic_id=p.topic, comment=p.text)),
+        )
+
+    def outcome(self, p: Remark) -> Outcome:
+        said = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "comment": p.text, "is_removed": 0})
+        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.count + 1}, may=("last_active",))
+        return Outcome(changes={"forum": (said, count)}, may={"forum": FOLLOWS})
+
+    async def solve(self, hand: Hand, p: Remark) -> str | None:
+        await open_topic(hand, p.title)
+        await hand.type("textbox", "Write comment...", p.text)
+        await hand.click("button", "Publish")
+        return None
+
+
+@dataclass(frozen=True)
+class NewTopic(Params):
+    user: int
+    subject: str
+    text: str
+    category: int
+    place: str
+
+
+class Publish(Template[NewTopic]):
+    name = "forum-publish"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Start a topic "{subject}" in the category {place}. Its text: {text}',
+        'Open a new discussion in {place}, titled "{subject}", that begins with this comment: {text}',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[NewTopic]:
+        places = world.database("forum").rows(
+            f"SELECT id, title FROM spirit_category_category WHERE id <> {PRIVATE_CATEGORY} ORDER BY id"
+        )
+        member = user_id(world, MEMBER)
+        return [
+            NewTopic(member, subject, text, category, place) for category, place in places for subject, text in SUBJECTS
+        ]
+
+    def milestones(self, p: NewTopic) -> Milestones:
+        form = Where("forum", r"/topic/publish/(\d+/)?")
+        return (
+            Goal("The form for a new topic is open", visited(form)),
+            Goal("It was sent", sent(form)),
+            Goal("A topic with this title exists", changed("forum", TOPIC, title=p.subject, user_id=p.user)),
+            Goal(f"It is in {p.place}", changed("forum", TOPIC, title=p.subject, category_id=p.category)),
+        )
+
+    def outcome(self, p: NewTopic) -> Outcome:
+        values = {"title": p.subject, "category_id": p.category, "user_id": p.user, "comment_count": 1}
+        said = Inserted(COMMENT, {"comment": p.text, "user_id": p.user})
+        return Outcome(changes={"forum": (Inserted(TOPIC, values), said)}, may={"forum": FOLLOWS})
+
+    async def solve(self, hand: Hand, p: NewTopic) -> str | None:
+        await hand.click("link", "Create Topic")
+        await hand.type("textbox", "Title:", p.subject)
+        page = await hand.text()
+        nested = f'"--- {p.place}"' in page
+        await hand.select("combobox", "Category:", f"--- {p.place}" if nested else p.place)
+        await hand.type("textbox", "Comment:", p.text)
+        await hand.click("button", "Publish")
+        return None
+
+
+@dataclass(frozen=True)
+class Letter(Params):
+    user: int
+    partner: int
+    username: str
+    subject: str
+    text: str
+
+
+class PrivateTopic(Template[Letter]):
+    name = "forum-private-topic"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Send {username} a private topic titled "{subject}" that says: {text}',
+        'Write privately to the member {username}. Title: "{subject}". Text: {text}',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Letter]:
+        member = user_id(world, MEMBER)
+        people = world.database("forum").rows("SELECT id, username FROM auth_user WHERE id <> ? ORDER BY id", member)
+        return [Letter(member, partner, name, *rng.choice(SUBJECTS)) for partner, name in people]
+
+    def milestones(self, p: Letter) -> Milestones:
+        form = Where("forum", r"/topic/private/publish/(\d+/)?")
+        invited = changed("forum", "spirit_topic_private_topicprivate", user_id=p.partner)
+        return (
+            Goal("The form for a private topic is open", visited(form)),
+            Goal("It was sent", sent(form)),
+            Goal("A private topic with this title exists", changed("forum", TOPIC, title=p.subject)),
+            Goal(f"{p.username} takes part in it", every(changed("forum", TOPIC, title=p.subject), invited)),
+        )
+
+    def outcome(self, p: Letter) -> Outcome:
+        topic = {"title": p.subject, "category_id": PRIVATE_CATEGORY, "user_id": p.user, "comment_count": 1}
+        changes = (
+            Inserted(TOPIC, topic),
+            Inserted(COMMENT, {"comment": p.text, "user_id": p.user}),
+            Inserted("spirit_topic_private_topicprivate", {"user_id": p.user}),
+            Inserted("spirit_topic_private_topicprivate", {"user_id": p.partner}),
+        )
+        return Outcome(changes={"forum": changes}, may={"forum": FOLLOWS})
+
+    async def solve(self, hand: Hand, p: Letter) -> str | None:
+        await hand.click("link", MEMBER)
+        await hand.click("link", "Private topics")
+        await hand.click("link", "Create private topic")
+        await hand.type("textbox", "Title:", p.subject)
+        await hand.type("textbox", "Invite users:", p.username)
+        await hand.type("textbox", "Comment:", p.text)
+        await hand.click("button", "Publish")
+        return None
+
+
+@dataclass(frozen=True)
+class OwnComment(InTopic):
+    comment: int
+    text: str
+    new: str
+
+
+class EditComment(Template[OwnComment]):
+    name = "forum-edit-comment"
+    sites = ("forum",)
+    category = "forum"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Replace the text of my comment in "{title}" by: {new}',
+        'I wrote one comment in the topic "{title}". Change it so that it says only this: {new}',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OwnComment]:
+        fitting = {row.topic: row for row in topics(world, f"t.comment_count <= {PER_PAGE // 2}")}
+        own = world.database("forum").rows(
+            f"SELECT topic_id, id, comment FROM {COMMENT} WHERE user_id = ? AND instr(comment, char(10)) = 0"
+            " GROUP BY topic_id HAVING count(*) = 1 ORDER BY topic_id",
+            user_id(world, MEMBER),
+        )
+        return [
+            fitting[topic].into(OwnComment, comment=comment, text=text, new=rng.choice(PHRASES))
+            for topic, comment, text in own
+            if topic in fitting
+        ]
+
+    def milestones(self, p: OwnComment) -> Milestones:
+        form = Where("forum", rf"/comment/{p.comment}/update/")
+        return (
+            *way_to(p),
+            Goal("The form of my comment is open", visited(form)),
+            Goal("The comment says the new text", changed("forum", COMMENT, id=p.comment, comment=p.new)),
+        )
+
+    def outcome(self, p: OwnComment) -> Outcome:
+        edited = Updated(
+            COMMENT, {"id": p.comment}, {"comment": p.new}, may=("comment_html", "is_modified", "modified_count")
+        )
+        kept = Inserted("spirit_comment_history_commenthistory", {"comment_fk_id": p.comment})
+        return Outcome(changes={"forum": (edited,)}, may={"forum": (kept,)})
+
+    async def solve(self, hand: Hand, p: OwnComment) -> str | None:
+        await open_topic(hand, p.title)
+        await click_below(hand, p.text, re.compile("^edit$"))
+        await hand.type("textbox", "Comment:", p.new)
+        await hand.click("button", "Publish")
+        return None
+
+
+@dataclass(frozen=True)
+class Preferences(Params):
+    user: int
+    town: str
+    often: str
+    code: int
+
+
+class EditProfile(Template[Preferences]):
+    name = "forum-preferences"
+    sites = ("forum",)
+    category = "forum"
+    kind = "configuration"
+    difficulty = "medium"
+    wordings = (
+        "In my preferences, set my location to {town} and e-mail notifications to {often}.",
+        "I have moved to {town}: change the location in my profile, and have notifications mailed {often}.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Preferences]:
+        forum = world.database("forum")
+        member = user_id(world, MEMBER)
+        rows = forum.rows("SELECT DISTINCT location FROM spirit_user_userprofile WHERE user_id <> ? ORDER BY 1", member)
+        here = forum.value("SELECT location FROM spirit_user_userprofile WHERE user_id = ?", member)
+        towns = [town for (town,) in rows if town and town != here]
+        base = 8 | 16  # mentions and replies, as they are
+        return [
+            Preferences(member, town, often, base | code)
+            for town in towns
+            for often, code in (("Immediately", 2), ("Weekly", 4))
+        ]
+
+    def milestones(self, p: Preferences) -> Milestones:
+        profile = "spirit_user_userprofile"
+        form = Where("forum", "/user/")
+        moved = changed("forum", profile, user_id=p.user, location=p.town)
+        return (
+            Goal("The preferences are open", visited(form)),
+            Goal("They were saved", sent(form)),
+            Goal(f"The location is {p.town}", moved),
+            Goal(f"Notifications come {p.often}", every(moved, changed("forum", profile, notify=p.code))),
+        )
+
+    def outcome(self, p: Preferences) -> Outcome:
+        to = {"location": p.town, "notify": p.code}
+        return Outcome(changes={"forum": (Updated("spirit_user_userprofile", {"user_id": p.user}, to),)})
+
+    async def solve(self, hand: Hand, p: Preferences) -> str | None:
+        await hand.click("link", MEMBER)
+        await hand.click("link", "Profile")
+        await hand.click("link", "Preferences")
+        await hand.type("textbox", "Location:", p.town)
+        await hand.select("combobox", "Email notifications:", p.often)
+        await hand.click("button", "Save")
+        return None
+
+
+@dataclass(frozen=True)
+class Followed(InTopic):
+    user: int
+
+
+class Follow(Template[Followed]):
+    name = "forum-follow"
+    sites = ("forum",)
+    category = "forum"
+    kind = "configuration"
+    difficulty = "easy"
+    wordings = (
+        'Have me notified of new comments in the topic "{title}".',
+        'Switch on notifications for "{title}".',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Followed]:
+        member = user_id(world, MEMBER)
+        free = f"NOT EXISTS (SELECT 1 FROM {NOTIFICATION} n WHERE n.topic_id = t.id AND n.user_id = ?)"
+        rows = topics(world, f"t.comment_count <= {PER_PAGE} AND {free}", member)
+        return [row.into(Followed, user=member) for row in rng.sample(rows, min(SAMPLE, len(rows)))]
+
+    def milestones(self, p: Followed) -> Milestones:
+        return (
+            *way_to(p),
+            Goal("The subscription was sent", sent(Where("forum", rf"/topic/notification/{p.topic}/create/"))),
+            Goal("New comments are notified", changed("forum", NOTIFICATION, topic_id=p.topic, is_active=1)),
+        )
+
+    def outcome(self, p: Followed) -> Outcome:
+        row = Inserted(NOTIFICATION, {"topic_id": p.topic, "user_id": p.user, "is_active": 1})
+        return Outcome(changes={"forum": (row,)})
+
+    async def solve(self, hand: Hand, p: Followed) -> str | None:
+        await open_topic(hand, p.title)
+        await hand.click("button", "Notify Me")
+        return None
+
+
+WRITING: tuple[Template[Any], ...] = (
+    LikeComment(),
+    Vote(),
+    Reply(),
+    Publish(),
+    PrivateTopic(),
+    EditComment(),
+    EditProfile(),
+    Follow(),
+)

@@ -1,0 +1,216 @@
+"""What the map's tasks share: places to draw from, milestones, the hand's ways, answers of their own kind."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeVar
+
+from envs.suites.sites.answers import numbers_in
+from envs.suites.sites.evidence import Database, Where
+from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.templates import Goal, Milestones, Params, World, either, shows, visited
+
+P = TypeVar("P", bound=Params)
+MOST = 240
+"""Instances drawn of a template."""
+PLAIN = re.compile(r"[\wÅÄÖåäöé][\w .&'ÅÄÖåäöé-]{2,38}")
+"""Names that a wording can hold without doubt."""
+LISTS = Where("map", r"/search|/category/.*|/nearest|/reverse")
+ANY_PLACE = Where("map", r"/place/.*")
+KINDS: Mapping[str, str] = {
+    "cafe": "Cafe",
+    "hotel": "Hotel",
+    "library": "Library",
+    "museum": "Museum",
+    "park": "Park",
+    "pharmacy": "Pharmacy",
+    "pub": "Pub",
+    "restaurant": "Restaurant",
+    "supermarket": "Supermarket",
+    "theatre": "Theatre",
+    "tram_stop": "Tram stop",
+    "bicycle_rental": "Bicycle rental",
+    "bank": "Bank",
+    "bar": "Bar",
+    "bus_stop": "Bus stop",
+    "fast_food": "Fast food",
+}
+"""Categories that distances are asked for, and their names in lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """Latitude and longitude, in this order and no other numbers; within about ten metres."""
+
+    lat: float
+    lon: float
+
+    _WITHIN = Decimal("0.0001")
+
+    def accepts(self, text: str) -> bool:
+        stated = numbers_in(text)
+        return len(stated) == 2 and all(
+            abs(one - Decimal(str(own))) <= self._WITHIN for one, own in zip(stated, (self.lat, self.lon), strict=True)
+        )
+
+    def mutants(self) -> tuple[str, ...]:
+        swapped, off = f"{self.lon:.5f}, {self.lat:.5f}", f"{self.lat + 0.001:.5f}, {self.lon:.5f}"
+        return (swapped, off, f"{self.lat:.5f}", f"{self.truth()}, {self.truth()}", "", "unknown")
+
+    def truth(self) -> str:
+        return f"{self.lat:.5f}, {self.lon:.5f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Phone:
+    """A telephone number: its digits count, with the country's code or with a 0 in its place."""
+
+    number: str
+
+    def accepts(self, text: str) -> bool:
+        return bool(_local(self.number)) and _local(text) == _local(self.number)
+
+    def mutants(self) -> tuple[str, ...]:
+        return (self.number[:-1], self.number + "1", f"{self.number}, {self.number}", "", "unknown")
+
+    def truth(self) -> str:
+        return self.number
+
+
+def _local(number: str) -> str:
+    digits = re.sub(r"\D", "", number.replace("(0)", ""))
+    return re.sub(r"^(?:00)?358|^0", "", digits).lstrip("0")
+
+
+@dataclass(frozen=True)
+class OnePlace(Params):
+    """A task about one place."""
+
+    place: str
+    """Its id."""
+    name: str
+    kind: str
+    """In words, lower case."""
+    truth: str
+    """What is asked for."""
+
+
+@dataclass(frozen=True)
+class TwoPlaces(Params):
+    start: str
+    start_name: str
+    end: str
+    end_name: str
+    metres: int
+    minutes: int
+
+
+def truth(world: World) -> Database:
+    """What the map knows (see `envs.suites.sites.apps.map.truth`)."""
+    return Database(world.folder("map") / "fixed" / "truth.sqlite3", frozen=True)
+
+
+def places(world: World, column: str, rng: random.Random, *, most: int = MOST) -> list[OnePlace]:
+    """Places with a name of their own for which *column* is known, and what it says."""
+    rows = truth(world).rows(
+        f"SELECT id, name, kind, {column} FROM place WHERE found <= 8 AND {column} <> '' AND lower(name) IN"
+        " (SELECT lower(name) FROM place GROUP BY 1 HAVING count(*) = 1)"
+        " AND category NOT IN ('address', 'street') ORDER BY id"
+    )
+    plain = [OnePlace(i, name, kind.lower(), said) for i, name, kind, said in rows if PLAIN.fullmatch(name)]
+    return drawn_from(plain, rng, most=most)
+
+
+def landmarks(world: World) -> dict[str, str]:
+    """Id to name, in the order of ids."""
+    rows = truth(world).rows("SELECT id, name FROM place WHERE landmark ORDER BY id")
+    return {identity: name for identity, name in rows if PLAIN.fullmatch(name)}
+
+
+def pairs(world: World, by: str, rng: random.Random) -> list[TwoPlaces]:
+    """Landmarks that are some way apart, and the route from one to the other."""
+    names = landmarks(world)
+    rows = truth(world).rows(
+        "SELECT start, end, metres, minutes FROM route WHERE by = ? AND metres > 300 ORDER BY start, end", by
+    )
+    known = [TwoPlaces(a, names[a], b, names[b], m, t) for a, b, m, t in rows if a in names and b in names]
+    return drawn_from(known, rng)
+
+
+def drawn_from(every: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
+    return rng.sample(every, min(most, len(every)))
+
+
+def found_place(place: str, name: str) -> Milestones:
+    """The way to a place's page."""
+    page = Where("map", f"/place/{place}")
+    return (
+        Goal("A search or a list of places is made", visited(LISTS)),
+        Goal("One of the results is opened", visited(ANY_PLACE)),
+        Goal(f'The page of "{name}" is opened', visited(page)),
+        Goal(f'The page of "{name}" is in front', shows(page)),
+    )
+
+
+def directions(start: str, end: str, by: str) -> Where:
+    return Where("map", "/directions", {"from": start, "to": end, "by": by})
+
+
+def found_route(p: TwoPlaces, by: str) -> Milestones:
+    """The way to a route's page."""
+    told = "walking" if by == "foot" else "driving"
+    page = directions(p.start, p.end, by)
+    either_end = either(
+        visited(Where("map", "/directions", {"from": p.start})), visited(Where("map", "/directions", {"to": p.end}))
+    )
+    both = visited(Where("map", "/directions", {"from": p.start, "to": p.end}))
+    return (
+        Goal("The directions form is open", visited(Where("map", "/directions"))),
+        Goal(f'The form knows "{p.start_name}" or "{p.end_name}"', either_end),
+        Goal(f'There is a route from "{p.start_name}" to "{p.end_name}"', both),
+        Goal(f"The {told} directions are in front", shows(page)),
+    )
+
+
+async def search_and_open(hand: Hand, name: str) -> None:
+    await hand.type("searchbox", "Search places", name, enter=True)
+    await hand.click("link", name)
+
+
+async def route(hand: Hand, start: str, end: str, *, car: bool = False, fresh: bool = True) -> None:
+    """Fills in the directions form; *fresh*: it has to be opened first."""
+    if fresh:
+        await hand.click("link", "Directions")
+    await hand.type("textbox", "From", start)
+    await hand.type("textbox", "To", end)
+    if car:
+        await hand.select("combobox", "By", "By car")
+    await hand.click("button", "Get directions")
+
+
+async def nearest(hand: Hand, kind: str, near: str) -> None:
+    await hand.click("link", "Nearest")
+    await hand.select("combobox", "Find", kind)
+    await hand.type("textbox", "near", near)
+    await hand.click("button", "Find")
+
+
+async def distance(hand: Hand) -> int:
+    """Metres, of the directions in front."""
+    return int(await hand.read(r"^Distance: (\d+) m"))
+
+
+def results(text: str, kind: str) -> list[tuple[str, int]]:
+    """Names and metres of a list of places by distance, as the page has them."""
+    return [(name, int(metres)) for name, metres in re.findall(rf'link "(.+?)"  {kind} · (\d+) m', text)]
+
+
+def one(values: Sequence[str], what: str) -> str:
+    """The only value. Raises Unsolvable."""
+    if len(values) != 1:
+        raise Unsolvable(f"{len(values)} of {what}")
+    return values[0]

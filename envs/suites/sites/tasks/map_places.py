@@ -1,0 +1,369 @@
+"""Tasks about one place: what it is like, where it is, and what the map does not say."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from envs.suites.sites.answers import Number, Refusal, Text
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.tasks.map_parts import (
+    LISTS,
+    Coordinates,
+    OnePlace,
+    Phone,
+    drawn_from,
+    found_place,
+    places,
+    search_and_open,
+    truth,
+)
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
+
+
+class AboutPlace(Template[OnePlace]):
+    """Something that a place's page says."""
+
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "easy"
+    column: ClassVar[str]
+    row: ClassVar[str]
+    """Head of the line that says it."""
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
+        return places(world, self.column, rng)
+
+    def milestones(self, p: OnePlace) -> Milestones:
+        return found_place(p.place, p.name)
+
+    async def solve(self, hand: Hand, p: OnePlace) -> str | None:
+        await search_and_open(hand, p.name)
+        return await hand.read(rf"^{self.row} \| (?:\[\d+\] link \")?(.+?)\"?$")
+
+
+class PlaceCoordinates(AboutPlace):
+    name = "map-coordinates"
+    wordings = (
+        'What are the coordinates of the {kind} "{name}"? Answer with latitude and longitude in degrees.',
+        "Tell me the latitude and the longitude of {name} ({kind}) as the map gives them, in this order.",
+    )
+    column = "printf('%.5f, %.5f', lat, lon)"
+    row = "Coordinates"
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        lat, lon = (float(number) for number in p.truth.split(", "))
+        return Outcome(answer=Coordinates(lat, lon))
+
+
+class PlaceAddress(AboutPlace):
+    name = "map-address"
+    wordings = (
+        'Where is the {kind} "{name}"? Answer with street and house number.',
+        "I am looking for {name}, a {kind}. At which street address is it?",
+        'Look up the address of "{name}" ({kind}) on the map and answer with the street and the number.',
+    )
+    column = "address"
+    row = "Address"
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(world, rng) if any(c.isdigit() for c in p.truth.partition(",")[0])]
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        return Outcome(answer=Text(p.truth.partition(",")[0], (p.truth, p.truth.removesuffix(" Helsinki"))))
+
+
+class PlaceHours(AboutPlace):
+    name = "map-opening-hours"
+    wordings = (
+        'What are the opening hours of "{name}" ({kind})? Answer exactly as the map writes them.',
+        "Copy the opening hours of the {kind} {name} from its page on the map.",
+    )
+    column = "opening_hours"
+    row = "Opening hours"
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(world, rng) if len(p.truth) <= 60 and '"' not in p.truth]
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
+
+
+class PlacePhone(AboutPlace):
+    name = "map-phone"
+    wordings = (
+        'Under which phone number can I reach "{name}" ({kind})? Answer with the number only.',
+        "Find the telephone number of the {kind} {name}. Answer with the number and nothing else.",
+    )
+    column = "phone"
+    row = "Phone"
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
+        return [p for p in super().candidates(world, rng) if not set(p.truth) & set(";,/")]
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        return Outcome(answer=Phone(p.truth))
+
+
+class PlaceWebsite(AboutPlace):
+    name = "map-website"
+    wordings = (
+        'Which website does the map give for "{name}" ({kind})? Answer with the address only.',
+        "I need the web address of the {kind} {name}, as the map has it.",
+    )
+    column = "website"
+    row = "Website"
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        return Outcome(answer=Text(p.truth, (p.truth.rstrip("/"), p.truth.rstrip("/") + "/")))
+
+
+@dataclass(frozen=True)
+class At(OnePlace):
+    coordinates: str
+
+
+class PlaceAt(Template[At]):
+    """A place known only by where it is."""
+
+    name = "map-place-at"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "At the coordinates {coordinates} there is a {kind}. What are its opening hours, exactly as the map "
+        "writes them?",
+        "Which opening hours does the map give for the {kind} at {coordinates} (latitude, longitude)? Copy them.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[At]:
+        where = {p.place: p.truth for p in places(world, PlaceCoordinates.column, random.Random(0), most=10_000)}
+        hours = [p for p in places(world, "opening_hours", rng) if len(p.truth) <= 60 and '"' not in p.truth]
+        alone = Counter(where.values())
+        return [
+            At(p.place, p.name, p.kind, p.truth, where[p.place])
+            for p in hours
+            if p.place in where and alone[where[p.place]] == 1
+        ]
+
+    def milestones(self, p: At) -> Milestones:
+        return found_place(p.place, p.name)
+
+    def outcome(self, p: At) -> Outcome:
+        return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
+
+    async def solve(self, hand: Hand, p: At) -> str | None:
+        await hand.type("searchbox", "Search places", p.coordinates, enter=True)
+        await hand.click("link", p.name)
+        return await hand.read(r"^Opening hours \| (.+)$")
+
+
+@dataclass(frozen=True)
+class Branch(Params):
+    place: str
+    name: str
+    kind: str
+    address: str
+    street: str
+    """Street and number."""
+
+
+class OpenBranch(Template[Branch]):
+    """One of several places of one name."""
+
+    name = "map-open-branch"
+    sites = ("map",)
+    category = "map"
+    kind = "navigation"
+    difficulty = "easy"
+    wordings = (
+        'There are several places called "{name}". Open the page of the one at {street}.',
+        "Show me the page of {name}, the {kind} at {street}.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Branch]:
+        rows = truth(world).rows(
+            "SELECT id, name, kind, address FROM place AS one WHERE address GLOB '*[0-9]*,*' AND found <= 9"
+            " AND category NOT IN ('address', 'street') AND (SELECT count(*) FROM place WHERE name = one.name) > 1"
+            " AND (SELECT count(*) FROM place WHERE name = one.name AND address = one.address) = 1 ORDER BY id"
+        )
+        return [Branch(i, name, kind.lower(), address, address.partition(",")[0]) for i, name, kind, address in rows]
+
+    def milestones(self, p: Branch) -> Milestones:
+        return found_place(p.place, f"{p.name}, {p.street}")
+
+    def outcome(self, p: Branch) -> Outcome:
+        return Outcome(page=Where("map", f"/place/{p.place}"))
+
+    async def solve(self, hand: Hand, p: Branch) -> str | None:
+        await hand.type("searchbox", "Search places", p.name, enter=True)
+        lines = (await hand.text()).splitlines()
+        same = [index for index, line in enumerate(lines) if f'link "{p.name}"' in line]
+        place = next((i for i, at in enumerate(same) if lines[at + 1 : at + 2] == [p.address]), None)
+        if place is None:
+            raise Unsolvable(f"no {p.name} at {p.address}")
+        await hand.click("link", p.name, nth=place)
+        return None
+
+
+@dataclass(frozen=True)
+class Category(Params):
+    category: str
+    title: str
+    shown: str
+    number: int
+
+
+class CountCategory(Template[Category]):
+    name = "map-count-category"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        'How many places does the map list in the category "{title}"? Answer with a number.',
+        'Count the entries of the map\'s category "{title}". Answer with the number only.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Category]:
+        rows = truth(world).rows(
+            "SELECT category, min(kind), count(*) FROM place WHERE category NOT IN ('address', 'street')"
+            " GROUP BY category HAVING count(*) > 3 AND count(DISTINCT kind) = 1 ORDER BY category"
+        )
+        return [Category(category, kind, kind, number) for category, kind, number in rows]
+
+    def milestones(self, p: Category) -> Milestones:
+        page = Where("map", f"/category/{p.category}")
+        return (
+            Goal("All categories are listed", visited(Where("map", "/categories"))),
+            Goal("A category is opened", visited(Where("map", "/category/.*"))),
+            Goal(f'The category "{p.title}" is opened', visited(page)),
+            Goal(f'The category "{p.title}" is in front', shows(page)),
+        )
+
+    def outcome(self, p: Category) -> Outcome:
+        return Outcome(answer=Number(p.number))
+
+    async def solve(self, hand: Hand, p: Category) -> str | None:
+        await hand.click("link", "All categories")
+        await hand.click("link", p.shown)
+        return await hand.read(r"^\d+ to \d+ of (\d+)")
+
+
+class NoSuchFact(Template[OnePlace]):
+    """A phone number that the map does not know."""
+
+    name = "map-phone-unknown"
+    sites = ("map",)
+    category = "map"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'Under which phone number can I reach "{name}" ({kind})? If this cannot be found on the map, answer '
+        '"N/A: " and why.',
+        "Tell me the phone number of the {kind} {name} as the map gives it. If that is not possible, say "
+        '"N/A: " and the reason.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
+        known = {p.place for p in places(world, "phone", random.Random(0))}
+        phones = dict(truth(world).rows("SELECT id, phone FROM place"))
+        hours = places(world, "opening_hours", rng)
+        return [p for p in hours if p.place not in known and not phones[p.place]]
+
+    def milestones(self, p: OnePlace) -> Milestones:
+        return found_place(p.place, p.name)
+
+    def outcome(self, p: OnePlace) -> Outcome:
+        reason = f"the map has no phone number of {p.name}"
+        return Outcome(
+            answer=Refusal(reason, (r"\bno (phone|telephone|number)", r"\bnot? .*(phone|number|list|given|known|show)"))
+        )
+
+    async def solve(self, hand: Hand, p: OnePlace) -> str | None:
+        await search_and_open(hand, p.name)
+        if "\nPhone |" in await hand.text():
+            raise Unsolvable("there is a phone number")
+        return f"N/A: the map has no phone number of {p.name}"
+
+
+@dataclass(frozen=True)
+class Invented(Params):
+    name: str
+    kind: str
+    category: str
+
+
+FIRST = ("Blue Herring", "Old Lantern", "Kallio Star", "Copper Anchor", "Seven Birches", "Paper Moon", "Quiet Owl")
+SECOND = {"cafe": ("Coffee House", "Cafe"), "hotel": ("Grand Hotel", "Hotel"), "museum": ("Museum", "Museum")}
+
+
+ABSENT = (
+    r"\bno (such )?(place|cafe|coffee house|hotel|museum|result|match)",
+    r"not (found|exist|on the map|list|be found)",
+    r"nothing",
+    r"doesn't (exist|appear)",
+    r"(can|could)(not|n't) find",
+)
+
+
+class NoSuchPlace(Template[Invented]):
+    """A place that does not exist."""
+
+    name = "map-no-such-place"
+    sites = ("map",)
+    category = "map"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'What is the address of "{name}"? If there is no such place on the map, answer "N/A: " and the reason.',
+        'Find {name} on the map and answer with its street address. If that cannot be done, say "N/A: " and why.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Invented]:
+        made = [
+            Invented(f"{first} {word}", kind, category) for first in FIRST for category, (word, kind) in SECOND.items()
+        ]
+        known = {row[0] for row in truth(world).rows("SELECT lower(name) FROM place")}
+        return drawn_from([one for one in made if one.name.lower() not in known], rng)
+
+    def milestones(self, p: Invented) -> Milestones:
+        page = Where("map", f"/category/{p.category}")
+        return (
+            Goal("A search or a list of places is made", visited(LISTS)),
+            Goal(f'"{p.name}" is searched for', visited(Where("map", "/search", {"q": p.name}))),
+            Goal(f'The category "{p.kind}" is looked through', visited(page)),
+            Goal(f'The category "{p.kind}" is in front', shows(page)),
+        )
+
+    def outcome(self, p: Invented) -> Outcome:
+        reason = f"there is no place called {p.name} on the map"
+        return Outcome(answer=Refusal(reason, ABSENT))
+
+    async def solve(self, hand: Hand, p: Invented) -> str | None:
+        await hand.type("searchbox", "Search places", p.name, enter=True)
+        if "Nothing found" not in await hand.text():
+            raise Unsolvable("something was found")
+        await hand.click("link", "Helsinki map")
+        await hand.click("link", p.kind)
+        return f"N/A: there is no place called {p.name} on the map"
+
+
+TEMPLATES = (
+    PlaceCoordinates(),
+    PlaceAddress(),
+    PlaceHours(),
+    PlacePhone(),
+    PlaceWebsite(),
+    PlaceAt(),
+    OpenBranch(),
+    CountCategory(),
+    NoSuchFact(),
+    NoSuchPlace(),
+)

@@ -1,0 +1,307 @@
+"""Tasks about ways between places."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+from envs.suites.sites.answers import Number
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.map_parts import (
+    TwoPlaces,
+    directions,
+    distance,
+    found_route,
+    landmarks,
+    pairs,
+    route,
+    truth,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    either,
+    every,
+    shows,
+    visited,
+)
+
+
+class OneRoute(Template[TwoPlaces]):
+    """A route between two landmarks."""
+
+    sites = ("map",)
+    category = "map"
+    by: ClassVar[str]
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[TwoPlaces]:
+        return pairs(world, self.by, rng)
+
+    def milestones(self, p: TwoPlaces) -> Milestones:
+        return found_route(p, self.by)
+
+
+class WalkMetres(OneRoute):
+    name = "map-walk-distance"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "How far is it on foot from {start_name} to {end_name}? Answer in metres.",
+        'I walk from "{start_name}" to "{end_name}". How many metres is that by the map\'s directions?',
+        "Give the walking distance in metres between {start_name} (start) and {end_name} (end).",
+    )
+    by = "foot"
+
+    def outcome(self, p: TwoPlaces) -> Outcome:
+        return Outcome(answer=Number(p.metres))
+
+    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
+        await route(hand, p.start_name, p.end_name)
+        return str(await distance(hand))
+
+
+class DriveMinutes(OneRoute):
+    name = "map-drive-time"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        "How long does it take to drive from {start_name} to {end_name}? Answer in minutes.",
+        'By car from "{start_name}" to "{end_name}": how many minutes does the map reckon?',
+    )
+    by = "car"
+
+    def outcome(self, p: TwoPlaces) -> Outcome:
+        return Outcome(answer=Number(p.minutes))
+
+    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
+        await route(hand, p.start_name, p.end_name, car=True)
+        return await hand.read(r"^Time: (\d+) min")
+
+
+class OpenWalk(OneRoute):
+    name = "map-open-walk"
+    kind = "navigation"
+    difficulty = "medium"
+    wordings = (
+        "Show the walking directions from {start_name} to {end_name}.",
+        'Open the route on foot that leads from "{start_name}" to "{end_name}".',
+    )
+    by = "foot"
+
+    def outcome(self, p: TwoPlaces) -> Outcome:
+        return Outcome(page=directions(p.start, p.end, "foot"))
+
+    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
+        await hand.type("searchbox", "Search places", p.end_name, enter=True)
+        await hand.click("link", p.end_name)
+        await hand.click("link", "Directions to this place")
+        await hand.type("textbox", "From", p.start_name)
+        await hand.click("button", "Get directions")
+        return None
+
+
+class OpenDrive(OneRoute):
+    name = "map-open-drive"
+    kind = "navigation"
+    difficulty = "medium"
+    wordings = (
+        "Show the driving directions from {start_name} to {end_name}.",
+        'Open the way by car from "{start_name}" to "{end_name}".',
+    )
+    by = "car"
+
+    def outcome(self, p: TwoPlaces) -> Outcome:
+        return Outcome(page=directions(p.start, p.end, "car"))
+
+    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
+        await route(hand, p.start_name, p.end_name, car=True)
+        return None
+
+
+@dataclass(frozen=True)
+class Both(TwoPlaces):
+    driven: int
+    """Metres."""
+
+
+class WalkOrDrive(Template[Both]):
+    name = "map-walk-or-drive"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        "From {start_name} to {end_name}: by how many metres do the walk and the drive differ? Answer with a number.",
+        'What is the difference in metres between walking and driving from "{start_name}" to "{end_name}"?',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Both]:
+        driven = {(a, b): m for a, b, m in truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car'")}
+        return [
+            Both(p.start, p.start_name, p.end, p.end_name, p.metres, p.minutes, driven[p.start, p.end])
+            for p in pairs(world, "foot", rng)
+            if abs(driven.get((p.start, p.end), p.metres) - p.metres) > 20
+        ]
+
+    def milestones(self, p: Both) -> Milestones:
+        foot, car = directions(p.start, p.end, "foot"), directions(p.start, p.end, "car")
+        return (
+            Goal("The directions form is open", visited(Where("map", "/directions"))),
+            Goal("One of the two ways is found", either(visited(foot), visited(car))),
+            Goal("Both ways are found", every(visited(foot), visited(car))),
+            Goal(
+                "Both ways were found and one is in front",
+                either(every(visited(foot), shows(car)), every(visited(car), shows(foot))),
+            ),
+        )
+
+    def outcome(self, p: Both) -> Outcome:
+        return Outcome(answer=Number(abs(p.driven - p.metres)))
+
+    async def solve(self, hand: Hand, p: Both) -> str | None:
+        await route(hand, p.start_name, p.end_name)
+        walked = await distance(hand)
+        await hand.select("combobox", "By", "By car")
+        await hand.click("button", "Get directions")
+        return str(abs(await distance(hand) - walked))
+
+
+MANY_TOURS = 150
+"""Walks that are drawn; not all of them are long enough."""
+
+
+@dataclass(frozen=True)
+class Tour(Params):
+    first: str
+    second: str
+    third: str
+    fourth: str
+    ids: tuple[str, str, str, str]
+    metres: int
+
+
+class WalkingTour(Template[Tour]):
+    name = "map-walking-tour"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "hard"
+    wordings = (
+        "I walk from {first} to {second}, from there to {third}, and then to {fourth}. How many metres is that in all?",
+        "How long, in metres, is a walk that starts at {first}, passes {second} and {third} in this order and ends at "
+        "{fourth}? Add up the map's walking directions.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Tour]:
+        names = landmarks(world)
+        rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'foot' AND metres > 150")
+        lengths = {(a, b): m for a, b, m in rows}
+        found: dict[tuple[str, str, str, str], Tour] = {}
+        for _ in range(MANY_TOURS):
+            a, b, c, d = rng.sample(list(names), 4)
+            legs = ((a, b), (b, c), (c, d))
+            if all(leg in lengths for leg in legs):
+                metres = sum(lengths[leg] for leg in legs)
+                found[a, b, c, d] = Tour(names[a], names[b], names[c], names[d], (a, b, c, d), metres)
+        return list(found.values())
+
+    def milestones(self, p: Tour) -> Milestones:
+        a, b, c, d = p.ids
+        legs = [visited(directions(*leg, "foot")) for leg in ((a, b), (b, c), (c, d))]
+        return (
+            Goal("The directions form is open", visited(Where("map", "/directions"))),
+            Goal(f"The walk from {p.first} to {p.second} is found", legs[0]),
+            Goal(f"The walk from {p.second} to {p.third} is found too", every(*legs[:2])),
+            Goal("All three walks are found", every(*legs)),
+        )
+
+    def outcome(self, p: Tour) -> Outcome:
+        return Outcome(answer=Number(p.metres))
+
+    async def solve(self, hand: Hand, p: Tour) -> str | None:
+        metres = 0
+        stops = (p.first, p.second, p.third, p.fourth)
+        for number, (start, end) in enumerate(pairwise(stops)):
+            await route(hand, start, end, fresh=number == 0)
+            metres += await distance(hand)
+        return str(metres)
+
+
+@dataclass(frozen=True)
+class Choice(Params):
+    start: str
+    first: str
+    second: str
+    third: str
+    ids: tuple[str, str, str, str]
+    """Of the start and the three."""
+    metres: int
+
+
+class ShortestDrive(Template[Choice]):
+    """The least of three drives."""
+
+    name = "map-shortest-drive"
+    sites = ("map",)
+    category = "map"
+    kind = "information"
+    difficulty = "hard"
+    wordings = (
+        "I drive from {start} to one of {first}, {second} and {third}, whichever is the shortest drive. How many "
+        "metres is it?",
+        "Of {first}, {second} and {third}, one is the nearest to {start} by car. How long is the drive there, in "
+        "metres?",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Choice]:
+        names = landmarks(world)
+        rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car' AND metres > 150")
+        lengths = {(a, b): m for a, b, m in rows}
+        found: dict[tuple[str, ...], Choice] = {}
+        for _ in range(MANY_TOURS):
+            a, b, c, d = rng.sample(list(names), 4)
+            drives = sorted(lengths.get((a, end), 0) for end in (b, c, d))
+            if drives[0] and drives[1] - drives[0] > 20:
+                found[a, b, c, d] = Choice(names[a], names[b], names[c], names[d], (a, b, c, d), drives[0])
+        return list(found.values())
+
+    def milestones(self, p: Choice) -> Milestones:
+        drives = [visited(directions(p.ids[0], end, "car")) for end in p.ids[1:]]
+        two = either(every(*drives[:2]), every(*drives[1:]), every(drives[0], drives[2]))
+        return (
+            Goal("The directions form is open", visited(Where("map", "/directions"))),
+            Goal(f"A drive from {p.start} to one of the three is found", either(*drives)),
+            Goal("Two of the three drives are found", two),
+            Goal("All three drives are found", every(*drives)),
+        )
+
+    def outcome(self, p: Choice) -> Outcome:
+        return Outcome(answer=Number(p.metres))
+
+    async def solve(self, hand: Hand, p: Choice) -> str | None:
+        await route(hand, p.start, p.first, car=True)
+        metres = [await distance(hand)]
+        for end in (p.second, p.third):
+            await hand.type("textbox", "To", end)
+            await hand.click("button", "Get directions")
+            metres.append(await distance(hand))
+        return str(min(metres))
+
+
+TEMPLATES = (
+    WalkMetres(),
+    DriveMinutes(),
+    OpenWalk(),
+    OpenDrive(),
+    WalkOrDrive(),
+    WalkingTour(),
+    ShortestDrive(),
+)

@@ -1,0 +1,371 @@
+"""Tasks that cross two sites: something is read on one and written on another, each open in its own tab."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, ClassVar, TypeVar
+
+from envs.suites.sites.answers import Day, Number, normalised
+from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.tasks import code_parts, map_parts, shop_parts
+from envs.suites.sites.tasks.forum.shared import (
+    COMMENT,
+    FOLLOWS,
+    MEMBER,
+    PER_PAGE,
+    TOPIC,
+    InTopic,
+    comments_on,
+    looked_for,
+    open_topic,
+    topics,
+    user_id,
+)
+from envs.suites.sites.templates import Check, Goal, Milestones, Outcome, Template, World, changed, sent, visited
+
+SAMPLE = 120
+FORUM_TAB = 1
+
+
+@dataclass(frozen=True)
+class InReply(InTopic):
+    """Something to be found elsewhere and said in a topic."""
+
+    user: int
+    comments: int
+    """Of the topic, so far."""
+
+
+R = TypeVar("R", bound=InReply)
+
+
+def open_discussions(world: World, rng: random.Random, count: int) -> list[InReply]:
+    """Topics in which the member can reply on the page that opens."""
+    rows = topics(world, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
+    member = user_id(world, MEMBER)
+    return [row.into(InReply, user=member, comments=row.comments) for row in rng.sample(rows, min(count, len(rows)))]
+
+
+def place(topic: InReply) -> dict[str, Any]:
+    """Its values, for parameters that say more."""
+    return {field.name: getattr(topic, field.name) for field in dataclasses.fields(InReply)}
+
+
+class FindAndTell(Template[R]):
+    """Finds a fact on the first site and replies with it in a forum topic."""
+
+    category = "multi"
+    kind = "content"
+    difficulty = "hard"
+    source: ClassVar[str]
+    """What the first site is asked for, for the milestones."""
+
+    @abstractmethod
+    def found(self, p: R) -> Check:
+        """The page that holds the fact was shown."""
+
+    @abstractmethod
+    def right(self, p: R, said: str) -> bool:
+        """Is this the fact?"""
+
+    @abstractmethod
+    async def look_up(self, hand: Hand, p: R) -> str:
+        """The fact, read on the first site."""
+
+    def milestones(self, p: R) -> Milestones:
+        return (
+            Goal(f"The page with {self.source} is open", self.found(p)),
+            Goal(f'The topic "{p.title}" is searched for, or its category is open', looked_for(p)),
+            Goal(f'A reply to "{p.title}" was sent', sent(Where("forum", rf"/comment/{p.topic}/publish/"))),
+            Goal(
+                f"The reply says {self.source}",
+                changed("forum", COMMENT, topic_id=p.topic, user_id=p.user, comment=self._said(p)),
+            ),
+        )
+
+    def outcome(self, p: R) -> Outcome:
+        reply = {"topic_id": p.topic, "user_id": p.user, "comment": self._said(p), "is_removed": 0}
+        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.comments + 1}, may=("last_active",))
+        visits = shop_parts.VISIT if "shop" in self.sites else {}
+        return Outcome(changes={"forum": (Inserted(COMMENT, reply), count)}, may={"forum": FOLLOWS, **visits})
+
+    async def solve(self, hand: Hand, p: R) -> str | None:
+        fact = await self.look_up(hand, p)
+        await hand.tab(FORUM_TAB)
+        await open_topic(hand, p.title)
+        await hand.type("textbox", "Write comment...", fact)
+        await hand.click("button", "Publish")
+        return None
+
+    def _said(self, p: R) -> Test:
+        def right(found: SqlValue) -> bool:
+            return isinstance(found, str) and self.right(p, found)
+
+        return right
+
+
+@dataclass(frozen=True)
+class PriceAsked(InReply):
+    product: int
+    name: str
+    price: Decimal
+
+
+class PriceToForum(FindAndTell[PriceAsked]):
+    name = "multi-price-to-forum"
+    sites = ("shop", "forum")
+    source = "the price"
+    wordings = (
+        'Somebody in the forum topic "{title}" asks what "{name}" costs in the shop. Look it up and reply there with '
+        "the price alone, such as 12.50.",
+        'Look up the price of "{name}" in the shop, then reply to the forum topic "{title}" with nothing but that '
+        "number (for example 12.50).",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[PriceAsked]:
+        sold = rng.sample(shop_parts.products(world), SAMPLE)
+        return [
+            PriceAsked(**place(topic), product=one.id, name=one.title, price=one.price)
+            for topic, one in zip(open_discussions(world, rng, SAMPLE), sold, strict=True)
+        ]
+
+    def found(self, p: PriceAsked) -> Check:
+        return visited(shop_parts.product_page(p.product))
+
+    def right(self, p: PriceAsked, said: str) -> bool:
+        return Number(p.price).accepts(said)
+
+    async def look_up(self, hand: Hand, p: PriceAsked) -> str:
+        await shop_parts.open_product(hand, p.name)
+        return await hand.read(rf"# {re.escape(p.name)}[\s\S]{{0,80}}?£(\d+\.\d\d)")
+
+
+@dataclass(frozen=True)
+class PlaceAsked(InReply):
+    place: str
+    name: str
+    truth: str
+
+
+class AboutPlace(FindAndTell[PlaceAsked]):
+    """A fact of a place on the map."""
+
+    sites = ("map", "forum")
+    column: ClassVar[str]
+    label: ClassVar[str]
+    """Of the fact, on the place's page."""
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[PlaceAsked]:
+        known = map_parts.places(world, self.column, rng)[:SAMPLE]
+        return [
+            PlaceAsked(**place(topic), place=one.place, name=one.name, truth=one.truth)
+            for topic, one in zip(open_discussions(world, rng, len(known)), known, strict=False)
+        ]
+
+    def found(self, p: PlaceAsked) -> Check:
+        return visited(Where("map", f"/place/{p.place}"))
+
+    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
+        await map_parts.search_and_open(hand, p.name)
+        return await hand.read(rf"^{self.label} \| (.+)$")
+
+
+class PhoneToForum(AboutPlace):
+    name = "multi-phone-to-forum"
+    source = "the phone number"
+    column = "phone"
+    label = "Phone"
+    wordings = (
+        'In the forum topic "{title}" people want to ring "{name}". Find its phone number on the map and reply there '
+        "with the number alone.",
+        'Find the phone number of "{name}" on the map and post it, and nothing else, as a reply to the forum topic '
+        '"{title}".',
+    )
+
+    def right(self, p: PlaceAsked, said: str) -> bool:
+        return map_parts.Phone(p.truth).accepts(said) and not re.search(r"[^\W\d]{2}", said)
+
+    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
+        await map_parts.search_and_open(hand, p.name)
+        return await hand.read(r"^Phone \|.*?(\+?\d[\d ()-]+\d)")
+
+
+class AddressToForum(AboutPlace):
+    name = "multi-address-to-forum"
+    source = "the street address"
+    column = "address"
+    label = "Address"
+    wordings = (
+        'The people in the forum topic "{title}" want to meet at "{name}". Find its address on the map and reply there '
+        "with the address as the map gives it, and nothing else.",
+        'What is the address of "{name}"? Look at the map, and answer in the forum topic "{title}" with just the '
+        "address as the map writes it.",
+    )
+
+    def right(self, p: PlaceAsked, said: str) -> bool:
+        return normalised(said) == normalised(p.truth)
+
+
+@dataclass(frozen=True)
+class DayAsked(InReply):
+    path: str
+    """Of the event's page on the public site."""
+    event: str
+    day: date
+
+
+class EventDayToForum(FindAndTell[DayAsked]):
+    name = "multi-event-day-to-forum"
+    sites = ("cms", "forum")
+    source = "the day of the event"
+    wordings = (
+        'In the forum topic "{title}" somebody asks when the museum\'s event "{event}" takes place. Find the day on '
+        "the museum's website and reply there with the date alone, as in 2026-05-31.",
+        "On which day is the museum's event \"{event}\"? Look at the museum's website and reply to the forum topic "
+        '"{title}" with just the date, written like 2026-05-31.',
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[DayAsked]:
+        rows = world.database("cms").rows(
+            "SELECT p.url_path, p.title, e.day FROM website_eventpage e"
+            " JOIN wagtailcore_page p ON p.id = e.page_ptr_id WHERE p.live ORDER BY p.id"
+        )
+        held = [(path.removeprefix("/home"), title, date.fromisoformat(day)) for path, title, day in rows]
+        return [
+            DayAsked(**place(topic), path=path, event=title, day=day)
+            for topic in open_discussions(world, rng, 3)
+            for path, title, day in held
+        ]
+
+    def found(self, p: DayAsked) -> Check:
+        return visited(Where("cms", re.escape(p.path)))
+
+    def right(self, p: DayAsked, said: str) -> bool:
+        return Day(p.day).accepts(said)
+
+    async def look_up(self, hand: Hand, p: DayAsked) -> str:
+        await hand.click("link", "Events")
+        await hand.click("link", p.event)
+        months = "January|February|March|April|May|June|July|August|September|October|November|December"
+        shown = await hand.read(rf"(\d{{1,2}} (?:{months}) \d{{4}})")
+        if not Day(p.day).accepts(shown):
+            raise Unsolvable(f"the page shows {shown}")
+        return p.day.isoformat()
+
+
+@dataclass(frozen=True)
+class ReporterAsked(InReply):
+    ticket: int
+    summary: str
+    account: str
+    full_name: str
+
+
+class ReporterToForum(FindAndTell[ReporterAsked]):
+    name = "multi-reporter-to-forum"
+    sites = ("code", "forum")
+    source = "who reported the ticket"
+    wordings = (
+        'The people in the forum topic "{title}" wonder who reported the ticket "{summary}" on the code site. Find '
+        "out and reply there with the person's name alone.",
+        'Find out on the code site who opened the ticket "{summary}", then reply to the forum topic "{title}" with '
+        "nothing but that name.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterAsked]:
+        names = code_parts.people(world)
+        known = rng.sample(code_parts.tickets(world, "reporter"), SAMPLE)
+        return [
+            ReporterAsked(**place(topic), ticket=number, summary=summary, account=who, full_name=names[who])
+            for topic, (number, summary, who) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
+        ]
+
+    def found(self, p: ReporterAsked) -> Check:
+        return visited(code_parts.ticket_page(p.ticket))
+
+    def right(self, p: ReporterAsked, said: str) -> bool:
+        return code_parts.person(p.full_name, p.account).accepts(said)
+
+    async def look_up(self, hand: Hand, p: ReporterAsked) -> str:
+        await code_parts.open_ticket(hand, p.summary)
+        return await hand.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
+
+
+@dataclass(frozen=True)
+class Complaint(InTopic):
+    author: str
+    component: str
+
+
+class TopicToTicket(Template[Complaint]):
+    name = "multi-topic-to-ticket"
+    sites = ("forum", "code")
+    category = "multi"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'The forum topic "{title}" belongs into the tracker. Find out who started it, and file a ticket on the code '
+        "site: its summary is the topic's title, its description the username of that member and nothing else, its "
+        "component {component}.",
+        'File a ticket on the code site for the component {component}, with the title of the forum topic "{title}" as '
+        "its summary and the username of whoever started that topic as its whole description.",
+    )
+
+    def candidates(self, world: World, rng: random.Random) -> Sequence[Complaint]:
+        components = [row[0] for row in world.database("code").rows("SELECT name FROM component ORDER BY name")]
+        authors = dict(
+            world.database("forum").rows(f"SELECT t.id, u.username FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id")
+        )
+        drawn = rng.sample(topics(world, f"t.comment_count < {PER_PAGE}"), SAMPLE)
+        return [row.into(Complaint, author=authors[row.topic], component=rng.choice(components)) for row in drawn]
+
+    def milestones(self, p: Complaint) -> Milestones:
+        return (
+            Goal(f'The topic "{p.title}" is open', visited(p.page)),
+            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal(f'A ticket "{p.title}" is created', changed("code", "ticket", summary=p.title)),
+            Goal(
+                "It names the member and the component",
+                changed("code", "ticket", summary=p.title, description=p.author, component=p.component),
+            ),
+        )
+
+    def outcome(self, p: Complaint) -> Outcome:
+        row = {
+            "summary": p.title,
+            "description": p.author,
+            "component": p.component,
+            "reporter": code_parts.DEVELOPER,
+            "status": "new",
+        }
+        return Outcome(changes={"code": (Inserted("ticket", row),)})
+
+    async def solve(self, hand: Hand, p: Complaint) -> str | None:
+        await open_topic(hand, p.title)
+        author = comments_on(await hand.text())[0].author
+        await hand.tab(1)
+        await hand.click("link", "New Ticket")
+        await hand.type("textbox", "Summary:", p.title)
+        await hand.type("textbox", re.compile("^Description"), author)
+        await hand.select("combobox", "Component:", p.component)
+        await hand.click("button", "Create ticket")
+        return None
+
+
+TEMPLATES: tuple[Template[Any], ...] = (
+    PriceToForum(),
+    PhoneToForum(),
+    AddressToForum(),
+    EventDayToForum(),
+    ReporterToForum(),
+    TopicToTicket(),
+)

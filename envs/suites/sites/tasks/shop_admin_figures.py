@@ -1,0 +1,248 @@
+"""Dashboard tasks about figures: what customers spent, what a month brought in, and reports of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import product
+from random import Random
+
+from envs.suites.sites.answers import Number, Refusal
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_admin_parts import (
+    CUSTOMERS,
+    REPORTS,
+    STATISTICS,
+    Dashboard,
+    find_customer,
+    menu,
+    placed_orders,
+)
+from envs.suites.sites.tasks.shop_parts import VISIT, written
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, either, shows, visited
+
+
+@dataclass(frozen=True)
+class CustomerParams(Params):
+    customer: str
+    key: int
+    asked: str
+    verb: str
+    label: str
+    value: Decimal
+
+
+class CustomerFigures(Dashboard[CustomerParams]):
+    name = "shop-admin-customer-figures"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        "{asked} {customer} {verb}? Answer with one number.",
+        "About our customer {customer}: {asked} this person {verb}? A number will do.",
+    )
+    asks = (
+        ("How many pounds has", "spent with us in total", "Total spent"),
+        ("How many orders has", "placed with us", "Number of orders"),
+        ("How many items in all has", "ordered from us", "Number of ordered items"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CustomerParams]:
+        rows = world.database("shop").rows(
+            "SELECT u.first_name || ' ' || u.last_name, u.id, r.total_spent, r.num_orders, r.num_order_items"
+            " FROM analytics_userrecord r JOIN auth_user u ON u.id = r.user_id ORDER BY u.id"
+        )
+        return [
+            CustomerParams(name, key, *ask, Decimal(str(value)))
+            for name, key, *values in rows
+            for ask, value in zip(self.asks, values, strict=True)
+        ]
+
+    def milestones(self, p: CustomerParams) -> Milestones:
+        page = Where("shop", rf"/dashboard/users/{p.key}/")
+        listed = Where("shop", CUSTOMERS.path, {"name": p.customer})
+        return (
+            Goal("The list of customers is open", visited(CUSTOMERS)),
+            Goal(f"{p.customer} is looked for", either(visited(listed), visited(page))),
+            Goal(f"The page of {p.customer} has been opened", visited(page)),
+            Goal(f"The page of {p.customer} is in front", shows(page)),
+        )
+
+    def outcome(self, p: CustomerParams) -> Outcome:
+        return Outcome(answer=Number(p.value), may=VISIT)
+
+    async def solve(self, hand: Hand, p: CustomerParams) -> str:
+        await find_customer(hand, p.customer)
+        await hand.click("link", "View", row=p.customer)
+        return await hand.read(rf"^{p.label} \| £?([\d,.]+)$")
+
+
+@dataclass(frozen=True)
+class SpanParams(Params):
+    first: date
+    last: date
+    from_day: str
+    to_day: str
+    asked: str
+    label: str
+    value: Decimal
+
+
+class OrderStatistics(Dashboard[SpanParams]):
+    name = "shop-admin-order-statistics"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        "{asked} in the time from {from_day} to {to_day}? Answer with one number.",
+        "Use the order statistics: {asked} from {from_day} up to and including {to_day}? One number, please.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
+        orders = placed_orders(world)
+        starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
+        found: list[SpanParams] = []
+        for a, b in product(starts, starts):
+            inside = [one for one in orders if a <= one.placed < b]
+            last = b - timedelta(days=1)
+            if inside:
+                revenue = sum((one.total for one in inside), Decimal())
+                span = (a, last, written(a), written(last))
+                found.append(SpanParams(*span, "How many orders were placed", "Total orders", Decimal(len(inside))))
+                found.append(SpanParams(*span, "How many pounds of revenue came from orders", "Total revenue", revenue))
+        return found
+
+    def milestones(self, p: SpanParams) -> Milestones:
+        begun = Where("shop", STATISTICS.path, {"date_from": p.first.isoformat()})
+        asked = Where("shop", STATISTICS.path, {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()})
+        return (
+            Goal("The statistics of orders are open", visited(STATISTICS)),
+            Goal("They are narrowed to a beginning", visited(begun)),
+            Goal("They are narrowed to the days asked for", visited(asked)),
+            Goal("The figures of those days are in front", shows(asked)),
+        )
+
+    def outcome(self, p: SpanParams) -> Outcome:
+        return Outcome(answer=Number(p.value), may=VISIT)
+
+    async def solve(self, hand: Hand, p: SpanParams) -> str:
+        await menu(hand, "Fulfilment", "Statistics")
+        await hand.type("textbox", "From:", p.first.isoformat())
+        await hand.type("textbox", "To:", p.last.isoformat())
+        await hand.click("button", "Filter result")
+        return (await hand.read(rf"^{p.label} \| £?([\d,.]+)$")).replace(",", "")
+
+
+@dataclass(frozen=True)
+class ReportParams(Params):
+    report: str
+    code: str
+    first: date
+    last: date
+    from_day: str
+    to_day: str
+
+
+class ShowReport(Dashboard[ReportParams]):
+    name = "shop-admin-show-report"
+    kind = "navigation"
+    difficulty = "medium"
+    wordings = (
+        'Show me the report "{report}" from {from_day} to {to_day} and leave it open.',
+        'Generate the report "{report}" for the time from {from_day} to {to_day}; I will read it on the screen.',
+    )
+    reports = (
+        ("Orders placed", "order_report"),
+        ("Open carts", "open_baskets"),
+        ("Submitted carts", "submitted_baskets"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[ReportParams]:
+        starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
+        spans = [(a, b - timedelta(days=1)) for a, b in product(starts, starts) if a < b]
+        return [
+            ReportParams(*report, a, b, written(a), written(b))
+            for report, (a, b) in product(self.reports, rng.sample(spans, 60))
+        ]
+
+    def milestones(self, p: ReportParams) -> Milestones:
+        of_kind = Where("shop", REPORTS.path, {"report_type": p.code})
+        return (
+            Goal("The reports are open", visited(REPORTS)),
+            Goal(f'A report "{p.report}" has been made', visited(of_kind)),
+            Goal("One for the days asked for has been made", visited(self._page(p))),
+            Goal("It is in front", shows(self._page(p))),
+        )
+
+    def outcome(self, p: ReportParams) -> Outcome:
+        return Outcome(page=self._page(p), may=VISIT)
+
+    async def solve(self, hand: Hand, p: ReportParams) -> None:
+        await hand.click("link", "Reports")
+        await hand.select("combobox", "Report Type:", p.report)
+        await hand.type("textbox", "Date from:", p.first.isoformat())
+        await hand.type("textbox", "Date to:", p.last.isoformat())
+        await hand.click("button", "Generate report")
+
+    @staticmethod
+    def _page(p: ReportParams) -> Where:
+        asked = {"report_type": p.code, "date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        return Where("shop", REPORTS.path, asked)
+
+
+@dataclass(frozen=True)
+class NobodyParams(Params):
+    customer: str
+    first_name: str
+    last_name: str
+
+
+class UnknownCustomer(Dashboard[NobodyParams]):
+    """Somebody has this first name and somebody else that last name."""
+
+    name = "shop-admin-unknown-customer"
+    kind = "impossible"
+    difficulty = "medium"
+    wordings = (
+        "How many orders has our customer {customer} placed? If that cannot be said, answer N/A and why.",
+        "Tell me the e-mail address of our customer {customer}, or answer N/A with the reason if you cannot.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[NobodyParams]:
+        people = world.database("shop").rows(
+            "SELECT first_name, last_name FROM auth_user WHERE NOT is_staff ORDER BY id"
+        )
+        pairs = [rng.sample(people, 2) for _ in range(60)]
+        return sorted({NobodyParams(f"{a[0]} {b[1]}", a[0], b[1]) for a, b in pairs}, key=lambda one: one.customer)
+
+    def milestones(self, p: NobodyParams) -> Milestones:
+        by_name = visited(Where("shop", CUSTOMERS.path, {"name": p.customer}))
+        parts = [Where("shop", CUSTOMERS.path, {"name": name}) for name in (p.last_name, p.first_name)]
+        by_part = either(*(visited(one) for one in parts))
+        return (
+            Goal("The list of customers is open", visited(CUSTOMERS)),
+            Goal(f"{p.customer} is looked for", either(by_name, by_part)),
+            Goal("The name is not taken on trust: a part of it is looked for", by_part),
+            Goal("What that found is in front", either(*(shows(one) for one in parts))),
+        )
+
+    def outcome(self, p: NobodyParams) -> Outcome:
+        return Outcome(answer=self._refusal(p), may=VISIT)
+
+    async def solve(self, hand: Hand, p: NobodyParams) -> str:
+        await find_customer(hand, p.customer)
+        await hand.type("textbox", "Name:", p.last_name)
+        await hand.click("button", "Search")
+        return self._refusal(p).truth()
+
+    @staticmethod
+    def _refusal(p: NobodyParams) -> Refusal:
+        mentions = (
+            r"no (such )?(customer|account|user|one|body|record|match|result)|nobody|unknown|none",
+            r"(not|n't) (exist|found|find|have|be found|listed|a customer|registered|known)|0 results",
+        )
+        return Refusal(f"there is no customer called {p.customer}", mentions)
+
+
+TEMPLATES = (CustomerFigures(), OrderStatistics(), ShowReport(), UnknownCustomer())

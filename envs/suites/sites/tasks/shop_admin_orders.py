@@ -1,0 +1,319 @@
+"""Dashboard tasks about orders and the people who placed them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+from envs.suites.sites.answers import Refusal, Text
+from envs.suites.sites.changes import Expected, Inserted, Updated
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_admin_parts import (
+    CUSTOMERS,
+    ORDERS,
+    STAFF,
+    Dashboard,
+    find_customer,
+    open_order,
+    order_page,
+    placed_orders,
+)
+from envs.suites.sites.tasks.shop_parts import MOST, VISIT
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, changed, either, shows, visited
+
+NEXT = {
+    "Pending": ("Being processed", "Cancelled"),
+    "Being processed": ("Shipped", "Cancelled"),
+    "Shipped": ("Delivered", "Returned"),
+}
+"""What staff may make of an order that is not finished."""
+
+
+def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
+    """What the shop writes down when an order's status changes."""
+    return (
+        Updated("order_order", {"id": order}, {"status": new}),
+        Inserted("order_orderstatuschange", {"order_id": order, "old_status": old, "new_status": new}),
+        Inserted("order_ordernote", {"order_id": order, "user_id": STAFF, "note_type": "System"}),
+    )
+
+
+def order_goals(number: str, done: Goal) -> Milestones:
+    """The way to an order, and what is done there."""
+    page = order_page(number)
+    searched = Where("shop", ORDERS.path, {"order_number": number})
+    return (
+        Goal("The list of orders is open", visited(ORDERS)),
+        Goal(f"Order {number} is looked for", either(visited(searched), visited(page))),
+        Goal(f"Order {number} is open", visited(page)),
+        done,
+    )
+
+
+@dataclass(frozen=True)
+class StatusParams(Params):
+    order: int
+    number: str
+    old: str
+    new: str
+
+
+class SetOrderStatus(Dashboard[StatusParams]):
+    name = "shop-admin-set-order-status"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Set the status of order {number} to "{new}".',
+        'Order {number} is now "{new}": change its status accordingly.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[StatusParams]:
+        return [
+            StatusParams(one.id, one.number, one.status, new)
+            for one in placed_orders(world)
+            for new in NEXT.get(one.status, ())
+        ]
+
+    def milestones(self, p: StatusParams) -> Milestones:
+        done = changed("shop", "order_order", id=p.order, status=p.new)
+        return order_goals(p.number, Goal(f"Order {p.number} is {p.new}", done))
+
+    def outcome(self, p: StatusParams) -> Outcome:
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: StatusParams) -> None:
+        await open_order(hand, p.number)
+        await hand.select("combobox", "New order status", p.new)
+        await hand.click("button", "Change status")
+
+
+@dataclass(frozen=True)
+class LatestParams(StatusParams):
+    customer: str
+    customer_id: int
+
+
+class SetLatestStatus(Dashboard[LatestParams]):
+    """The order's number is not given: it is found by way of the customer."""
+
+    name = "shop-admin-set-latest-status"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Find the latest order of {customer} and set its status to "{new}".',
+        'The most recent order that {customer} placed is to become "{new}". Make that change.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[LatestParams]:
+        latest = {one.customer: one for one in placed_orders(world)}
+        return [
+            LatestParams(one.id, one.number, one.status, new, customer, one.customer_id)
+            for customer, one in latest.items()
+            for new in NEXT.get(one.status, ())
+        ]
+
+    def milestones(self, p: LatestParams) -> Milestones:
+        customer = visited(Where("shop", rf"/dashboard/users/{p.customer_id}/"))
+        page = visited(order_page(p.number))
+        return (
+            Goal("The list of customers or of orders is open", either(visited(CUSTOMERS), visited(ORDERS))),
+            Goal(f"The orders of {p.customer} are found", either(customer, page)),
+            Goal(f"The latest order of {p.customer} is open", page),
+            Goal(f"It is {p.new}", changed("shop", "order_order", id=p.order, status=p.new)),
+        )
+
+    def outcome(self, p: LatestParams) -> Outcome:
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: LatestParams) -> None:
+        await find_customer(hand, p.customer)
+        await hand.click("link", "View", row=p.customer)
+        await hand.click("link", p.number)
+        await hand.select("combobox", "New order status", p.new)
+        await hand.click("button", "Change status")
+
+
+@dataclass(frozen=True)
+class NoteParams(Params):
+    order: int
+    number: str
+    message: str
+
+
+class AddNote(Dashboard[NoteParams]):
+    name = "shop-admin-add-note"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Add a note to order {number} that says: "{message}"',
+        'Please leave this note with order {number}: "{message}"',
+    )
+    messages = (
+        "Customer asked for delivery in the afternoon.",
+        "Refund of the delivery charge agreed by phone.",
+        "Second attempt at delivery failed.",
+        "Gift wrapping was forgotten; card sent with apologies.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[NoteParams]:
+        orders = rng.sample(placed_orders(world), 75)
+        return [NoteParams(one.id, one.number, text) for one, text in product(orders, self.messages)]
+
+    def milestones(self, p: NoteParams) -> Milestones:
+        done = changed("shop", "order_ordernote", order_id=p.order, message=p.message)
+        return order_goals(p.number, Goal("The note is stored with it", done))
+
+    def outcome(self, p: NoteParams) -> Outcome:
+        note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "message": p.message})
+        return Outcome(changes={"shop": (note,)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: NoteParams) -> None:
+        await open_order(hand, p.number)
+        await hand.click("link", "Notes")
+        await hand.type("textbox", "Message", p.message)
+        await hand.click("button", "Save note")
+
+
+@dataclass(frozen=True)
+class ReaddressParams(Params):
+    order: int
+    number: str
+    address: int
+    street: str
+    city: str
+    postcode: str
+
+
+class Readdress(Dashboard[ReaddressParams]):
+    name = "shop-admin-readdress"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        "Order {number} is to go to {street}, {city}, {postcode}. Correct its shipping address; the name stays.",
+        "The recipient of order {number} has moved: change its shipping address to {street} in {city}, "
+        "postcode {postcode}.",
+    )
+    places = (
+        ("3 Coopers Yard", "Bath", "BA1 5LN"),
+        ("48 Castle Wynd", "Stirling", "FK8 1ED"),
+        ("21 Henrietta Street", "Whitby", "YO21 3PT"),
+        ("9 Mill Street", "Ludlow", "SY8 1AZ"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[ReaddressParams]:
+        open_ones = [one for one in placed_orders(world) if one.status in NEXT]
+        return [
+            ReaddressParams(one.id, one.number, one.address_id, *place)
+            for one, place in product(open_ones, self.places)
+        ]
+
+    def milestones(self, p: ReaddressParams) -> Milestones:
+        page, form = order_page(p.number), Where("shop", rf"/dashboard/orders/{p.number}/shipping-address/")
+        stored = changed("shop", "order_shippingaddress", id=p.address, line1=p.street, postcode=p.postcode)
+        return (
+            Goal("The list of orders is open", visited(ORDERS)),
+            Goal(f"Order {p.number} is open", visited(page)),
+            Goal("The form of its shipping address is open", visited(form)),
+            Goal("The new address is stored", stored),
+        )
+
+    def outcome(self, p: ReaddressParams) -> Outcome:
+        to = {"line1": p.street, "line4": p.city, "postcode": p.postcode}
+        note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "note_type": "System"})
+        entry = Updated("order_shippingaddress", {"id": p.address}, to, may=("search_text",))
+        return Outcome(changes={"shop": (entry,)}, may={"shop": (*VISIT["shop"], note)})
+
+    async def solve(self, hand: Hand, p: ReaddressParams) -> None:
+        await open_order(hand, p.number)
+        await hand.click("link", "Shipping")
+        await hand.click("link", "Update")
+        await hand.type("textbox", "First line of address", p.street)
+        await hand.type("textbox", "City", p.city)
+        await hand.type("textbox", "Post/Zip-code", p.postcode)
+        await hand.click("button", "Update address")
+
+
+@dataclass(frozen=True)
+class OwnerParams(Params):
+    number: str
+    asked: str
+    value: str
+
+
+class OrderOwner(Dashboard[OwnerParams]):
+    name = "shop-admin-order-owner"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "What is {asked} of order {number}? Answer with that alone.",
+        "Look up order {number} in the dashboard and tell me {asked}, nothing else.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[OwnerParams]:
+        found: list[OwnerParams] = []
+        for one in rng.sample(placed_orders(world), 100):
+            facts = (
+                ("the e-mail address of the customer", one.email),
+                ("the full name of the customer", one.customer),
+                ("the status", one.status),
+            )
+            found += [OwnerParams(one.number, asked, value) for asked, value in facts]
+        return found
+
+    def milestones(self, p: OwnerParams) -> Milestones:
+        return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
+
+    def outcome(self, p: OwnerParams) -> Outcome:
+        return Outcome(answer=Text(p.value), may=VISIT)
+
+    async def solve(self, hand: Hand, p: OwnerParams) -> str:
+        await open_order(hand, p.number)
+        await hand.read(f"({p.value})")
+        return p.value
+
+
+@dataclass(frozen=True)
+class RefusedParams(Params):
+    number: str
+    status: str
+    wanted: str
+
+
+class IllegalStatus(Dashboard[RefusedParams]):
+    name = "shop-admin-illegal-status"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'Set order {number} to "{wanted}". If the shop does not let you, change nothing and tell me why.',
+        'Order {number} should have the status "{wanted}". Answer N/A with the reason if that cannot be done.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[RefusedParams]:
+        found = [
+            RefusedParams(one.number, one.status, wanted)
+            for one in placed_orders(world)
+            for wanted in ("Pending", "Being processed")
+            if one.status in ("Delivered", "Returned", "Cancelled")
+        ]
+        return rng.sample(found, min(MOST, len(found)))
+
+    def milestones(self, p: RefusedParams) -> Milestones:
+        return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
+
+    def outcome(self, p: RefusedParams) -> Outcome:
+        return Outcome(answer=self._refusal(p), may=VISIT)
+
+    async def solve(self, hand: Hand, p: RefusedParams) -> str:
+        await open_order(hand, p.number)
+        return self._refusal(p).truth()
+
+    @staticmethod
+    def _refusal(p: RefusedParams) -> Refusal:
+        mentions = (p.status.lower(), r"not (offered|available|allowed|an option|permitted)|no (such )?(option|status)")
+        return Refusal(f"a {p.status.lower()} order cannot become {p.wanted.lower()}", mentions)
+
+
+TEMPLATES = (SetOrderStatus(), SetLatestStatus(), AddNote(), Readdress(), OrderOwner(), IllegalStatus())

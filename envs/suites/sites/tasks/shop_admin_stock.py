@@ -1,0 +1,462 @@
+"""Dashboard tasks about what is sold: prices, stock, categories, ranges, coupons, reviews, accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import product
+from random import Random
+
+from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
+from envs.suites.sites.clock import TODAY
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_admin_parts import (
+    CATEGORIES,
+    COUPONS,
+    CUSTOMERS,
+    PRODUCTS,
+    RANGES,
+    REVIEWS,
+    Dashboard,
+    find_customer,
+    menu,
+    open_product,
+)
+from envs.suites.sites.tasks.shop_parts import VISIT, products, written
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, changed, either, visited
+
+HEALTHY = 8
+"""From this stock on no alert is open, and none is raised by setting such a stock."""
+STOCK_FIELD, PRICE_FIELD = 0, 2
+"""Places of the two among the numbers on the tab "Stock and pricing"."""
+
+
+def product_goals(title: str, key: int, done: Goal) -> Milestones:
+    """The way to a product in the dashboard, and what is done there."""
+    form = visited(Where("shop", rf"/dashboard/catalogue/products/{key}/"))
+    searched = visited(Where("shop", PRODUCTS.path, {"title": title}))
+    return (
+        Goal("The list of products is open", visited(PRODUCTS)),
+        Goal(f'"{title}" is looked for', either(searched, form)),
+        Goal(f'"{title}" is open for editing', form),
+        done,
+    )
+
+
+@dataclass(frozen=True)
+class PriceParams(Params):
+    product: int
+    title: str
+    stockrecord: int
+    price: Decimal
+
+
+class ChangePrice(Dashboard[PriceParams]):
+    name = "shop-admin-change-price"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Set the price of "{title}" to £{price}.',
+        '"{title}" is to cost £{price} from now on. Change it in the dashboard.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[PriceParams]:
+        rises = ("1.20", "2.35", "4.10", "6.65")
+        return [
+            PriceParams(one.id, one.title, one.stockrecord, one.price + Decimal(rng.choice(rises)))
+            for one in products(world)
+        ]
+
+    def milestones(self, p: PriceParams) -> Milestones:
+        done = changed("shop", "partner_stockrecord", id=p.stockrecord, price=p.price)
+        return product_goals(p.title, p.product, Goal(f"It costs £{p.price}", done))
+
+    def outcome(self, p: PriceParams) -> Outcome:
+        record = Updated("partner_stockrecord", {"id": p.stockrecord}, {"price": p.price})
+        return Outcome(changes={"shop": (record,)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: PriceParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("link", "Stock and pricing")
+        await hand.type("spinbutton", "", str(p.price), nth=PRICE_FIELD)
+        await hand.click("button", "Save")
+
+
+@dataclass(frozen=True)
+class StockParams(Params):
+    product: int
+    title: str
+    stockrecord: int
+    stock: int
+    more: int
+
+
+class Restock(Dashboard[StockParams]):
+    name = "shop-admin-restock"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        '{more} more pieces of "{title}" have arrived. Add them to what we have in stock.',
+        'A delivery of {more} × "{title}" came in: raise the number in stock by as many.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[StockParams]:
+        return [
+            StockParams(one.id, one.title, one.stockrecord, one.stock, rng.choice((5, 12, 20, 36)))
+            for one in products(world)
+            if one.stock >= HEALTHY
+        ]
+
+    def milestones(self, p: StockParams) -> Milestones:
+        done = changed("shop", "partner_stockrecord", id=p.stockrecord, num_in_stock=p.stock + p.more)
+        return product_goals(p.title, p.product, Goal(f"{p.stock + p.more} are in stock", done))
+
+    def outcome(self, p: StockParams) -> Outcome:
+        record = Updated("partner_stockrecord", {"id": p.stockrecord}, {"num_in_stock": p.stock + p.more})
+        return Outcome(changes={"shop": (record,)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: StockParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("link", "Stock and pricing")
+        held = await hand.read(r'\[\d+\] spinbutton "" = "(\d+)"')
+        await hand.type("spinbutton", "", str(int(held) + p.more), nth=STOCK_FIELD)
+        await hand.click("button", "Save")
+
+
+@dataclass(frozen=True)
+class HideParams(Params):
+    product: int
+    title: str
+
+
+class HideProduct(Dashboard[HideParams]):
+    name = "shop-admin-hide-product"
+    kind = "configuration"
+    difficulty = "medium"
+    wordings = (
+        'Take "{title}" off the shop\'s public pages, but keep it in the dashboard.',
+        'Customers should no longer see "{title}": make it non-public.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[HideParams]:
+        return [HideParams(one.id, one.title) for one in products(world)]
+
+    def milestones(self, p: HideParams) -> Milestones:
+        searched = visited(Where("shop", PRODUCTS.path, {"title": p.title}))
+        form = visited(Where("shop", rf"/dashboard/catalogue/products/{p.product}/"))
+        done = changed("shop", "catalogue_product", id=p.product, is_public=False)
+        return (
+            Goal("The list of products is open", visited(PRODUCTS)),
+            Goal(f'"{p.title}" is looked for', either(searched, form, done)),
+            Goal(f'"{p.title}" is open for editing', either(form, done)),
+            Goal("It is no longer public", done),
+        )
+
+    def outcome(self, p: HideParams) -> Outcome:
+        row = Updated("catalogue_product", {"id": p.product}, {"is_public": False})
+        return Outcome(changes={"shop": (row,)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: HideParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("checkbox", "Is public")
+        await hand.click("button", "Save")
+
+
+@dataclass(frozen=True)
+class CategoryParams(Params):
+    title: str
+    parent: str
+    path: str
+
+
+class CreateCategory(Dashboard[CategoryParams]):
+    name = "shop-admin-create-category"
+    kind = "configuration"
+    difficulty = "medium"
+    wordings = (
+        'Create a new category "{title}" below "{parent}".',
+        'The department "{parent}" needs another category, called "{title}". Add it.',
+    )
+    titles = ("Gift Ideas", "Second Hand", "New Arrivals", "Made Locally", "Clearance", "Staff Picks")
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CategoryParams]:
+        parents = world.database("shop").rows("SELECT name, path FROM catalogue_category WHERE depth = 1 ORDER BY path")
+        return [CategoryParams(title, *parent) for title, parent in product(self.titles, parents)]
+
+    def milestones(self, p: CategoryParams) -> Milestones:
+        form = visited(Where("shop", CATEGORIES.path + r"create/(\d+)?"))
+        made = changed("shop", "catalogue_category", name=p.title)
+        placed = changed("shop", "catalogue_category", name=p.title, path=below(p.path))
+        return (
+            Goal("The categories are open", visited(CATEGORIES)),
+            Goal("The form for a new category is open", form),
+            Goal(f'There is a category "{p.title}"', made),
+            Goal(f'It lies below "{p.parent}"', placed),
+        )
+
+    def outcome(self, p: CategoryParams) -> Outcome:
+        values = {"name": p.title, "path": below(p.path), "depth": 2, "is_public": True}
+        neighbours = Updated("catalogue_category", {"path": within(p.path)}, {}, may=("path", "numchild"))
+        return Outcome(
+            changes={"shop": (Inserted("catalogue_category", values),)}, may={"shop": (*VISIT["shop"], neighbours)}
+        )
+
+    async def solve(self, hand: Hand, p: CategoryParams) -> None:
+        await menu(hand, "Catalog", "Categories")
+        await hand.click("link", "Create new category")
+        await hand.type("textbox", "Name", p.title)
+        await hand.select("combobox", "Relative to", p.parent)
+        await hand.click("button", "Save")
+
+
+def below(parent: str) -> Test:
+    """A place in the tree right below *parent*."""
+    return lambda found: isinstance(found, str) and found.startswith(parent) and len(found) == len(parent) + 4
+
+
+def within(parent: str) -> Test:
+    """The place *parent* or one right below it: a new first child moves the others on."""
+    return lambda found: found == parent or below(parent)(found)
+
+
+@dataclass(frozen=True)
+class RangeParams(Params):
+    title: str
+    category: str
+    option: str
+    key: int
+
+
+class CreateRange(Dashboard[RangeParams]):
+    name = "shop-admin-create-range"
+    kind = "configuration"
+    difficulty = "medium"
+    wordings = (
+        'Create a product range called "{title}" that includes the category "{category}" and nothing else.',
+        'I need a new range "{title}" for offers; the category "{category}" is all it includes.',
+    )
+    titles = ("Autumn promotion", "Bank holiday", "Members only")
+
+    def candidates(self, world: World, rng: Random) -> Sequence[RangeParams]:
+        rows = world.database("shop").rows(
+            "SELECT c.name, d.name || ' > ' || c.name, c.id FROM catalogue_category c"
+            " JOIN catalogue_category d ON d.path = substr(c.path, 1, 4) WHERE c.depth = 2 ORDER BY c.id"
+        )
+        return [RangeParams(title, *row) for title, row in product(self.titles, rows)]
+
+    def milestones(self, p: RangeParams) -> Milestones:
+        return (
+            Goal("The ranges are open", visited(RANGES)),
+            Goal("The form for a new range is open", visited(Where("shop", RANGES.path + "create/"))),
+            Goal(f'There is a range "{p.title}"', changed("shop", "offer_range", name=p.title)),
+            Goal(f'It includes "{p.category}"', changed("shop", "offer_range_included_categories", category_id=p.key)),
+        )
+
+    def outcome(self, p: RangeParams) -> Outcome:
+        made = Inserted("offer_range", {"name": p.title, "includes_all_products": False})
+        return Outcome(
+            changes={"shop": (made, Inserted("offer_range_included_categories", {"category_id": p.key}))}, may=VISIT
+        )
+
+    async def solve(self, hand: Hand, p: RangeParams) -> None:
+        await menu(hand, "Catalog", "Ranges")
+        await hand.click("link", "Create new range")
+        await hand.type("textbox", "Name", p.title)
+        await hand.select("listbox", "Included Categories", p.option)
+        await hand.click("button", "Save")
+
+
+@dataclass(frozen=True)
+class ReviewParams(Params):
+    review: int
+    product: int
+    title: str
+    customer: str
+    verb: str
+    option: str
+    status: int
+
+
+class ModerateReview(Dashboard[ReviewParams]):
+    name = "shop-admin-moderate-review"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        '{verb} the review of "{title}" that {customer} wrote.',
+        '{customer} has reviewed "{title}", and the review waits for moderation. {verb} it.',
+    )
+    verbs = (("Approve", "Approved", 1), ("Reject", "Rejected", 2))
+
+    def candidates(self, world: World, rng: Random) -> Sequence[ReviewParams]:
+        rows = world.database("shop").rows(
+            "SELECT r.id, p.id, p.title, u.first_name || ' ' || u.last_name FROM reviews_productreview r"
+            " JOIN catalogue_product p ON p.id = r.product_id JOIN auth_user u ON u.id = r.user_id"
+            " WHERE r.status = 0 ORDER BY r.id"
+        )
+        return [
+            ReviewParams(key, sold, title, customer, verb, option, status)
+            for (key, sold, title, customer), (verb, option, status) in product(rows, self.verbs)
+        ]
+
+    def milestones(self, p: ReviewParams) -> Milestones:
+        name, last = p.customer, p.customer.split()[-1]
+        named = either(*(visited(Where("shop", REVIEWS.path, {"name": one})) for one in (name, last)))
+        waiting = visited(Where("shop", REVIEWS.path, {"status": "0"}))
+        form = visited(Where("shop", rf"{REVIEWS.path}{p.review}/"))
+        touched = changed("shop", "reviews_productreview", id=p.review)
+        return (
+            Goal("The reviews are open", visited(REVIEWS)),
+            Goal(f"Reviews by {p.customer}, or those that wait, are listed", either(named, waiting, form, touched)),
+            Goal("The review has got another status", touched),
+            Goal(f"It is {p.option.lower()}", changed("shop", "reviews_productreview", id=p.review, status=p.status)),
+        )
+
+    def outcome(self, p: ReviewParams) -> Outcome:
+        row = Updated("reviews_productreview", {"id": p.review}, {"status": p.status})
+        rating = Updated("catalogue_product", {"id": p.product}, {}, may=("rating",))
+        return Outcome(changes={"shop": (row,)}, may={"shop": (*VISIT["shop"], rating)})
+
+    async def solve(self, hand: Hand, p: ReviewParams) -> None:
+        await menu(hand, "Content", "Reviews")
+        await hand.type("textbox", "Customer name:", p.customer)
+        await hand.click("button", "Search")
+        await hand.click("checkbox", "selected_review", row=p.title)
+        await hand.select("combobox", "status", p.option)
+        await hand.click("button", "Update")
+
+
+@dataclass(frozen=True)
+class CouponParams(Params):
+    title: str
+    code: str
+    offer: str
+    offer_id: int
+    last: date
+    until: str
+    usage: str
+    usage_option: str
+    who: str
+
+
+class CreateCoupon(Dashboard[CouponParams]):
+    name = "shop-admin-create-coupon"
+    kind = "configuration"
+    difficulty = "hard"
+    wordings = (
+        'Create a coupon named "{title}" with the code {code} for the offer "{offer}". It is valid from now until '
+        "{until}, 00:00, and {who}.",
+        'We need a new coupon: name "{title}", code {code}, valid from now until {until} at midnight (00:00). It '
+        'brings the offer "{offer}" and {who}.',
+    )
+    names = (
+        ("Easter", "EASTER26"),
+        ("Loyal friends", "LOYAL7"),
+        ("Newsletter", "NEWS2026"),
+        ("Sorry for the wait", "SORRY5"),
+    )
+    usages = (
+        ("Single use", "Can be used once by one customer", "can be used once, by one customer"),
+        ("Once per customer", "Can only be used once per customer", "can be used once by each customer"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CouponParams]:
+        offers = world.database("shop").rows(
+            "SELECT name, id FROM offer_conditionaloffer WHERE offer_type = 'Voucher' ORDER BY id"
+        )
+        found: list[CouponParams] = []
+        for (title, code), (offer, key), usage in product(self.names, offers, self.usages):
+            last = TODAY + timedelta(days=rng.randint(20, 200))
+            found.append(CouponParams(title, code, offer, key, last, written(last), *usage))
+        return found
+
+    def milestones(self, p: CouponParams) -> Milestones:
+        form = visited(Where("shop", COUPONS.path + "create/"))
+        row = changed("shop", "voucher_voucher", code=p.code)
+        return (
+            Goal("The coupons are open", visited(COUPONS)),
+            Goal("The form for a new coupon is open", form),
+            Goal(f"There is a coupon {p.code}", row),
+            Goal(f'It brings "{p.offer}"', changed("shop", "voucher_voucher_offers", conditionaloffer_id=p.offer_id)),
+        )
+
+    def outcome(self, p: CouponParams) -> Outcome:
+        values = {"name": p.title, "code": p.code, "usage": p.usage, "end_datetime": f"{p.last.isoformat()} 00:00:00"}
+        return Outcome(
+            changes={
+                "shop": (
+                    Inserted("voucher_voucher", {**values, "start_datetime": _today}),
+                    Inserted("voucher_voucher_offers", {"conditionaloffer_id": p.offer_id}),
+                )
+            },
+            may=VISIT,
+        )
+
+    async def solve(self, hand: Hand, p: CouponParams) -> None:
+        await menu(hand, "Offers", "Coupons")
+        await hand.click("link", "Create new coupon")
+        await hand.type("textbox", "Name", p.title)
+        await hand.type("textbox", "Code", p.code)
+        await hand.type("textbox", "End datetime", f"{p.last.isoformat()} 00:00:00")
+        await hand.select("combobox", "Usage", p.usage_option)
+        await hand.select("listbox", "Which offers apply for this voucher?", p.offer)
+        await hand.click("button", "Save")
+
+
+def _today(found: SqlValue) -> bool:
+    return isinstance(found, str) and found.startswith(TODAY.isoformat())
+
+
+@dataclass(frozen=True)
+class AccountParams(Params):
+    customer: str
+    key: int
+
+
+class DeactivateCustomer(Dashboard[AccountParams]):
+    name = "shop-admin-deactivate-customer"
+    kind = "configuration"
+    difficulty = "medium"
+    wordings = (
+        "Make the account of our customer {customer} inactive.",
+        "{customer} has asked us to close the account: set it to inactive.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[AccountParams]:
+        rows = world.database("shop").rows(
+            "SELECT first_name || ' ' || last_name, id FROM auth_user WHERE NOT is_staff ORDER BY id"
+        )
+        return [AccountParams(*row) for row in rows]
+
+    def milestones(self, p: AccountParams) -> Milestones:
+        listed = visited(Where("shop", CUSTOMERS.path, {"name": p.customer}))
+        touched = changed("shop", "auth_user", id=p.key)
+        return (
+            Goal("The list of customers is open", visited(CUSTOMERS)),
+            Goal(f"{p.customer} is looked for", either(listed, touched)),
+            Goal("The account has been changed", touched),
+            Goal("The account is inactive", changed("shop", "auth_user", id=p.key, is_active=False)),
+        )
+
+    def outcome(self, p: AccountParams) -> Outcome:
+        return Outcome(changes={"shop": (Updated("auth_user", {"id": p.key}, {"is_active": False}),)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: AccountParams) -> None:
+        await find_customer(hand, p.customer)
+        await hand.click("checkbox", "selected_user", row=p.customer)
+        await hand.click("radio", "Make inactive")
+        await hand.click("button", "Go!")
+
+
+TEMPLATES = (
+    ChangePrice(),
+    Restock(),
+    HideProduct(),
+    CreateCategory(),
+    CreateRange(),
+    ModerateReview(),
+    CreateCoupon(),
+    DeactivateCustomer(),
+)

@@ -1,0 +1,355 @@
+"""Shop tasks of a customer who fills a basket, or cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+from envs.suites.sites.answers import Refusal
+from envs.suites.sites.changes import Inserted
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_parts import (
+    CATALOGUE,
+    MOST,
+    VISIT,
+    open_product,
+    product_page,
+    products,
+    reading,
+    searched,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    every,
+    sent,
+    visited,
+)
+
+BASKET = Where("shop", r"/basket/")
+
+
+def in_basket(p_product: int, quantity: int) -> Inserted:
+    return Inserted("basket_line", {"product_id": p_product, "quantity": quantity})
+
+
+@dataclass(frozen=True)
+class BasketParams(Params):
+    product: int
+    title: str
+    quantity: int
+
+
+class AddToBasket(Template[BasketParams]):
+    name = "shop-add-to-basket"
+    sites = ("shop",)
+    category = "shop"
+    kind = "content"
+    difficulty = "medium"
+    wordings = (
+        'Put {quantity} of "{title}" into my basket. Do not check out.',
+        'I want {quantity} × "{title}" in the shopping basket; leave it at that.',
+        'Fill my basket with {quantity} pieces of "{title}", without ordering yet.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[BasketParams]:
+        return [BasketParams(one.id, one.title, rng.randint(2, 6)) for one in products(world) if one.stock >= 6]
+
+    def milestones(self, p: BasketParams) -> Milestones:
+        line = changed("shop", "basket_line", product_id=p.product)
+        return (
+            Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
+            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is in the basket', line),
+            Goal(
+                f"The basket holds {p.quantity} of it",
+                changed("shop", "basket_line", product_id=p.product, quantity=p.quantity),
+            ),
+        )
+
+    def outcome(self, p: BasketParams) -> Outcome:
+        return Outcome(changes={"shop": (in_basket(p.product, p.quantity),)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: BasketParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "View cart")
+        await hand.type("spinbutton", "", str(p.quantity))
+        await hand.click("button", "Update")
+
+
+@dataclass(frozen=True)
+class TwoParams(Params):
+    first: int
+    first_title: str
+    first_quantity: int
+    second: int
+    second_title: str
+    second_quantity: int
+
+
+class TwoInBasket(Template[TwoParams]):
+    name = "shop-two-in-basket"
+    sites = ("shop",)
+    category = "shop"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'Put {first_quantity} of "{first_title}" and {second_quantity} of "{second_title}" into my basket, '
+        "but do not check out.",
+        'My basket should hold {first_quantity} × "{first_title}" and {second_quantity} × "{second_title}". '
+        "Do not order anything.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[TwoParams]:
+        stocked = [one for one in products(world) if one.stock >= 6]
+        pairs = [rng.sample(stocked, 2) for _ in range(150)]
+        return [
+            TwoParams(a.id, a.title, rng.randint(2, 5), b.id, b.title, rng.randint(2, 5)) for a, b in pairs
+        ]  # fmt: skip
+
+    def milestones(self, p: TwoParams) -> Milestones:
+        first, second = (changed("shop", "basket_line", product_id=key) for key in (p.first, p.second))
+        counted = (
+            changed("shop", "basket_line", product_id=p.first, quantity=p.first_quantity),
+            changed("shop", "basket_line", product_id=p.second, quantity=p.second_quantity),
+        )
+        return (
+            Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
+            Goal("One of the two is in the basket", either(first, second)),
+            Goal("Both are in the basket", every(first, second)),
+            Goal("Both are there in the right quantities", every(*counted)),
+        )
+
+    def outcome(self, p: TwoParams) -> Outcome:
+        lines = (in_basket(p.first, p.first_quantity), in_basket(p.second, p.second_quantity))
+        return Outcome(changes={"shop": lines}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: TwoParams) -> None:
+        await open_product(hand, p.first_title)
+        await hand.click("button", "Add to cart")
+        await open_product(hand, p.second_title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "View cart")
+        await hand.type("spinbutton", "", str(p.first_quantity))
+        await hand.type("spinbutton", "", str(p.second_quantity), nth=1)
+        await hand.click("button", "Update")
+
+
+@dataclass(frozen=True)
+class SoldOutParams(Params):
+    product: int
+    shelf: int
+    title: str
+
+
+class SoldOut(Template[SoldOutParams]):
+    name = "shop-sold-out"
+    sites = ("shop",)
+    category = "shop"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'Put one "{title}" into my basket. If that cannot be done, leave everything as it is and tell me why.',
+        'Add "{title}" to my shopping basket, or answer N/A with the reason if it is not possible.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[SoldOutParams]:
+        return [SoldOutParams(one.id, one.shelf_id, one.title) for one in products(world) if one.stock == 0]
+
+    def milestones(self, p: SoldOutParams) -> Milestones:
+        return reading(p.title, p.shelf, product_page(p.product))
+
+    def outcome(self, p: SoldOutParams) -> Outcome:
+        return Outcome(answer=_sold_out(p), may=VISIT)
+
+    async def solve(self, hand: Hand, p: SoldOutParams) -> str:
+        await open_product(hand, p.title)
+        return _sold_out(p).truth()
+
+
+def _sold_out(p: SoldOutParams) -> Refusal:
+    mentions = (
+        r"(out of|no|not in|isn't in|is not in) stock",
+        r"sold.?out",
+        r"(un|not )available",
+        r"stock is (0|zero)",
+    )
+    return Refusal(f'"{p.title}" is out of stock', mentions)
+
+
+@dataclass(frozen=True)
+class TooManyParams(Params):
+    product: int
+    shelf: int
+    title: str
+    stock: int
+    quantity: int
+
+
+class TooMany(Template[TooManyParams]):
+    name = "shop-too-many"
+    sites = ("shop",)
+    category = "shop"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'I need exactly {quantity} of "{title}" in my basket, no fewer. If the shop cannot do that, add nothing and '
+        "tell me why.",
+        'Put {quantity} of "{title}" into my basket. Should there not be enough of them, put none in and answer N/A '
+        "with the reason.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[TooManyParams]:
+        few = [one for one in products(world) if 0 < one.stock < 30]
+        drawn = [
+            TooManyParams(one.id, one.shelf_id, one.title, one.stock, one.stock + more)
+            for one, more in product(few, (1, 3, 8))
+        ]
+        return rng.sample(drawn, min(MOST, len(drawn)))
+
+    def milestones(self, p: TooManyParams) -> Milestones:
+        return reading(p.title, p.shelf, product_page(p.product))
+
+    def outcome(self, p: TooManyParams) -> Outcome:
+        return Outcome(answer=self._refusal(p), may=VISIT)
+
+    async def solve(self, hand: Hand, p: TooManyParams) -> str:
+        await open_product(hand, p.title)
+        return self._refusal(p).truth()
+
+    @staticmethod
+    def _refusal(p: TooManyParams) -> Refusal:
+        mentions = (rf"\b{p.stock}\b", r"not enough|insufficient|too few|fewer|exceeds")
+        return Refusal(f"only {p.stock} are in stock", mentions)
+
+
+@dataclass(frozen=True)
+class DeadCouponParams(Params):
+    product: int
+    title: str
+    coupon: str
+    reason: str
+
+
+class DeadCoupon(Template[DeadCouponParams]):
+    name = "shop-dead-coupon"
+    sites = ("shop",)
+    category = "shop"
+    kind = "impossible"
+    difficulty = "medium"
+    wordings = (
+        'Put one "{title}" into my basket and redeem the coupon {coupon} on it. If the coupon does not work, leave the '
+        "basket as it is and tell me why.",
+        'I have a coupon, {coupon}. Add one "{title}" to my basket and apply it; answer N/A with the reason if the '
+        "shop does not take it.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[DeadCouponParams]:
+        codes = ("WINTER30", "MIDSUMMER12", "HARBOUR50", "FRIENDS5")
+        reasons = {"WINTER30": "it has expired", "MIDSUMMER12": "it is not valid yet"}
+        pairs = [(one, code) for one, code in product(products(world), codes) if one.stock]
+        return [
+            DeadCouponParams(one.id, one.title, code, reasons.get(code, "there is no such coupon"))
+            for one, code in rng.sample(pairs, min(MOST, len(pairs)))
+        ]
+
+    def milestones(self, p: DeadCouponParams) -> Milestones:
+        line = changed("shop", "basket_line", product_id=p.product)
+        return (
+            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is in the basket', line),
+            Goal("The basket is open", every(line, visited(BASKET))),
+            Goal("The coupon has been tried", sent(Where("shop", r"/basket/vouchers/add/"))),
+        )
+
+    def outcome(self, p: DeadCouponParams) -> Outcome:
+        return Outcome(answer=self._refusal(p), changes={"shop": (in_basket(p.product, 1),)}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: DeadCouponParams) -> str:
+        await open_product(hand, p.title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "View cart")
+        await hand.click("link", "I have a coupon code...")
+        await hand.type("textbox", "Code", p.coupon)
+        await hand.click("button", "Add coupon")
+        return self._refusal(p).truth()
+
+    @staticmethod
+    def _refusal(p: DeadCouponParams) -> Refusal:
+        mentions = (r"expired|inactive|not (yet )?(active|valid|recogni[sz]ed|exist)|no (such )?(coupon|code|voucher)",)
+        mentions += (
+            r"invalid|unknown|no longer|has ended|not started|did not|does not|doesn't|not found|not accepted",
+        )
+        return Refusal(f"the coupon {p.coupon} does not work: {p.reason}", mentions)
+
+
+@dataclass(frozen=True)
+class AbroadParams(Params):
+    product: int
+    title: str
+    country: str
+    city: str
+
+
+class ShipAbroad(Template[AbroadParams]):
+    """The shop knows these countries, but its checkout does not offer them."""
+
+    name = "shop-ship-abroad"
+    sites = ("shop",)
+    category = "shop"
+    kind = "impossible"
+    difficulty = "medium"
+    wordings = (
+        'Order one "{title}" and have it delivered to my cousin in {city}, {country}. If that cannot be done, do not '
+        "order and tell me why.",
+        'Buy "{title}" for delivery to {city} in {country}; answer N/A with the reason, without ordering, if the shop '
+        "cannot do that.",
+    )
+    places = (
+        ("Japan", "Osaka"),
+        ("Spain", "Seville"),
+        ("Canada", "Halifax"),
+        ("Iceland", "Akureyri"),
+        ("Italy", "Lucca"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[AbroadParams]:
+        pairs = [(one, place) for one, place in product(products(world), self.places) if one.stock]
+        return [AbroadParams(one.id, one.title, *place) for one, place in rng.sample(pairs, min(MOST, len(pairs)))]
+
+    def milestones(self, p: AbroadParams) -> Milestones:
+        line = changed("shop", "basket_line", product_id=p.product)
+        return (
+            Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
+            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is in the basket', line),
+            Goal("The checkout says where it delivers", visited(Where("shop", r"/checkout/shipping-address/"))),
+        )
+
+    def outcome(self, p: AbroadParams) -> Outcome:
+        return Outcome(answer=self._refusal(p), may={"shop": (*VISIT["shop"], in_basket(p.product, 1))})
+
+    async def solve(self, hand: Hand, p: AbroadParams) -> str:
+        await open_product(hand, p.title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "Checkout now")
+        return self._refusal(p).truth()
+
+    @staticmethod
+    def _refusal(p: AbroadParams) -> Refusal:
+        return Refusal(
+            f"the shop does not deliver to {p.country}", (rf"{p.country.lower()}|country|deliver|ship|abroad",)
+        )
+
+
+TEMPLATES = (AddToBasket(), TwoInBasket(), SoldOut(), TooMany(), DeadCoupon(), ShipAbroad())

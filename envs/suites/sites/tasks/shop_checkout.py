@@ -1,0 +1,231 @@
+"""Shop tasks that end with an order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from random import Random
+
+from envs.suites.sites.changes import Expected, Inserted, Test, Updated, Wanted
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_parts import CUSTOMER, VISIT, Product, open_product, product_page, products, searched
+from envs.suites.sites.templates import (
+    Check,
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    visited,
+)
+
+SHIPPING_ADDRESS = Where("shop", r"/checkout/shipping-address/")
+DELIVERIES = (
+    ("standard", "standard delivery", 0, Decimal("3.95")),
+    ("express", "express delivery", 1, Decimal("8.50")),
+    ("collect", "collection from the shop", 2, Decimal("0.00")),
+)
+"""Code, what a person calls it, its place on the page of the checkout, and its charge."""
+DISCOUNTED = ("Games", "Outdoors")
+"""Departments with an offer that changes prices in the basket."""
+
+
+@dataclass(frozen=True)
+class OrderParams(Params):
+    product: int
+    title: str
+    stockrecord: int
+    total: Decimal
+    person: str
+    address: int
+    address_place: int
+    """On the checkout's page, the default address being 0."""
+    first_name: str
+    last_name: str
+    line1: str
+    delivery: str
+    delivery_code: str
+    delivery_place: int
+
+
+def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
+    """Key, names and street, in the order of the checkout."""
+    return world.database("shop").rows(
+        "SELECT id, first_name, last_name, line1 FROM address_useraddress WHERE user_id = ?"
+        " ORDER BY is_default_for_shipping DESC, id",
+        CUSTOMER,
+    )
+
+
+def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
+    """What one piece of *p* leaves behind when it is ordered, with a voucher or without."""
+    number: dict[str, Wanted] = {"number": "100001"}
+    order: dict[str, Wanted] = {**number, "user_id": CUSTOMER, "shipping_code": p.delivery_code, "status": "Pending"}
+    ship_to: dict[str, Wanted] = {"first_name": p.first_name, "last_name": p.last_name, "line1": p.line1}
+    changes: list[Expected] = [
+        Inserted("order_order", {**order, "total_incl_tax": p.total if voucher is None else about(p.total)}),
+        Inserted("order_line", {"product_id": p.product, "quantity": 1}),
+        Inserted("order_lineprice", {"quantity": 1}),
+        Inserted("order_shippingaddress", ship_to),
+        Updated("partner_stockrecord", {"id": p.stockrecord}, {"num_allocated": 1}),
+        Updated("address_useraddress", {"id": p.address}, {"num_orders_as_shipping_address": 1}),
+        Inserted("basket_line", {"product_id": p.product, "quantity": 1}),
+        Inserted("basket_basket", {"status": "Submitted"}),
+    ]
+    may: list[Expected] = [*VISIT["shop"], Inserted("order_communicationevent", {})]
+    if voucher is not None:
+        counted = ("num_orders", "total_discount")
+        changes += [
+            Inserted("basket_basket_vouchers", {"voucher_id": voucher}),
+            Inserted("voucher_voucherapplication", {"voucher_id": voucher, "user_id": CUSTOMER}),
+            Inserted("order_orderdiscount", {"voucher_id": voucher}),
+            Inserted("order_orderlinediscount", {}),
+            Updated("voucher_voucher", {"id": voucher}, {"num_basket_additions": 1}, may=counted),
+        ]
+        may.append(Updated("offer_conditionaloffer", {}, {}, may=("num_applications", *counted)))
+    return Outcome(changes={"shop": changes}, may={"shop": may})
+
+
+def order_milestones(p: OrderParams) -> Milestones:
+    """Of one piece that is ordered."""
+    return (
+        Goal(f'The page of "{p.title}" is open, or it is searched for', either(searched(p.title), _page(p))),
+        Goal(f'"{p.title}" is in the basket', changed("shop", "basket_line", product_id=p.product)),
+        Goal("The checkout has been begun", visited(SHIPPING_ADDRESS)),
+        Goal(f"The order to {p.person} is placed", changed("shop", "order_shippingaddress", last_name=p.last_name)),
+    )
+
+
+def _page(p: OrderParams) -> Check:
+    return visited(product_page(p.product))
+
+
+def about(pounds: Decimal) -> Test:
+    """To the penny, more or less: a discount is rounded here or there."""
+    return lambda found: isinstance(found, int | float) and abs(Decimal(str(found)) - pounds) <= Decimal("0.01")
+
+
+async def check_out(hand: Hand, p: OrderParams) -> None:
+    """From the page of addresses: four actions."""
+    if p.address_place == 0:
+        await hand.click("button", "Ship to your default shipping address")
+    else:
+        await hand.click("button", "Ship to this address", nth=p.address_place - 1)
+    await hand.click("button", "Select option", nth=p.delivery_place)
+    await hand.click("link", "Continue")
+    await hand.click("button", "Place order")
+
+
+def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
+    """One order for each of *rows*, to somebody of the address book; *per_cent* is taken off the price."""
+    book = addresses(world)
+    found: list[OrderParams] = []
+    for one in rows:
+        place = rng.randrange(len(book))
+        key, first, last, line1 = book[place]
+        code, delivery, option, charge = rng.choice(DELIVERIES)
+        total = one.price * (100 - per_cent) / 100 + charge
+        found.append(
+            OrderParams(
+                one.id,
+                one.title,
+                one.stockrecord,
+                total,
+                f"{first} {last}",
+                key,
+                place,
+                first,
+                last,
+                line1,
+                delivery,
+                code,
+                option,
+            )
+        )
+    return found
+
+
+class Order(Template[OrderParams]):
+    name = "shop-order"
+    sites = ("shop",)
+    category = "shop"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'Order one "{title}" for {person}, at the address in my address book, with {delivery}.',
+        'Buy one "{title}" and have it sent to {person} from my address book; choose {delivery}.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[OrderParams]:
+        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
+        return drawn_orders(world, rng, rows)
+
+    def milestones(self, p: OrderParams) -> Milestones:
+        return order_milestones(p)
+
+    def outcome(self, p: OrderParams) -> Outcome:
+        return order_changes(p)
+
+    async def solve(self, hand: Hand, p: OrderParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "Checkout now")
+        await check_out(hand, p)
+
+
+@dataclass(frozen=True)
+class CouponOrderParams(OrderParams):
+    coupon: str
+    voucher: int
+
+
+class OrderWithCoupon(Template[CouponOrderParams]):
+    name = "shop-order-with-coupon"
+    sites = ("shop",)
+    category = "shop"
+    kind = "content"
+    difficulty = "hard"
+    wordings = (
+        'Order one "{title}" with the coupon {coupon}, to be sent to {person} (see my address book) with {delivery}.',
+        'Use my coupon {coupon} to buy one "{title}" for {person}, whose address is in my address book, by {delivery}.',
+    )
+    coupons = (
+        ("WELCOME10", 10, None),
+        ("KITCHEN15", 15, "Kitchen"),
+        ("BOOKCLUB20", 20, "Books"),
+        ("SPRING25", 25, "Garden"),
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CouponOrderParams]:
+        keys = dict(world.database("shop").rows("SELECT code, id FROM voucher_voucher"))
+        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
+        found: list[CouponOrderParams] = []
+        for coupon, per_cent, department in self.coupons:
+            fitting = [one for one in rows if department in (None, one.department)]
+            for order in drawn_orders(world, rng, fitting, per_cent):
+                found.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
+        return found
+
+    def milestones(self, p: CouponOrderParams) -> Milestones:
+        return order_milestones(p)
+
+    def outcome(self, p: CouponOrderParams) -> Outcome:
+        return order_changes(p, voucher=p.voucher)
+
+    async def solve(self, hand: Hand, p: CouponOrderParams) -> None:
+        await open_product(hand, p.title)
+        await hand.click("button", "Add to cart")
+        await hand.click("link", "View cart")
+        await hand.click("link", "I have a coupon code...")
+        await hand.type("textbox", "Code", p.coupon)
+        await hand.click("button", "Add coupon")
+        await hand.click("link", "Proceed to checkout")
+        await check_out(hand, p)
+
+
+TEMPLATES = (Order(), OrderWithCoupon())

@@ -1,0 +1,392 @@
+"""Shop tasks of a customer who wants to know or to see something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations, product
+from random import Random
+from typing import NamedTuple
+
+from envs.suites.sites.answers import Number, Refusal, Text
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_parts import (
+    CATALOGUE,
+    MOST,
+    VISIT,
+    Product,
+    category_page,
+    open_product,
+    product_page,
+    products,
+    reading,
+    search,
+    searched,
+    shelves,
+)
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    either,
+    every,
+    shows,
+    visited,
+)
+
+
+class Fact(NamedTuple):
+    """A number that product pages show."""
+
+    code: str
+    label: str
+    """On the page."""
+    asked: str
+    """In a wording."""
+
+
+FACTS = (
+    Fact("weight", "Weight in grams", "weight in grams"),
+    Fact("warranty", "Warranty in years", "warranty in years"),
+    Fact("pages", "Pages", "number of pages"),
+    Fact("published", "Year of publication", "year of publication"),
+    Fact("age", "Minimum age", "minimum age"),
+    Fact("minutes", "Playing time in minutes", "playing time in minutes"),
+)
+
+
+@dataclass(frozen=True)
+class FactParams(Params):
+    product: int
+    shelf: int
+    title: str
+    label: str
+    asked: str
+    value: int
+
+
+class ProductFact(Template[FactParams]):
+    name = "shop-product-fact"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        'What is the {asked} of "{title}"? Answer with the number alone.',
+        'Look up the {asked} of "{title}" in the shop and answer with just the number.',
+        'I need the {asked} given for "{title}". One number, please.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[FactParams]:
+        found = [
+            FactParams(one.id, one.shelf_id, one.title, fact.label, fact.asked, value)
+            for one in products(world)
+            for fact in FACTS
+            if (value := one.number(fact.code)) is not None
+        ]
+        return rng.sample(found, min(MOST, len(found)))
+
+    def milestones(self, p: FactParams) -> Milestones:
+        return reading(p.title, p.shelf, product_page(p.product))
+
+    def outcome(self, p: FactParams) -> Outcome:
+        return Outcome(answer=Number(p.value), may=VISIT)
+
+    async def solve(self, hand: Hand, p: FactParams) -> str:
+        await open_product(hand, p.title)
+        return await hand.read(rf"^{p.label} \| (\d+)$")
+
+
+class Condition(NamedTuple):
+    """Something that a product may fulfil: an attribute is at least a number, or is this very text."""
+
+    words: str
+    code: str
+    wanted: int | str
+
+    def holds(self, one: Product) -> bool:
+        if isinstance(self.wanted, int):
+            return (one.number(self.code) or 0) >= self.wanted
+        return one.attributes.get(self.code) == self.wanted
+
+
+COLOURS = ("black", "white", "navy", "mustard", "slate", "plum", "terracotta", "moss-green")
+CONDITIONS: dict[str, tuple[Condition, ...]] = {
+    "Kitchenware": (
+        Condition("is dishwasher safe", "dishwasher", 1),
+        *(Condition(f"weighs {n} grams or more", "weight", n) for n in (1000, 2000, 3000)),
+    ),
+    "Garden ware": tuple(Condition(f"has a warranty of {n} years or more", "warranty", n) for n in (3, 5, 7, 8, 9)),
+    "Book": (
+        *(Condition(f"has {n} pages or more", "pages", n) for n in (250, 400, 500, 600)),
+        *(Condition(f"was published in {n} or later", "published", n) for n in (2000, 2010, 2018)),
+    ),
+    "Game": (
+        *(Condition(f"takes {n} minutes or more to play", "minutes", n) for n in (60, 90, 120)),
+        *(Condition(f"{n} people can play together", "players", n) for n in (4, 5, 6, 7)),
+    ),
+    "Outdoor gear": (
+        Condition("is waterproof", "waterproof", 1),
+        *(Condition(f"has a warranty of {n} years or more", "warranty", n) for n in (4, 6, 8)),
+    ),
+    "Stationery": tuple(Condition(f"is {colour}", "colour", colour) for colour in COLOURS),
+}
+"""By product type."""
+
+
+@dataclass(frozen=True)
+class CheapestParams(Params):
+    shelf: str
+    shelf_id: int
+    condition: str
+    title: str
+    product: int
+    cheaper: tuple[str, ...]
+    """Titles that are cheaper and do not fulfil the condition, the cheapest first."""
+    first: int
+    """Key of the cheapest of all."""
+
+
+class CheapestWith(Template[CheapestParams]):
+    """The condition is on the products' own pages only, so they are opened one by one."""
+
+    name = "shop-cheapest-with"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        'Of everything in the category "{shelf}", which is the cheapest product that {condition}? '
+        "Answer with its full title.",
+        'I look for something from "{shelf}" that {condition}, as cheap as possible. Which one is it? '
+        "Tell me its title only.",
+    )
+    deepest = 3
+    """Pages that the oracle opens at most."""
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CheapestParams]:
+        found: list[CheapestParams] = []
+        for shelf, ranked in shelves(products(world)).items():
+            for condition in CONDITIONS[ranked[0].kind]:
+                place = next((i for i, one in enumerate(ranked) if condition.holds(one)), None)
+                if place is not None and 0 < place < self.deepest:
+                    one, before = ranked[place], ranked[:place]
+                    titles = tuple(other.title for other in before)
+                    found.append(
+                        CheapestParams(shelf, one.shelf_id, condition.words, one.title, one.id, titles, before[0].id)
+                    )
+        return found
+
+    def milestones(self, p: CheapestParams) -> Milestones:
+        shelf, first = category_page(p.shelf_id), visited(product_page(p.first))
+        ranked = visited(Where("shop", shelf.path, {"sort_by": "price-asc"}))
+        return (
+            Goal(f'The category "{p.shelf}" is open', visited(shelf)),
+            Goal("Its products are sorted by price, or the cheapest is found", either(ranked, first)),
+            Goal("The page of the cheapest one has been read", first),
+            Goal(f'The page of "{p.title}" has been read', visited(product_page(p.product))),
+        )
+
+    def outcome(self, p: CheapestParams) -> Outcome:
+        return Outcome(answer=Text(p.title), may=VISIT)
+
+    async def solve(self, hand: Hand, p: CheapestParams) -> str:
+        await hand.click("link", p.shelf)
+        await hand.select("combobox", "Sort by", "Price low to high")
+        for title in p.cheaper:
+            await hand.click("link", title)
+            await hand.back()
+        await hand.click("link", p.title)
+        return p.title
+
+
+@dataclass(frozen=True)
+class CompareParams(Params):
+    first: int
+    first_title: str
+    second: int
+    second_title: str
+    asked: str
+    winner: str
+
+
+class Compare(Template[CompareParams]):
+    name = "shop-compare"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        'Compare "{first_title}" with "{second_title}": which one {asked}? Answer with its title.',
+        'Which {asked}, "{first_title}" or "{second_title}"? Give me the title only.',
+    )
+    asks = (("weight", "is heavier"), ("warranty", "has the longer warranty"), ("pages", "has more pages"))
+
+    def candidates(self, world: World, rng: Random) -> Sequence[CompareParams]:
+        found: list[CompareParams] = []
+        for shelf in shelves(products(world)).values():
+            for (a, b), (code, asked) in product(combinations(sorted(shelf, key=lambda one: one.id), 2), self.asks):
+                mine, other = a.number(code), b.number(code)
+                if mine is not None and other is not None and mine != other:
+                    winner = a if mine > other else b
+                    found.append(CompareParams(a.id, a.title, b.id, b.title, asked, winner.title))
+        return rng.sample(found, min(MOST, len(found)))
+
+    def milestones(self, p: CompareParams) -> Milestones:
+        first, second = visited(product_page(p.first)), visited(product_page(p.second))
+        return (
+            Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
+            Goal("One of the two has been looked at", either(first, second)),
+            Goal("The other one is looked for", every(either(first, second), _looked_for_both(p, first, second))),
+            Goal("Both have been looked at", every(first, second)),
+        )
+
+    def outcome(self, p: CompareParams) -> Outcome:
+        return Outcome(answer=Text(p.winner), may=VISIT)
+
+    async def solve(self, hand: Hand, p: CompareParams) -> str:
+        await open_product(hand, p.first_title)
+        await open_product(hand, p.second_title)
+        return p.winner
+
+
+def _looked_for_both(p: CompareParams, *pages: Callable[..., bool]) -> Callable[..., bool]:
+    """Both were searched for, or there was another way to the pages."""
+    return either(every(searched(p.first_title), searched(p.second_title)), every(*pages))
+
+
+BUCKETS = {"0 to 20": (0, 20), "20 to 40": (20, 40), "40 to 60": (40, 60), "60+": (60, None)}
+SORTS = {
+    "Price low to high": ("price-asc", "the cheapest first"),
+    "Price high to low": ("price-desc", "the dearest first"),
+    "Customer rating": ("rating", "the best rated first"),
+    "Title A to Z": ("title-asc", "in alphabetical order"),
+}
+
+
+@dataclass(frozen=True)
+class ListingParams(Params):
+    category: str
+    category_id: int
+    bucket: str
+    span: str
+    sort: str
+    order: str
+
+    @property
+    def facet(self) -> str:
+        least, most = BUCKETS[self.bucket]
+        return f"price:[{least} TO {'*' if most is None else most}]"
+
+
+class ShowListing(Template[ListingParams]):
+    name = "shop-show-listing"
+    sites = ("shop",)
+    category = "shop"
+    kind = "navigation"
+    difficulty = "easy"
+    wordings = (
+        'Show me what "{category}" has {span}, {order}. Leave that list open.',
+        'Open the list of products in "{category}" {span}, sorted so that they come {order}.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[ListingParams]:
+        rows = products(world)
+        named = dict(world.database("shop").rows("SELECT name, id FROM catalogue_category ORDER BY id"))
+        found: list[ListingParams] = []
+        for (name, key), (bucket, (least, most)) in product(named.items(), BUCKETS.items()):
+            inside = [
+                one
+                for one in rows
+                if name in (one.shelf, one.department) and least <= one.price <= (most or Decimal("inf"))
+            ]
+            span = f"from £{least} to £{most}" if most else f"from £{least} on"
+            if len(inside) >= 2:
+                found += [ListingParams(name, key, bucket, span, sort, SORTS[sort][1]) for sort in SORTS]
+        return rng.sample(found, min(MOST, len(found)))
+
+    def milestones(self, p: ListingParams) -> Milestones:
+        path, sort = category_page(p.category_id).path, SORTS[p.sort][0]
+        narrowed, ranked = {"selected_facets": p.facet}, {"sort_by": sort}
+        one = either(visited(Where("shop", path, narrowed)), visited(Where("shop", path, ranked)))
+        both = Where("shop", path, {**narrowed, **ranked})
+        return (
+            Goal(f'The category "{p.category}" is open', visited(Where("shop", path))),
+            Goal("It is narrowed to the price range, or sorted", one),
+            Goal("It is narrowed and sorted", visited(both)),
+            Goal("The narrowed and sorted list is in front", shows(both)),
+        )
+
+    def outcome(self, p: ListingParams) -> Outcome:
+        query = {"selected_facets": p.facet, "sort_by": SORTS[p.sort][0]}
+        return Outcome(page=Where("shop", category_page(p.category_id).path, query), may=VISIT)
+
+    async def solve(self, hand: Hand, p: ListingParams) -> None:
+        await hand.click("link", p.category)
+        await hand.click("link", p.bucket)
+        await hand.select("combobox", "Sort by", p.sort)
+
+
+@dataclass(frozen=True)
+class UnknownParams(Params):
+    title: str
+    noun: str
+
+
+class UnknownProduct(Template[UnknownParams]):
+    """Every word of the title is known to the shop; the thing is not."""
+
+    name = "shop-unknown-product"
+    sites = ("shop",)
+    category = "shop"
+    kind = "impossible"
+    difficulty = "easy"
+    wordings = (
+        'What does the "{title}" cost? Answer with the price; if that cannot be told, say so and why.',
+        'Tell me the price of the "{title}". Should that be impossible, answer N/A with the reason.',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[UnknownParams]:
+        rows = [one for one in products(world) if one.kind != "Book"]
+        known = {one.title for one in rows}
+        brands = sorted({one.title.split()[0] for one in rows})
+        found: dict[str, UnknownParams] = {}
+        for one in rows:
+            tail = one.title.partition(" ")[2]
+            title = f"{rng.choice(brands)} {tail}"
+            if title not in known:
+                found[title] = UnknownParams(title, tail)
+        return list(found.values())
+
+    def milestones(self, p: UnknownParams) -> Milestones:
+        brand_first = searched(p.title)
+        broader = Where("shop", "/search/", {"q": p.noun})
+        return (
+            Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
+            Goal(f'"{p.title}" is searched for', brand_first),
+            Goal("A broader search, or the category, is looked at", either(visited(broader), visited(CATALOGUE))),
+            Goal("What comes nearest has been looked through", every(brand_first, visited(CATALOGUE))),
+        )
+
+    def outcome(self, p: UnknownParams) -> Outcome:
+        reason = f'the shop has no product called "{p.title}"'
+        mentions = (
+            r"no (such |matching )?(product|item|thing|result|match|listing)",
+            r"not? (sell|sold|found|listed|exist|carried|stocked|in the (shop|catalogue|store))",
+            r"(does|do|did|could|can)(n't| not|not) (exist|find|sell|carry|have|be found)",
+            r"0 results|nothing|unknown|none",
+        )
+        return Outcome(answer=Refusal(reason, mentions), may=VISIT)
+
+    async def solve(self, hand: Hand, p: UnknownParams) -> str:
+        await search(hand, p.title)
+        await search(hand, p.noun)
+        return Refusal(f'the shop has no product called "{p.title}"', ()).truth()
+
+
+TEMPLATES = (ProductFact(), CheapestWith(), Compare(), ShowListing(), UnknownProduct())

@@ -1,0 +1,325 @@
+"""Shop tasks about a customer's own orders: what was bought when, for how much, and the same again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import product
+from random import Random
+
+from envs.suites.sites.answers import Number, Text
+from envs.suites.sites.changes import Inserted
+from envs.suites.sites.evidence import Where
+from envs.suites.sites.hand import Hand
+from envs.suites.sites.tasks.shop_parts import ACCOUNT, CUSTOMER, VISIT, day, open_orders, products, written
+from envs.suites.sites.templates import (
+    Goal,
+    Milestones,
+    Outcome,
+    Params,
+    Template,
+    World,
+    changed,
+    either,
+    every,
+    sent,
+    shows,
+    visited,
+)
+
+ORDERS = Where("shop", r"/accounts/orders/")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnOrder:
+    """One of the customer's orders."""
+
+    number: str
+    placed: date
+    total: Decimal
+    delivery: Decimal
+    lines: Mapping[str, int]
+    """Title to quantity."""
+    place: int
+    """In her order history, from 0, the latest first."""
+
+
+def own_orders(world: World) -> list[OwnOrder]:
+    """The latest first."""
+    shop = world.database("shop")
+    rows = shop.rows(
+        "SELECT id, number, date_placed, total_incl_tax, shipping_incl_tax FROM order_order WHERE user_id = ?"
+        " ORDER BY date_placed DESC",
+        CUSTOMER,
+    )
+    lines = {
+        key: dict(shop.rows("SELECT title, quantity FROM order_line WHERE order_id = ? ORDER BY id", key))
+        for key, *_ in rows
+    }
+    return [
+        OwnOrder(number, day(placed), _pounds(total), _pounds(delivery), lines[key], place)
+        for place, (key, number, placed, total, delivery) in enumerate(rows)
+    ]
+
+
+def _pounds(stored: float) -> Decimal:
+    return Decimal(str(stored)).quantize(Decimal("0.01"))
+
+
+PAGE = 20
+"""Orders on a page of the history."""
+
+
+@dataclass(frozen=True)
+class OrderFactParams(Params):
+    number: str
+    date: str
+    asked: str
+    pattern: str
+    """Where the order's page says it."""
+    value: Decimal
+    place: int
+
+
+class OrderFact(Template[OrderFactParams]):
+    name = "shop-order-fact"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "easy"
+    wordings = (
+        "I placed an order on {date}. What was {asked}? Answer with one number.",
+        "Look at my order of {date} and tell me {asked}, as a number.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[OrderFactParams]:
+        orders = own_orders(world)
+        days = Counter(order.placed for order in orders)
+        found: list[OrderFactParams] = []
+        for order in orders:
+            if days[order.placed] == 1:
+                facts = (
+                    ("its total in pounds, delivery included", r"^Order total \| £([\d,.]+)$", order.total),
+                    ("the delivery charge in pounds", r"^Shipping total \| £([\d,.]+)$", order.delivery),
+                    (
+                        "the price of the goods alone in pounds",
+                        r"^Cart total \| £([\d,.]+)$",
+                        order.total - order.delivery,
+                    ),
+                )
+                found += [
+                    OrderFactParams(order.number, written(order.placed), asked, pattern, value, order.place)
+                    for asked, pattern, value in facts
+                ]
+        return found
+
+    def milestones(self, p: OrderFactParams) -> Milestones:
+        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        return (
+            Goal("The account is open", visited(ACCOUNT)),
+            Goal("The order history is open", visited(ORDERS)),
+            Goal(f"The order of {p.date} has been opened", visited(page)),
+            Goal(f"The order of {p.date} is in front", shows(page)),
+        )
+
+    def outcome(self, p: OrderFactParams) -> Outcome:
+        return Outcome(answer=Number(p.value), may=VISIT)
+
+    async def solve(self, hand: Hand, p: OrderFactParams) -> str:
+        await open_orders(hand)
+        if p.place >= PAGE:
+            await hand.click("link", "next")
+        await hand.click("link", p.number)
+        return await hand.read(p.pattern)
+
+
+@dataclass(frozen=True)
+class SpanParams(Params):
+    first: date
+    last: date
+    total: Decimal
+    from_day: str
+    to_day: str
+
+
+class SpentBetween(Template[SpanParams]):
+    name = "shop-spent-between"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "medium"
+    wordings = (
+        "How many pounds did all my orders from {from_day} to {to_day} come to, delivery included? "
+        "Count every order, whatever became of it, and answer with one number.",
+        "Add up the totals of the orders that I placed from {from_day} up to {to_day} and give me the sum in pounds.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
+        orders = own_orders(world)
+        starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 16)]
+        found: list[SpanParams] = []
+        for a, b in product(starts, starts):
+            inside = [order for order in orders if a <= order.placed < b]
+            last = b - timedelta(days=1)
+            if 2 <= len(inside) <= 6:
+                found.append(SpanParams(a, last, sum(o.total for o in inside) or Decimal(), written(a), written(last)))
+        return found
+
+    def milestones(self, p: SpanParams) -> Milestones:
+        asked = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        within = Where("shop", ORDERS.path, asked)
+        return (
+            Goal("The account is open", visited(ACCOUNT)),
+            Goal("The order history is open", visited(ORDERS)),
+            Goal("It is narrowed to those days, or leafed through", either(visited(within), visited(_second_page()))),
+            Goal(
+                "The orders of those days are in front",
+                either(shows(within), every(visited(_second_page()), shows(ORDERS))),
+            ),
+        )
+
+    def outcome(self, p: SpanParams) -> Outcome:
+        return Outcome(answer=Number(p.total), may=VISIT)
+
+    async def solve(self, hand: Hand, p: SpanParams) -> str:
+        await open_orders(hand)
+        await _filter(hand, p.first, p.last)
+        totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await hand.text())
+        return str(sum(Decimal(one.replace(",", "")) for one in totals))
+
+
+def _second_page() -> Where:
+    return Where("shop", ORDERS.path, {"page": "2"})
+
+
+async def _filter(hand: Hand, first: date, last: date) -> None:
+    """Three actions."""
+    await hand.type("textbox", "From", first.isoformat())
+    await hand.type("textbox", "To", last.isoformat())
+    await hand.click("button", "Filter results")
+
+
+@dataclass(frozen=True)
+class WhichOrderParams(Params):
+    title: str
+    first: date
+    last: date
+    span: str
+    number: str
+    wrong: tuple[str, ...]
+    """Orders of the span that are listed before the right one."""
+
+
+class WhichOrder(Template[WhichOrderParams]):
+    """The history does not say what was bought: orders are opened one by one."""
+
+    name = "shop-which-order"
+    sites = ("shop",)
+    category = "shop"
+    kind = "information"
+    difficulty = "hard"
+    wordings = (
+        'In which of my orders {span} did I buy "{title}"? Answer with the order number.',
+        'I bought "{title}" {span}. What is the number of that order?',
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[WhichOrderParams]:
+        orders = own_orders(world)
+        found: dict[tuple[str, str], WhichOrderParams] = {}
+        for place, order in enumerate(orders):
+            for before in (2, 3):
+                listed = orders[max(0, place - before) : place + 1]
+                first, last = order.placed, listed[0].placed
+                inside = [one for one in orders if first <= one.placed <= last]
+                if len(listed) <= before or inside[-1] != order:
+                    continue
+                span = f"from {written(first)} to {written(last)}"
+                wrong = tuple(one.number for one in inside[:-1])
+                for title in order.lines:
+                    if 2 <= len(wrong) <= 3 and sum(title in one.lines for one in inside) == 1:
+                        found[title, span] = WhichOrderParams(title, first, last, span, order.number, wrong)
+        return list(found.values())
+
+    def milestones(self, p: WhichOrderParams) -> Milestones:
+        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        any_order = Where("shop", r"/accounts/orders/\d+/")
+        return (
+            Goal("The account is open", visited(ACCOUNT)),
+            Goal("The order history is open", visited(ORDERS)),
+            Goal("An order has been opened", visited(any_order)),
+            Goal(f'The order with "{p.title}" has been opened', visited(page)),
+        )
+
+    def outcome(self, p: WhichOrderParams) -> Outcome:
+        return Outcome(answer=Text(p.number, (f"#{p.number}", f"order {p.number}", f"order #{p.number}")), may=VISIT)
+
+    async def solve(self, hand: Hand, p: WhichOrderParams) -> str:
+        await open_orders(hand)
+        await _filter(hand, p.first, p.last)
+        for number in p.wrong:
+            await hand.click("link", number)
+            await hand.back()
+        await hand.click("link", p.number)
+        return p.number
+
+
+@dataclass(frozen=True)
+class ReorderParams(Params):
+    number: str
+    date: str
+    lines: tuple[tuple[int, int], ...]
+    """Product and quantity."""
+
+
+class Reorder(Template[ReorderParams]):
+    name = "shop-reorder"
+    sites = ("shop",)
+    category = "shop"
+    kind = "content"
+    difficulty = "easy"
+    wordings = (
+        "Put everything that I ordered on {date} into my basket again, in the same quantities. Do not check out.",
+        "I want the same things once more as in my order of {date}: fill my basket with them, but do not order yet.",
+    )
+
+    def candidates(self, world: World, rng: Random) -> Sequence[ReorderParams]:
+        orders = own_orders(world)
+        days = Counter(order.placed for order in orders)
+        known = {one.title: one for one in products(world)}
+        return [
+            ReorderParams(
+                order.number,
+                written(order.placed),
+                tuple((known[title].id, quantity) for title, quantity in order.lines.items()),
+            )
+            for order in orders
+            if days[order.placed] == 1
+            and order.place < PAGE
+            and all(known[title].stock >= n for title, n in order.lines.items())
+        ]
+
+    def milestones(self, p: ReorderParams) -> Milestones:
+        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        lines = [changed("shop", "basket_line", product_id=key, quantity=quantity) for key, quantity in p.lines]
+        return (
+            Goal("The order history is open", visited(ORDERS)),
+            Goal(f"The order of {p.date} is open", visited(page)),
+            Goal("Some of it is in the basket again", either(sent(page), *lines)),
+            Goal("All of it is in the basket again", every(*lines)),
+        )
+
+    def outcome(self, p: ReorderParams) -> Outcome:
+        lines = [Inserted("basket_line", {"product_id": key, "quantity": quantity}) for key, quantity in p.lines]
+        return Outcome(changes={"shop": lines}, may=VISIT)
+
+    async def solve(self, hand: Hand, p: ReorderParams) -> None:
+        await open_orders(hand)
+        await hand.click("link", p.number)
+        await hand.click("button", "Re-order all items")
+
+
+TEMPLATES = (OrderFact(), SpentBetween(), WhichOrder(), Reorder())

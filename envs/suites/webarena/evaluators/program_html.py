@@ -1,0 +1,41 @@
+"""`program_html`: what pages show once the agent has stopped."""
+
+from __future__ import annotations
+
+from envs.suites.webarena.evaluators.evidence import Evidence
+from envs.suites.webarena.evaluators.finding import Finding
+from envs.suites.webarena.evaluators.helpers import address_of, content_of
+from envs.suites.webarena.evaluators.string_match import texts_match
+from envs.suites.webarena.task import Address, Call, LastPage, PageCheck, ProgramHtml
+
+
+async def program_html(check: ProgramHtml, evidence: Evidence) -> Finding:
+    """Every page must show what it should. Raises CheckBroken, JudgeFailed, BadInput (a variable that is not set)."""
+    found = Finding(False, "no page was looked at")
+    for page in check.pages:
+        found = await _look(page, evidence)
+        if not found.met:
+            return found
+    return found
+
+
+async def _look(check: PageCheck, evidence: Evidence) -> Finding:
+    async with evidence.pages.at(await address_for(check, evidence)) as tab:
+        if isinstance(check.what, Call):
+            text = await content_of(check.what, tab, evidence)
+        else:
+            text = await evidence.pages.text(tab, check.what)
+        shown = tab.page.url
+    found = await texts_match(check.texts, text, evidence)
+    return Finding(found.met, f"{shown}: {found.why}")
+
+
+async def address_for(check: PageCheck, evidence: Evidence) -> str | LastPage:
+    """Where the page is. Raises CheckBroken, BadInput."""
+    match check.where:
+        case LastPage():
+            return check.where
+        case Address():
+            return evidence.sites.fill(check.where.url)
+        case Call():
+            return await address_of(check.where, evidence)

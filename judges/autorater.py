@@ -1,0 +1,163 @@
+"""The AutoRater by a model: `z_t` with a quote for every flip, and thinking only where it pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import NamedTuple
+
+from pydantic import Field, field_validator
+
+from envs.core.record import Record, storable
+from envs.core.trace import Flip
+from judges.autorater_prompt import Opinion, Reflection, key, reflection_schema, render
+from judges.base import Progress, Rated
+from judges.evidence import Rejection, Witness, normalised
+from judges.ratings import Source, make_rating
+from judges.relevance import may_have_progressed
+from models.asking import ask
+from models.base import Budget, ChatModel, ChatReply, ChatRequest
+from models.thinking import thinking_tokens, validate_budget
+
+
+class RaterSettings(Record):
+    """How a model rates."""
+
+    budget: Budget = "auto"
+    """Thinking tokens. A static budget asks at every step. `auto` first looks for a relevant change without a model,
+    then asks without thinking, and thinks only about the milestones that are still unsure."""
+    ask_every: int = Field(default=5, ge=1)
+    """`auto` asks at least once in this many steps, whatever the cheap check says."""
+    deadline_s: float = Field(default=120.0, gt=0)
+    """Bound on one call, retries and repair included."""
+
+    @field_validator("budget")
+    @classmethod
+    def _known_budget(cls, budget: Budget) -> Budget:
+        return validate_budget(budget)
+
+
+class Finding(NamedTuple):
+    """What is known of one milestone after its quote was looked up."""
+
+    place: int
+    """0-based, in the plan."""
+    flip: Flip | None = None
+    """Achieved, with evidence."""
+    rejected: Rejection | None = None
+    """Claimed without evidence, and why it is none."""
+    unsure: bool = False
+    """It deserves a closer look: unsure by its own word, or rejected."""
+
+
+class Answered(NamedTuple):
+    """One call of a rating."""
+
+    reflection: Reflection
+    findings: tuple[Finding, ...]
+    reply: ChatReply
+
+    @property
+    def unsure(self) -> tuple[int, ...]:
+        return tuple(finding.place for finding in self.findings if finding.unsure)
+
+
+def weigh(progress: Progress, asked: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
+    """Lets a yes pass only with a quote that stands in the page or the log. Pure; asks nobody."""
+    witness = Witness(progress)
+    return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in asked)
+
+
+def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion) -> Finding:
+    if opinion.answer != "yes":
+        return Finding(index, unsure=opinion.answer == "unsure")
+    if (why := witness.rejects(opinion.quote)) is not None:
+        return Finding(index, rejected=why, unsure=True)
+    evidence = storable(normalised(opinion.quote))
+    return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
+
+
+def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
+    """The rating where no model need be asked: all is achieved, or with the budget `auto` nothing bears on what is not.
+
+    Raises ValueError where `z` and the milestones differ in number.
+    """
+    if len(progress.z) != len(progress.milestones):
+        raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
+    if all(progress.z):
+        return Rated(make_rating(progress.z, progress.z, source="none"))
+    if settings.budget == "auto" and not may_have_progressed(progress, ask_every=settings.ask_every):
+        reason = "nothing that bears on an open milestone has changed"
+        return Rated(make_rating(progress.z, progress.z, reason=reason, source="cheap"))
+    return None
+
+
+class ModelRater:
+    """Asks *model* about the milestones that are not achieved yet (MiRA paper, Fig. 5).
+
+    A flip counts only with evidence (:func:`weigh`); the others are rejected, named in the rating's reason and counted
+    in `rejected`. Achieved milestones are not asked about and stay. An answer that is not the JSON asked for raises
+    :class:`models.base.ModelInvalidAnswer`.
+    """
+
+    def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:
+        self.spec = model.spec
+        self.settings = settings or RaterSettings()
+        self.rejected = 0
+        """Claims refused for want of evidence, over the life of this rater."""
+        self._model = model
+
+    async def rate(self, progress: Progress) -> Rated:
+        """Raises ValueError where `z` and the milestones differ in number."""
+        if (settled := without_asking(progress, self.settings)) is not None:
+            return settled
+        asked = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
+        if self.settings.budget == "auto":
+            return await self._rate_sparingly(progress, asked)
+        found = await self._ask(progress, asked, thinking_tokens(self.settings.budget, ambiguous=True))
+        return rated(progress, (found,), source="model")
+
+    async def _rate_sparingly(self, progress: Progress, asked: tuple[int, ...]) -> Rated:
+        quick = await self._ask(progress, asked, thinking_tokens("auto", ambiguous=False))
+        if not quick.unsure:
+            return rated(progress, (quick,), source="cheap")
+        known = replace(progress, z=rated(progress, (quick,), source="cheap").rating.z)
+        thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
+        return rated(progress, (quick, thought), source="model")
+
+    async def _ask(self, progress: Progress, asked: tuple[int, ...], thinking: int) -> Answered:
+        request = ChatRequest(
+            messages=render(progress, asked),
+            thinking_tokens=thinking,
+            max_tokens=150 * len(asked) + 200,
+            deadline_s=self.settings.deadline_s,
+        )
+        result = await ask(self._model, request, reflection_schema(asked))
+        findings = weigh(progress, asked, result.answer)
+        self.rejected += sum(finding.rejected is not None for finding in findings)
+        return Answered(result.answer, findings, result.reply)
+
+
+def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> Rated:
+    """The rating that *calls* (at least one) add up to: the flips of all, the other answers from the last."""
+    flips = [(finding.place, finding.flip) for call in calls for finding in call.findings if finding.flip is not None]
+    achieved = {index for index, _ in flips}
+    places = range(len(progress.milestones))
+    chosen = next((index for index in places if key(index) == calls[-1].reflection.next_milestone), None)
+    rating = make_rating(
+        progress.z,
+        tuple(index in achieved for index in places),
+        tuple(flip for _, flip in sorted(flips, key=itemgetter(0))),
+        reason=_reason(calls[-1]),
+        source=source,
+        preferred_next=chosen,
+    )
+    return Rated(rating, tuple(call.reply for call in calls))
+
+
+def _reason(call: Answered) -> str:
+    """What the model said, and which of its claims were refused."""
+    said = normalised(storable(call.reflection.reason))
+    refused = "; ".join(f"{key(f.place)}: {f.rejected}" for f in call.findings if f.rejected is not None)
+    return f"{said} [refused: {refused}]".strip() if refused else said

@@ -1,0 +1,95 @@
+"""Token generation for a batch of prompts of different lengths, each row with its own settings.
+
+The loop is our own because a row must be able to end by its own deadline, and because for small models most of
+`generate()`'s time is its bookkeeping. Rows do not influence each other: the same prompt gives the same answer alone
+and in any batch (up to float32 rounding), since padding is masked and every row draws from its own generator.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from models.local.continuation import Job, Row
+
+
+class Generator:
+    """A causal model and its tokenizer, used from one thread at a time."""
+
+    def __init__(self, model: Any, tokenizer: Any, ends: frozenset[int]) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.ends = ends
+        pad = tokenizer.pad_token_id
+        self._pad: int = pad if pad is not None else next(iter(ends), 0)
+
+    @torch.inference_mode()
+    def run(self, jobs: Sequence[Job]) -> list[Row]:
+        """Continues every job to its end; returns rows in the order of *jobs*."""
+        rows = [Row(job) for job in jobs]
+        draws = [_generator(job) for job in jobs]
+        ids, mask = self._padded(jobs)
+        cache: dict[str, Any] = {}
+        while any(row.finish is None for row in rows):
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            out = self.model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                use_cache=True,
+                logits_to_keep=1,
+                **cache,
+            )
+            cache = _cache_of(out)
+            logits: Tensor = out.logits[:, -1].float()  # [B, V]
+            chosen = [self._advance(row, logits[i], draws[i]) for i, row in enumerate(rows)]
+            ids = torch.tensor(chosen, device=mask.device).unsqueeze(1)
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
+        return rows
+
+    def _padded(self, jobs: Sequence[Job]) -> tuple[Tensor, Tensor]:
+        """(ids, attention_mask), both [B, L], padded on the left."""
+        length = max(len(job.prompt) for job in jobs)
+        ids = torch.full((len(jobs), length), self._pad)
+        mask = torch.zeros((len(jobs), length), dtype=torch.long)
+        for i, job in enumerate(jobs):
+            ids[i, length - len(job.prompt) :] = torch.tensor(job.prompt)
+            mask[i, length - len(job.prompt) :] = 1
+        device = self.model.device
+        return ids.to(device), mask.to(device)
+
+    def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None) -> int:
+        """Picks the row's next token and notes it; returns padding for a row that has ended."""
+        if row.finish is not None:
+            return self._pad
+        if time.monotonic() > row.job.ends_at:
+            row.finish = "deadline"
+            return self._pad
+        logprobs = torch.log_softmax(logits.double(), -1)
+        token = _pick(logprobs, row.job.temperature, draw)
+        row.add(token, float(logprobs[token]), self.ends, self.tokenizer)
+        return token
+
+
+def _cache_of(out: Any) -> dict[str, Any]:
+    """The keys and values so far, under the name that they came by: transformers 5.24 calls it `cache`."""
+    return {name: out[name] for name in out.keys() & {"cache", "past_key_values"}}
+
+
+def _generator(job: Job) -> torch.Generator | None:
+    if job.temperature <= 0:
+        return None
+    draw = torch.Generator()
+    draw.manual_seed(job.seed) if job.seed is not None else draw.seed()
+    return draw
+
+
+def _pick(logprobs: Tensor, temperature: float, draw: torch.Generator | None) -> int:
+    if draw is None:
+        return int(logprobs.argmax())
+    probabilities = torch.softmax(logprobs.cpu() / temperature, -1)
+    return int(torch.multinomial(probabilities, 1, generator=draw))

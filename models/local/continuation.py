@@ -1,0 +1,75 @@
+"""What every local runtime shares: a prompt to continue, the answer as it grows, and when it has ended.
+
+:mod:`models.local.batch_generation` runs transformers checkpoints with torch, :mod:`models.local.embedded_onnx` the
+embedded model with ONNX Runtime. Nothing here imports either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Finish = Literal["end", "stop", "length", "deadline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One prompt to be continued."""
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    """0 = greedy."""
+    seed: int | None
+    stop: tuple[str, ...]
+    ends_at: float
+    """`time.monotonic()` after which the row is given up."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A job in progress and, once `finish` is set, its result."""
+
+    job: Job
+    tokens: list[int] = field(default_factory=list[int])
+    logprobs: list[float] = field(default_factory=list[float])
+    """Natural logarithms under the model itself (temperature 1)."""
+    text: str = ""
+    finish: Finish | None = None
+
+    def add(self, token: int, logprob: float, ends: frozenset[int], tokenizer: Any) -> None:
+        """Appends *token* and sets `finish` and `text` where the answer has ended with it."""
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        if token in ends:
+            self.text = decoded(tokenizer, self.tokens[:-1])
+            self.finish = "end"
+        elif (text := self._before_stop(tokenizer)) is not None:
+            self.text = text
+            self.finish = "stop"
+        elif len(self.tokens) >= self.job.max_tokens:
+            self.finish = "length"
+
+    def _before_stop(self, tokenizer: Any) -> str | None:
+        """The text before the first stop string; None where there is none."""
+        if not self.job.stop:
+            return None
+        text = decoded(tokenizer, self.tokens)
+        places = [text.find(stop) for stop in self.job.stop if stop in text]
+        return text[: min(places)] if places else None
+
+
+class TextGenerator(Protocol):
+    """A causal model and its tokenizer, used from one thread at a time."""
+
+    tokenizer: Any
+    """Of transformers, or one with the methods that :mod:`models.prompting.prompt_tokens` and `decoded` call."""
+
+    def run(self, jobs: Sequence[Job]) -> list[Row]:
+        """Continues every job to its end; returns rows in the order of *jobs*. Rows do not influence each other."""
+        ...
+
+
+def decoded(tokenizer: Any, tokens: Sequence[int]) -> str:
+    return tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)

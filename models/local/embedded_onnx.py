@@ -1,0 +1,197 @@
+"""The embedded model on ONNX Runtime: no torch, no transformers, and a fraction of their time for each token.
+
+`models/embedded/model.onnx` is the graph alone; its weights are the tensors of `model.safetensors` beside it, which the
+graph names by offset, so that both runtimes read the same numbers. `training/embedded/onnx_graph.py` writes it.
+
+Inputs (B: rows, Q: new tokens, P: tokens in the cache, K = P + Q)::
+
+    input_ids, position_ids   int64 [B, Q]
+    mask                      bool [B, 1, Q, K], true where a token attends
+    past_key_I, past_value_I  float32 [B, heads, P, head size], for each layer I
+
+Outputs: `logits` float32 [B, 1, vocabulary] after the last token, and `key_I`, `value_I` [B, heads, K, head size].
+
+A prompt is read alone, so that its numbers do not depend on the other rows; then all rows decode together, their caches
+padded on the left and masked there. Answers are those of torch up to float32 rounding. Where a temperature is given,
+the draw is Python's own generator for the seed, so a sampled answer is another one than torch's for the same seed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from models.base import ModelUnavailable
+from models.local.continuation import Job, Row
+from models.local.embedded_tokenizer import LightTokenizer
+
+GRAPH: Final = "model.onnx"
+
+_Floats = NDArray[np.float32]
+_Cache = tuple[_Floats, ...]
+"""key_0, value_0, key_1, …: each [B, heads, tokens, head size]."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the checkpoint's configs declare."""
+
+    layers: int
+    heads: int
+    head_size: int
+    context: int
+    ends: frozenset[int]
+    longest_answer: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEmbedded:
+    """A generator, its context in tokens, and the longest answer that the checkpoint declares."""
+
+    generator: OnnxGenerator
+    context: int
+    longest_answer: int | None
+
+
+def load_embedded(folder: Path) -> LoadedEmbedded:
+    """Reads graph, weights and tokenizer. Raises :class:`ModelUnavailable` in one line where that is not possible."""
+    try:
+        tokenizer = LightTokenizer(folder)
+        shape = _shape_of(folder, tokenizer)
+        session = ort.InferenceSession(str(folder / GRAPH), _options(), providers=["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime and tokenizers raise classes of their own that share no base but this
+        reason = " ".join(str(error).split())[:300]
+        raise ModelUnavailable(f"embedded: cannot be loaded: {type(error).__name__}: {reason}") from error
+    return LoadedEmbedded(OnnxGenerator(session, tokenizer, shape), shape.context, shape.longest_answer)
+
+
+class OnnxGenerator:
+    """A :class:`models.local.continuation.TextGenerator`."""
+
+    def __init__(self, session: ort.InferenceSession, tokenizer: LightTokenizer, shape: _Shape) -> None:
+        self.tokenizer = tokenizer
+        self._session = session
+        self._shape = shape
+        names = [f"{name}_{layer}" for layer in range(shape.layers) for name in ("key", "value")]
+        self._past_names = [f"past_{name}" for name in names]
+        self._outputs = ["logits", *names]
+
+    def run(self, jobs: Sequence[Job]) -> list[Row]:
+        """Continues every job to its end; returns rows in the order of *jobs*."""
+        rows = [Row(job) for job in jobs]
+        draws = [_draw(job) for job in jobs]
+        caches: dict[int, _Cache] = {}  # of the rows that go on
+        for number, row in enumerate(rows):
+            logits, cache = self._read_prompt(row.job)
+            self._advance(row, logits, draws[number])
+            if row.finish is None:
+                caches[number] = cache
+        while caches:
+            self._decode(rows, draws, caches)
+        return rows
+
+    def _decode(self, rows: Sequence[Row], draws: Sequence[random.Random | None], caches: dict[int, _Cache]) -> None:
+        """Continues the rows of *caches* together until the first of them ends; the others keep their caches."""
+        numbers = list(caches)
+        lengths = [caches[number][0].shape[2] for number in numbers]
+        past, pads = _stacked([caches[number] for number in numbers])
+        while all(rows[number].finish is None for number in numbers):
+            ids = np.array([[rows[number].tokens[-1]] for number in numbers], dtype=np.int64)
+            positions = np.array([[length] for length in lengths], dtype=np.int64)
+            seen = np.arange(past[0].shape[2] + 1) >= np.array(pads)[:, None]
+            logits, past = self._step(ids, positions, seen[:, None, None, :], past)
+            lengths = [length + 1 for length in lengths]
+            for i, number in enumerate(numbers):
+                self._advance(rows[number], logits[i], draws[number])
+        for i, number in enumerate(numbers):
+            caches[number] = tuple(tensor[i : i + 1, :, pads[i] :] for tensor in past)
+            if rows[number].finish is not None:
+                del caches[number]
+
+    def _read_prompt(self, job: Job) -> tuple[_Floats, _Cache]:
+        """(logits [V] after the prompt, its cache)."""
+        length = len(job.prompt)
+        empty = np.zeros((1, self._shape.heads, 0, self._shape.head_size), np.float32)
+        ids, positions = np.array([job.prompt], np.int64), np.arange(length)[None]
+        causal = np.tril(np.ones((length, length), np.bool_))[None, None]
+        logits, cache = self._step(ids, positions, causal, (empty,) * len(self._past_names))
+        return logits[0], cache
+
+    def _step(
+        self, ids: NDArray[np.int64], positions: NDArray[np.int64], mask: NDArray[np.bool_], past: _Cache
+    ) -> tuple[_Floats, _Cache]:
+        """(logits [B, V], the cache with the new tokens)."""
+        given = {"input_ids": ids, "position_ids": positions, "mask": mask}
+        made: Any = self._session.run(self._outputs, given | dict(zip(self._past_names, past, strict=True)))
+        return made[0][:, -1], tuple(made[1:])
+
+    def _advance(self, row: Row, logits: _Floats, draw: random.Random | None) -> None:
+        """Picks the row's next token, or gives the row up where its time has passed."""
+        if time.monotonic() > row.job.ends_at:
+            row.finish = "deadline"
+            return
+        logprobs = _log_softmax(logits.astype(np.float64))
+        token = _pick(logprobs, row.job.temperature, draw)
+        row.add(token, float(logprobs[token]), self._shape.ends, self.tokenizer)
+
+
+def _stacked(caches: Sequence[_Cache]) -> tuple[_Cache, list[int]]:
+    """One cache of all rows, padded on the left to the longest, and how much padding each row has."""
+    longest = max(cache[0].shape[2] for cache in caches)
+    pads = [longest - cache[0].shape[2] for cache in caches]
+    if len(caches) == 1:
+        return caches[0], pads
+    widths = [((0, 0), (0, 0), (pad, 0), (0, 0)) for pad in pads]
+    layers = zip(*caches, strict=True)
+    return tuple(np.concatenate([np.pad(t, w) for t, w in zip(one, widths, strict=True)]) for one in layers), pads
+
+
+def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    shifted = logits - logits.max()
+    return shifted - math.log(np.exp(shifted).sum())
+
+
+def _draw(job: Job) -> random.Random | None:
+    """None for a greedy answer. A seed gives the same draws on every machine and version of Python."""
+    return random.Random(job.seed) if job.temperature > 0 else None
+
+
+def _pick(logprobs: NDArray[np.float64], temperature: float, draw: random.Random | None) -> int:
+    if draw is None:
+        return int(logprobs.argmax())
+    shares = np.cumsum(np.exp(_log_softmax(logprobs / temperature)))
+    return min(int(np.searchsorted(shares, draw.random() * shares[-1], side="right")), len(shares) - 1)
+
+
+def _options() -> Any:
+    """One thread: for a model this small a second one costs more than it brings, and the browser needs it more."""
+    options: Any = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors; they are raised as well
+    return options
+
+
+def _shape_of(folder: Path, tokenizer: LightTokenizer) -> _Shape:
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    generation: dict[str, Any] = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    lengths = [config["max_position_embeddings"], tokenizer.model_max_length]
+    ends = [generation.get("eos_token_id"), tokenizer.token_id("eos_token")]
+    return _Shape(
+        layers=config["num_hidden_layers"],
+        heads=config["num_key_value_heads"],
+        head_size=config["head_dim"],
+        context=min(length for length in lengths if length),
+        ends=frozenset(end for end in ends if end is not None),
+        longest_answer=generation.get("max_new_tokens"),
+    )

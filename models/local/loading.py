@@ -1,0 +1,162 @@
+"""Reading a checkpoint: a folder of transformers weights or a GGUF file, with an optional PEFT adapter."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Generator as Generates
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from models.base import ModelUnavailable
+from models.local.batch_generation import Generator
+from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
+from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
+
+DEFAULT_CONTEXT = 4_096
+"""Tokens, where a checkpoint does not say."""
+SMALL_PARAMETERS = 20_000_000
+"""Below this a second thread costs more than it brings, and the browser needs it more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A causal model in eval mode and the tokenizer that belongs to it."""
+
+    model: Any
+    tokenizer: Any
+
+
+def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Generator, int]:
+    """(generator, context in tokens). Never asks the network. Raises :class:`ModelUnavailable`."""
+    read = read_checkpoint(folder, adapter, spec=spec, playing=True)
+    _set_threads(read.model)
+    generator = Generator(read.model, read.tokenizer, declared_ends(read.model, read.tokenizer))
+    return generator, declared_context(read.model, read.tokenizer)
+
+
+def read_checkpoint(
+    folder: Path,
+    adapter: Path | None = None,
+    *,
+    merge: bool = True,
+    on_cpu: bool = False,
+    spec: str | None = None,
+    playing: bool = False,
+) -> Checkpoint:
+    """The checkpoint in *folder*, or the copy of a GGUF file (*folder*, or the only one in it), with the PEFT adapter
+    of another folder.
+
+    *merge* adds the adapter to the weights; without it the adapter stays a layer of its own (the same function up to
+    rounding). The tokenizer is the adapter's where it brings one: that is what it was trained with.
+
+    On the CPU weights are float32, whatever they are stored as. There is one exception: the quantized weights of a GGUF
+    file are bfloat16 where the model is only *playing* and the CPU multiplies bfloat16. That rounds less than they
+    were, takes half the memory, and prompts are read 1.7 times faster.
+
+    Never asks the network. Raises :class:`ModelUnavailable` in one line that
+    begins with *spec*, also where the adapter was made for another model.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
+    if adapter is not None and not (adapter / ADAPTER_CONFIG).is_file():
+        raise ModelUnavailable(f"{name}: {str(adapter)!r} holds no {ADAPTER_CONFIG}, so it is no PEFT adapter")
+    from safetensors import SafetensorError
+
+    file = gguf_file(folder)
+    if problem := (None if file else weights_problem(folder)) or (adapter and adapter_problem(adapter)):
+        raise ModelUnavailable(f"{name}: {problem}")
+    try:
+        place = folder if file is None else converted(file, name)
+        half = playing and adapter is None and is_quantized_copy(place) and _multiplies_bfloat16()
+        return _read(place, adapter, merge=merge, on_cpu=on_cpu, half=half)
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelUnavailable(f"{name}: cannot be loaded: {type(error).__name__}: {reason}") from error
+
+
+def _multiplies_bfloat16() -> bool:
+    """Whether the CPU has instructions for it: without them it is many times slower than float32."""
+    import torch
+
+    capabilities: Any = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and newer
+    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16"))
+
+
+def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half: bool) -> Checkpoint:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    on_gpu = torch.cuda.is_available() and not on_cpu
+    on_this_cpu = torch.bfloat16 if half else torch.float32
+    options: dict[str, Any] = {"dtype": "auto" if on_gpu else on_this_cpu, **WEIGHTS}
+    brings_tokenizer = adapter is not None and (adapter / "tokenizer_config.json").is_file()
+    tokenizer = AutoTokenizer.from_pretrained(adapter if brings_tokenizer else folder, **LOCAL)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
+    if adapter is not None:
+        model = _with_adapter(model, adapter)
+        # In half precision most of what a small adapter adds would be rounded away as it is merged.
+        model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
+    return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer)
+
+
+def _with_adapter(model: Any, adapter: Path) -> Any:
+    """Raises ValueError where the adapter's file and the model's adapter layers are not the same set of tensors.
+
+    PEFT only warns then, and answers with a model that lacks part of what it learned.
+    """
+    from peft import PeftModel, get_peft_model_state_dict
+    from peft.utils import load_peft_weights
+
+    with reading_old_names():
+        model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
+    expected = set(get_peft_model_state_dict(model))
+    found = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
+    if expected != found:
+        odd = min(expected ^ found)
+        where = "missing in the adapter's file" if odd in expected else "unknown to the model"
+        raise ValueError(
+            f"the adapter does not fit the model: {len(expected ^ found)} tensors differ, {odd!r} is {where}"
+        )
+    return model
+
+
+@contextmanager
+def reading_old_names() -> Generates[None]:
+    """Around every call in which PEFT or TRL read a model's `is_gradient_checkpointing`.
+
+    PEFT 0.21 does when it attaches an adapter, TRL 1.16 when it generates. transformers 5.24 warns about that name, and
+    no argument of a caller changes what they read.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
+        yield
+
+
+def _set_threads(model: Any) -> None:
+    """One thread for a tiny model, else all cores but never more than eight."""
+    import torch
+
+    if model.device.type != "cpu":
+        return
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    torch.set_num_threads(1 if parameters < SMALL_PARAMETERS else min(8, os.cpu_count() or 1))
+
+
+def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Tokens that end an answer: those of the generation config and the tokenizer's own."""
+    declared = getattr(model.generation_config, "eos_token_id", None)
+    ends = declared if isinstance(declared, list) else [declared]
+    return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
+
+
+def declared_context(model: Any, tokenizer: Any) -> int:
+    """The smaller of what model and tokenizer declare; transformers writes a huge number for "unknown"."""
+    text = model.config.get_text_config()  # of a multimodal model its language model
+    declared = [getattr(text, "max_position_embeddings", None), tokenizer.model_max_length]
+    known = [int(length) for length in declared if length and length < 10_000_000]
+    return min(known, default=DEFAULT_CONTEXT)

@@ -1,0 +1,104 @@
+"""The text of prompts, typed so that text from outside cannot get into one but through a fence.
+
+A :class:`PromptText` is made of
+
+* :func:`words`: literals of this program. The type checker refuses any other string (`LiteralString`), an f-string
+  with a value in it among them.
+* :func:`number`: an integer.
+* :func:`fenced`: text from outside as data, see :mod:`models.prompting.fence`.
+* :func:`on_one_line`: text from outside on one line of a prompt, behind a label of ours. Where a prompt has no fences
+  (the compact ones, which small models are trained on), the line is the fence: the text cannot begin another one. In
+  prompts with fences only the goal is shown so, because it is what the model shall do.
+* :func:`own`: text that this program computed from nothing outside, such as the reference of an action language.
+  `tests/models/prompting/test_prompt_text.py` lists who may call it.
+
+It is not a string and refuses to be formatted: `f"{text}"` raises TypeError. :func:`message` makes the message.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, LiteralString, NoReturn
+
+from models.base import Image, Message
+from models.prompting.fence import escape, fence
+from models.prompting.invisible_characters import visible
+
+
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """What may stand in a prompt as it is."""
+
+    text: str
+
+    def __add__(self, other: PromptText) -> PromptText:
+        return PromptText(self.text + other.text)
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+    def __str__(self) -> NoReturn:
+        raise TypeError("the text of a prompt is joined by models.prompting.prompt_text, never formatted")
+
+    def __format__(self, spec: str) -> NoReturn:
+        raise TypeError("the text of a prompt is joined by models.prompting.prompt_text, never formatted")
+
+
+NOTHING = PromptText("")
+
+
+def words(text: LiteralString) -> PromptText:
+    return PromptText(text)
+
+
+def number(value: int) -> PromptText:
+    return PromptText(str(int(value)))
+
+
+def own(text: str) -> PromptText:
+    """Text of this program that is no literal. Never text from a page, a model, a file or a person."""
+    return PromptText(text)
+
+
+def fenced(label: LiteralString, text: str) -> PromptText:
+    """*text* as data, whatever it holds."""
+    return PromptText(fence(label, text))
+
+
+def fenced_lines(label: LiteralString, lines: Iterable[str]) -> PromptText:
+    """*lines* as data, each on one line."""
+    return fenced(label, "\n".join(folded(one) for one in lines))
+
+
+def on_one_line(text: str, limit: int) -> PromptText:
+    """*text* on one line, cut openly at *limit* characters."""
+    return PromptText(escape(cut(folded(text), limit)))
+
+
+def page(lines: Iterable[str]) -> PromptText:
+    """The end of a compact prompt: everything after its `Page:` is data, so nothing of ours may follow."""
+    return PromptText("\n".join(escape(visible(one)) for one in lines))
+
+
+def joined(separator: LiteralString, parts: Iterable[PromptText]) -> PromptText:
+    return PromptText(separator.join(part.text for part in parts))
+
+
+def message(role: Literal["system", "user"], text: PromptText, images: Sequence[Image] = ()) -> Message:
+    return Message(role, text.text, tuple(images))
+
+
+def folded(text: str) -> str:
+    """*text* as a person would see it, all white space folded to single blanks."""
+    return " ".join(visible(text).split())
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def quoted(text: str) -> str:
+    """*text* in double quotes on one line, with quotes and backslashes escaped as on a page."""
+    return json.dumps(folded(text), ensure_ascii=False)

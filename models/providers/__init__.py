@@ -1,0 +1,1 @@
+"""Chat models by provider: OpenAI's protocol, Gemini, checkpoints in this process, scripted answers."""

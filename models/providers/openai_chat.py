@@ -1,0 +1,228 @@
+"""OpenAI's chat completions, and every server that speaks them: vLLM, llama.cpp, Ollama.
+
+Answers are not streamed: a body that ends early is seen by its length or its JSON, and `finish_reason` says whether
+the answer is whole. What a server does not know is asked for differently, once per instance and parameter
+(:class:`models.providers.openai_dialect.Dialect`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import openai
+from pydantic import ValidationError
+
+from models.base import (
+    ChatReply,
+    ChatRequest,
+    Message,
+    ModelBusy,
+    ModelInvalidAnswer,
+    ModelRejected,
+    ModelTruncated,
+    ModelUnavailable,
+    Usage,
+)
+from models.prices import own_prices, price_table
+from models.prompting.fence import defuse
+from models.providers.openai_dialect import Dialect
+from models.providers.openai_wire import WireChoice, WireUsage, wire_error, wire_reply
+from models.schema_export import exported
+from models.structured import Draft, checked_reply
+from models.transport import (
+    Call,
+    Failure,
+    RetryPolicy,
+    failure_of_status,
+    http_client,
+    open_call,
+    quoted,
+    usable_key,
+    well_formed,
+)
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+
+NO_KEY = "none"
+"""What is sent to servers that want no key; the protocol's client insists on one."""
+
+OPENAI_HOST = "api.openai.com"
+
+_WHOLE = frozenset({None, "stop", "eos", "eos_token", "stop_sequence"})
+"""Reasons after which the text is all there is. Others (`abort`, `error`) come with half an answer."""
+_SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""429s that waiting does not cure."""
+
+
+class OpenAIChat:
+    """A :class:`models.base.ChatModel` over one server. Serves all workers of one event loop from one pool."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        spec: str | None = None,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        dialect: Dialect | None = None,
+        policy: RetryPolicy | None = None,
+        max_concurrent: int | None = None,
+    ) -> None:
+        self.spec = spec or f"openai:{model}"
+        self._model = model
+        self._key = usable_key(api_key or NO_KEY)
+        self._prices = price_table()
+        self._policy = policy or RetryPolicy()
+        self._slots = asyncio.Semaphore(max_concurrent) if max_concurrent else None
+        self._client = openai.AsyncOpenAI(
+            api_key=self._key, base_url=base_url, max_retries=0, timeout=None, http_client=http_client()
+        )
+        # Asked of the client: the address may also have come from the environment.
+        self._dialect = dialect or Dialect.of_model(model, hosted=self._client.base_url.host == OPENAI_HOST)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        async with open_call(request.deadline_s, self._policy, self._slots) as call:
+            return await checked_reply(request, lambda asked: self._ask(asked, call), call, self._model)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def _ask(self, request: ChatRequest, call: Call) -> Draft:
+        while True:
+            dialect = self._dialect
+            outcome = await call.send(lambda spoken=dialect: self._attempt(request, spoken, call))
+            if isinstance(outcome, Draft):
+                return outcome
+            # Another worker may have learned it meanwhile: never step back from a simpler dialect.
+            self._dialect = self._dialect.merged(outcome)
+
+    async def _attempt(self, request: ChatRequest, dialect: Dialect, call: Call) -> Draft | Dialect | Failure:
+        """One request. A Dialect says: the server refused a parameter that can be asked for in this other way."""
+        try:
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=self._model,
+                messages=wire_messages(request, dialect),  # type: ignore[arg-type]
+                extra_body=dialect.parameters(request),
+            )
+        except openai.APIStatusError as error:
+            return self._refused(error.response, dialect)
+        except openai.APIConnectionError as error:
+            return self._unreachable(error)
+        return self._draft(raw.text, request, call)
+
+    def _refused(self, response: Response, dialect: Dialect) -> Dialect | Failure:
+        problem = wire_error(response.text)
+        reason = quoted(problem.message or response.reason_phrase, self._key)
+        status = response.status_code
+        if status in (400, 422):
+            simpler = dialect.without(problem.param, problem.message)
+            if simpler is not None:
+                return simpler
+        if status == 429 and problem.code in _SPENT_CODES:
+            return Failure(ModelRejected, f"HTTP 429: {reason}")
+        if status in (401, 403):
+            reason += " (check the API key)"
+        elif status == 404:
+            reason += f" (asked {self._client.base_url} for model {self._model!r})"
+        elif 300 <= status < 400:
+            reason = (
+                f"redirects are not followed: set base_url to {response.headers.get('location', 'the new place')!r}"
+            )
+        return failure_of_status(status, reason, response.headers)
+
+    def _unreachable(self, error: openai.APIConnectionError) -> Failure:
+        cause = error.__cause__
+        kind = type(cause).__name__
+        reason = quoted(f"{kind}: {cause}" if str(cause) else kind, self._key)
+        if kind in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol"):
+            unreachable = f"cannot reach {self._client.base_url}: {reason}; is the server running?"
+            return Failure(ModelUnavailable, unreachable, retry=kind != "UnsupportedProtocol")
+        if kind in ("RemoteProtocolError", "ReadError", "DecodingError"):
+            return Failure(ModelTruncated, f"the answer broke off: {reason}", retry=True)
+        return Failure(ModelBusy, f"the connection failed: {reason}", retry=True)
+
+    def _draft(self, body: str, request: ChatRequest, call: Call) -> Draft | Failure:
+        try:
+            reply = wire_reply(body)
+        except ValidationError as error:
+            where = ".".join(str(part) for part in error.errors()[0]["loc"])
+            reason = f"no chat completion: {where}: {error.errors()[0]['msg']}"
+            return Failure(ModelInvalidAnswer, reason, retry=True, answered=True)
+        except (ValueError, RecursionError) as error:
+            return Failure(ModelTruncated, f"the answer is not whole JSON: {error}", retry=True)
+        call.charge(self._usage(reply.usage or WireUsage()))
+        choice = reply.choices[0]
+        failure = _unusable(choice, request)
+        if failure is not None:
+            return failure
+        tokens = choice.logprobs.content if choice.logprobs else None
+        return Draft(
+            text=cut_at(well_formed(choice.message.content or ""), request.stop),
+            prompt_token_ids=reply.prompt_token_ids,
+            completion_token_ids=choice.token_ids,
+            logprobs=None if tokens is None else tuple(token.logprob for token in tokens),
+        )
+
+    def _usage(self, wire: WireUsage) -> Usage:
+        thinking = wire.completion_tokens_details.reasoning_tokens if wire.completion_tokens_details else 0
+        usage = Usage(
+            tokens_in=wire.prompt_tokens,
+            tokens_cached=wire.prompt_tokens_details.cached_tokens if wire.prompt_tokens_details else 0,
+            tokens_thinking=thinking,
+            tokens_out=max(0, wire.completion_tokens - thinking),
+        )
+        cost_usd = self._prices.cost_usd(self._model, usage) if self._dialect.priced or own_prices() else None
+        return Usage(usage.tokens_in, usage.tokens_cached, usage.tokens_thinking, usage.tokens_out, cost_usd)
+
+
+def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
+    if choice.finish_reason == "length":
+        reason = f"the answer hit its limit of {request.max_tokens} tokens: raise max_tokens"
+        return Failure(ModelTruncated, reason, answered=True)
+    if choice.message.refusal:
+        return Failure(ModelRejected, f"the model refused: {quoted(choice.message.refusal)}", answered=True)
+    if choice.finish_reason == "content_filter":
+        return Failure(ModelRejected, "the server's content filter withheld the answer", answered=True)
+    if choice.finish_reason not in _WHOLE:
+        reason = f"the answer broke off (finish_reason {choice.finish_reason!r})"
+        return Failure(ModelTruncated, reason, retry=True, answered=True)
+    if not (choice.message.content or "").strip():
+        reason = f"the answer is empty (finish_reason {choice.finish_reason!r})"
+        return Failure(ModelInvalidAnswer, reason, answered=True)
+    return None
+
+
+def cut_at(text: str, stops: tuple[str, ...]) -> str:
+    """*text* before the first of *stops*, for servers that were not told them."""
+    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
+
+
+def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:
+    """The messages in their order, a picture as a data URL after its text; nothing that varies comes before them."""
+    messages = request.messages
+    if request.schema is not None and dialect.schema_in_prompt:
+        messages = _with_instruction(messages, exported(request.schema).described())
+    return [_wire_message(message, templated=dialect.templated) for message in messages]
+
+
+def _with_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Ends the leading system message with *text*; many chat templates allow no second one."""
+    if messages and messages[0].role == "system":
+        return (replace(messages[0], text=f"{messages[0].text}\n\n{text}"), *messages[1:])
+    return (Message("system", text), *messages)
+
+
+def _wire_message(message: Message, *, templated: bool) -> dict[str, Any]:
+    text = well_formed(message.text)
+    text = defuse(text) if templated else text
+    if not message.images:
+        return {"role": message.role, "content": text}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for image in message.images:
+        url = f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": message.role, "content": parts}

@@ -1,0 +1,105 @@
+"""The part of the chat-completions protocol that is read, tolerant of what servers leave out.
+
+OpenAI, vLLM, llama.cpp and Ollama differ in optional fields; a missing one becomes a default here, a wrong type is
+"not the protocol". What is written is in :mod:`models.providers.openai_chat`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat
+
+from models.transport import well_formed
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _default_for_null(default: Any) -> BeforeValidator:
+    return BeforeValidator(lambda value: default if value is None else value)
+
+
+Count = Annotated[int, _default_for_null(0)]
+
+
+class PromptDetails(_Wire):
+    cached_tokens: Count = 0
+
+
+class CompletionDetails(_Wire):
+    reasoning_tokens: Count = 0
+
+
+class WireUsage(_Wire):
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    """Thinking tokens included."""
+    prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
+
+
+class TokenLogprob(_Wire):
+    logprob: FiniteFloat
+
+
+class WireLogprobs(_Wire):
+    content: tuple[TokenLogprob, ...] | None = None
+
+
+class WireMessage(_Wire):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class WireChoice(_Wire):
+    message: WireMessage
+    finish_reason: str | None = None
+    logprobs: WireLogprobs | None = None
+    token_ids: tuple[int, ...] | None = None
+    """vLLM, with `return_token_ids`."""
+
+
+class WireReply(_Wire):
+    choices: tuple[WireChoice, ...] = Field(min_length=1)
+    usage: WireUsage | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    """vLLM, with `return_token_ids`."""
+
+
+def wire_reply(body: str) -> WireReply:
+    """Raises ValueError when *body* is not whole JSON, pydantic's ValidationError when it is not a chat completion."""
+    parsed = json.loads(body)
+    if _SURROGATE.search(body):
+        # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
+        parsed = json.loads(well_formed(json.dumps(parsed, ensure_ascii=False)))
+    return WireReply.model_validate(parsed)
+
+
+class WireError(_Wire):
+    """What is known of an error body: OpenAI nests it under `error`, older vLLM does not."""
+
+    message: str = ""
+    param: str | None = None
+    code: str | None = None
+
+
+def wire_error(body: str) -> WireError:
+    """The error of *body*; text that is no JSON object becomes its message."""
+    try:
+        parsed: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return WireError(message=body)
+    if isinstance(parsed, dict) and isinstance(parsed.get("error"), dict | str):
+        parsed = parsed["error"]
+    if isinstance(parsed, str):
+        return WireError(message=parsed)
+    if not isinstance(parsed, dict):
+        return WireError(message=body)
+    texts = {key: str(parsed[key]) for key in ("message", "param", "code") if parsed.get(key) is not None}
+    return WireError(**texts) if "message" in texts else WireError(message=body)

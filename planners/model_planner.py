@@ -1,0 +1,139 @@
+"""K milestones from a model, at the start and again for the typed causes of :mod:`planners.replan_triggers`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator, model_validator
+
+from envs.core.record import Record, storable
+from envs.core.tasks import Milestone
+from models.asking import ask
+from models.base import Budget, ChatModel, ChatRequest
+from models.thinking import thinking_tokens, validate_budget
+from planners.base import Plan, Situation
+from planners.examples import Example, load_examples
+from planners.prompts import render, shuffled
+
+MAX_MILESTONE_CHARS: Final = 300
+
+_NUMBER = re.compile(r"^\s*(?:m?\d+[.):]|[-*•])\s+")
+_ID = re.compile(r"m(\d+)")
+
+
+class PlannerSettings(Record):
+    """How a model planner plans."""
+
+    k: int = Field(default=4, ge=1, le=20)
+    """Milestones of a plan, achieved ones included."""
+    budget: Budget = "auto"
+    """Thinking tokens. `auto`: the first plan leaves them to the model, a re-plan (the ambiguous case) gets 8192."""
+    seed: int = 0
+    """Shuffles the examples."""
+    shuffle_examples: bool = True
+    """False keeps the file's order, so that a server's prefix cache covers the examples too."""
+    deadline_s: float = Field(default=120.0, gt=0)
+    """Bound on one call, retries and repair included."""
+
+    @field_validator("budget")
+    @classmethod
+    def _known_budget(cls, budget: Budget) -> Budget:
+        return validate_budget(budget)
+
+
+class _Answer(BaseModel):
+    """Base of the answers; a subclass has exactly the fields m1 … mN, so that the schema itself asks for N."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    taken: ClassVar[frozenset[str]] = frozenset()
+    """What the anchors say already, as :func:`comparable` text."""
+
+    @model_validator(mode="after")
+    def _each_says_something_new(self) -> _Answer:
+        seen = set(self.taken)
+        for name, text in self.texts().items():
+            if not (key := comparable(text)):
+                raise ValueError(f"{name} is empty")
+            if len(text) > MAX_MILESTONE_CHARS:
+                raise ValueError(f"{name} is longer than {MAX_MILESTONE_CHARS} characters")
+            if key in seen:
+                raise ValueError(f"{name} repeats an earlier milestone")
+            seen.add(key)
+        return self
+
+    def texts(self) -> dict[str, str]:
+        """Field name to milestone, cleaned, in order."""
+        return {name: cleaned(getattr(self, name)) for name in type(self).model_fields}
+
+
+@lru_cache(maxsize=32)
+def answer_schema(count: int, taken: frozenset[str] = frozenset()) -> type[_Answer]:
+    """The schema with exactly the fields `m1` … `mCOUNT`; the same class for the same arguments."""
+    fields: dict[str, Any] = {f"m{i}": (str, ...) for i in range(1, count + 1)}
+    schema = create_model(f"Milestones{count}", __base__=_Answer, **fields)
+    schema.taken = taken
+    return schema
+
+
+def cleaned(text: str) -> str:
+    """One storable line, without a number or bullet in front."""
+    return _NUMBER.sub("", " ".join(storable(text).split()))
+
+
+def comparable(text: str) -> str:
+    """What two milestones share when they say the same in the same words: letters and digits, case folded."""
+    return " ".join(re.findall(r"\w+", cleaned(text).casefold()))
+
+
+class ModelPlanner:
+    """Exactly `k` milestones by *model* (MiRA paper, §5.1, Fig. 19).
+
+    A re-plan keeps the anchors first and unchanged and plans only what is left: `k` minus the anchors, at least one.
+    Only for the cause `milestone_lost` may it say an anchor's text again, as a milestone of its own.
+    New milestones never reuse an id of the plan they replace. An answer with too few, too many, empty or repeated
+    milestones raises :class:`models.base.ModelInvalidAnswer` (after the model layer's one repair attempt).
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        settings: PlannerSettings | None = None,
+        examples: tuple[Example, ...] | None = None,
+    ) -> None:
+        """*examples* replace the data files of the site category; `()` asks without any."""
+        self.spec = model.spec
+        self.settings = settings or PlannerSettings()
+        self._model = model
+        self._examples = examples
+
+    async def plan(self, situation: Situation) -> Plan:
+        count = max(1, self.settings.k - len(situation.anchors))
+        examples = load_examples(situation.category) if self._examples is None else self._examples
+        if self.settings.shuffle_examples:
+            examples = shuffled(examples, seed=self.settings.seed, situation=situation)
+        request = ChatRequest(
+            messages=render(situation, examples, count),
+            thinking_tokens=self._thinking(situation),
+            max_tokens=120 * count + 200,
+            deadline_s=self.settings.deadline_s,
+        )
+        redo = situation.cause == "milestone_lost"
+        taken = frozenset(() if redo else (comparable(anchor.text) for anchor in situation.anchors))
+        asked = await ask(self._model, request, answer_schema(count, taken))
+        new = numbered(situation, tuple(asked.answer.texts().values()))
+        return Plan(milestones=situation.anchors + new, reply=asked.reply)
+
+    def _thinking(self, situation: Situation) -> int | None:
+        if self.settings.budget == "auto" and situation.cause == "initial":
+            return None
+        return thinking_tokens(self.settings.budget, ambiguous=True)
+
+
+def numbered(situation: Situation, texts: tuple[str, ...]) -> tuple[Milestone, ...]:
+    """Milestones with the ids `mN` that follow the highest one used by the plan in force."""
+    used = [int(match[1]) for m in situation.anchors + situation.open if (match := _ID.fullmatch(m.id))]
+    first = max(used, default=0) + 1
+    return tuple(Milestone(id=f"m{number}", text=text) for number, text in enumerate(texts, first))

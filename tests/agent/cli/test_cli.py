@@ -1,0 +1,186 @@
+"""The command line: wrong input is one line and exit code 2, results are JSON on request, nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.cli import main
+from agent.cli.options import parse_seeds, select
+from envs.core.errors import BadInput
+from tests.agent.episodes import Play, write_run
+
+ROOT = Path(__file__).parents[3]
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GEMINI_API_KEY", "GOOGLE_API_KEY", "MIRA_CHROMIUM")
+
+MINIWOB = ["run", "--suite", "miniwob", "--tasks", "click-test"]
+OPEN = ["run", "Find it", "--url", "http://127.0.0.1:9/"]
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    write_run(tmp_path / "r", [Play()])
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "agent.cli", "show", str(tmp_path / "r"), "--json"]
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, cwd=ROOT
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1 and "No space left on device; make room" in ended.stderr
+
+
+WRONG = [
+    pytest.param(["run"], "say what to do and where", id="nothing asked"),
+    pytest.param(["run", "Find it"], "--url", id="no address"),
+    pytest.param([*MINIWOB, "--url", "http://x.test"], "not both", id="suite and address"),
+    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks chooses tasks of a suite", id="tasks without a suite"),
+    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds chooses tasks of a suite", id="seeds without a suite"),
+    pytest.param(["run", "--suite", "minibob"], "'minibob'", id="unknown suite"),
+    pytest.param(
+        ["run", "--suite", "miniwob", "--tasks", "click-buton"], "did you mean click-button", id="unknown task"
+    ),
+    pytest.param(
+        ["run", "--suite", "sites", "--tasks", "shop-compare", "--split", "train"],
+        "shop-compare is in split test, not in train: say --split test, or leave --split out",
+        id="task of another split",
+    ),
+    pytest.param(
+        ["run", "--suite", "sites", "--tasks", "shop-compair", "--split", "train"],
+        "has no task 'shop-compair'",
+        id="unknown task beside a split",
+    ),
+    pytest.param([*MINIWOB, "--seeds", "4-0"], "4-0", id="seeds downwards"),
+    pytest.param([*MINIWOB, "--seeds", "many"], "'many'", id="seeds in words"),
+    pytest.param([*MINIWOB, "--policy", "oracle:x"], "played by oracle and oracle:detours", id="unknown model"),
+    pytest.param([*MINIWOB, "--policy", "openai:gpt-4o"], "OPENAI_API_KEY", id="missing OpenAI key"),
+    pytest.param([*MINIWOB, "--policy", "gemini:gemini-2.5-pro"], "GEMINI_API_KEY", id="missing Gemini key"),
+    pytest.param([*MINIWOB, "--policy", "local:nowhere"], "nowhere", id="missing checkpoint"),
+    pytest.param([*MINIWOB, "--policy", "scripted:nowhere.json"], "nowhere.json", id="missing script"),
+    pytest.param([*MINIWOB, "--thinking", "lots"], "'lots'", id="thinking in words"),
+    pytest.param([*OPEN, "--planner", "same", "--thinking", "300"], "300", id="thinking beyond the budgets"),
+    pytest.param([*MINIWOB, "--workers", "0"], "workers", id="no workers"),
+    pytest.param([*MINIWOB, "--wrokers", "2"], "--wrokers", id="unknown option"),
+    pytest.param([*MINIWOB, "--approve", "everything"], "approve", id="unknown approval"),
+    pytest.param([*MINIWOB, "--config", "nowhere.toml"], "nowhere.toml", id="missing config"),
+    pytest.param([*OPEN, "--secret", "PASSWORD=hunter22"], "env:", id="secret in the open"),
+    pytest.param([*OPEN, "--secret", "PASSWORD=env:NOT_SET_HERE"], "NOT_SET_HERE", id="secret not set"),
+    pytest.param(
+        ["run", f"Find {sys.executable}", "--url", "http://127.0.0.1:9", "--secret", "PW=env:HELD"],
+        "the task holds the value of a secret",
+        id="secret in the task",
+    ),
+    pytest.param(
+        [*OPEN, "--policy", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--max-cost", "1"],
+        "the price of openai:m is not known at that server",
+        id="a limit of unknown cost",
+    ),
+    pytest.param([*OPEN, "--allow", "ftp://x"], "ftp://x", id="bad origin"),
+    pytest.param([*OPEN, "--upload-folder", "nowhere"], "'nowhere' is no folder", id="missing upload folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "nowhere.json"],
+        "storage state 'nowhere.json' does not exist: give a file that Playwright's",
+        id="missing storage state",
+    ),
+    pytest.param([*OPEN, "--storage-state", "/"], "storage state '/' cannot be read: Is a directory", id="a folder"),
+    pytest.param(
+        [*OPEN, "--storage-state", "/etc/hostname"],
+        "'/etc/hostname' is no storage state of a browser: Invalid JSON",
+        id="storage state of no browser",
+    ),
+    pytest.param(
+        ["run", "Find it", "--url", "shop.example"],
+        "'shop.example' is no http or https address: write https://shop.example",
+        id="an address without a scheme",
+    ),
+    pytest.param(["run", "Find it", "--url", "file:///etc/passwd"], "file:///etc/passwd", id="a file"),
+    pytest.param(["resume", "nowhere"], "nowhere", id="resume nothing"),
+    pytest.param(["show", "nowhere"], "nowhere", id="show nothing"),
+    pytest.param(["report", "nowhere"], "nowhere", id="report nothing"),
+]
+
+
+@pytest.mark.parametrize(("words", "told"), WRONG)
+def test_wrong_input_is_one_line_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
+) -> None:
+    monkeypatch.setenv("HELD", sys.executable)
+    assert mira(monkeypatch, *words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("mira: ") and said.err.count("\n") == 1
+    assert told in said.err
+    assert list(tmp_path.iterdir()) == [], "nothing may be half-written"
+
+
+def test_a_wrong_config_key_names_file_and_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "mira.toml"
+    file.write_text("[limits]\nmax_stepz = 3\n")
+    assert mira(monkeypatch, *MINIWOB, "--config", str(file)) == 2
+    assert "mira.toml" in (said := capsys.readouterr().err) and "'limits.max_stepz'" in said
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("0", (0,)), ("0-2", (0, 1, 2)), ("3,1", (3, 1)), ("1,1-2", (1, 2)), (" 7 ", (7,))]
+)
+def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1-", "1-2-3", "0-99999999", "x"])
+def test_no_seeds(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_seeds(text)
+
+
+def test_a_selection_is_every_task_on_every_seed() -> None:
+    refs = select("miniwob", ["click-test", "login-user"], (0, 7)).refs()
+    assert [ref.id for ref in refs] == [
+        "miniwob/click-test/0",
+        "miniwob/click-test/7",
+        "miniwob/login-user/0",
+        "miniwob/login-user/7",
+    ]
+
+
+def test_tasks_as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mira(monkeypatch, "tasks", "--json") == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert len(rows) >= 125
+    assert rows["login-user"]["milestones"] == 3
+    assert sum(row["milestones"] > 0 for row in rows.values()) >= 30
+
+
+def test_models_say_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mira(monkeypatch, "models", "--json") == 0
+    rows = {row["spec"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["embedded"]["usable"]
+    assert not rows["openai:MODEL"]["usable"] and "OPENAI_API_KEY" in rows["openai:MODEL"]["detail"]
+    assert not rows["gemini:MODEL"]["usable"] and "GEMINI_API_KEY" in rows["gemini:MODEL"]["detail"]
+
+
+def test_the_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent.cli", "run"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2 and done.stderr.startswith("mira: ")

@@ -1,0 +1,53 @@
+"""`mira data`: what it prints and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from envs.suites.wheel_data import DATA
+
+
+def mira(*words: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    """The command with a cache of its own and without a package index."""
+    env = os.environ | {"XDG_CACHE_HOME": str(cache), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    command = [sys.executable, "-m", "agent.cli", "data", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
+
+
+def test_the_list_says_what_is_there(tmp_path: Path) -> None:
+    done = mira("list", "--json", cache=tmp_path)
+    rows = json.loads(done.stdout)
+    assert [row["name"] for row in rows] == list(DATA)
+    assert all(row["folder"] is None for row in rows)
+    table = mira("list", cache=tmp_path).stdout
+    assert "webarena-verified==1.2.3" in table and "ODbL-1.0" in table
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("get", "webarena-light"), "no data is called 'webarena-light': known are webarena-lite, "),
+        (("get", "webarena", "--path", "/nowhere"), "--path '/nowhere' does not exist: name the wheel of libwebarena"),
+        (("get", "webarena"), "pip could not fetch libwebarena==0.0.5"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_and_exit_code_2(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    done = mira(*words, cache=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_another_wheel_is_refused(tmp_path: Path) -> None:
+    wheel = tmp_path / "libwebarena-0.0.5-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("webarena/test.raw.json", "[]")
+    done = mira("get", "webarena", "--path", str(wheel), cache=tmp_path)
+    assert done.returncode == 2
+    assert "expected 7b50386fd691…: not used" in done.stderr

@@ -1,0 +1,173 @@
+"""`mira --help`, `--version` and shell completion: quick because they import no command, and right all the same."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from importlib import import_module, metadata
+from pathlib import Path
+
+import pytest
+import typer
+
+from agent.cli.app import COMMANDS, Place, completed_words, named
+
+ROOT = Path(__file__).parents[3]
+MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
+HEAVY = (
+    "numpy",
+    "torch",
+    "transformers",
+    "playwright",
+    "langgraph",
+    "envs.core.actions",
+    "agent.config",
+    "models.base",
+)
+
+
+def mira(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", MIRA, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "200", **environ},
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        pytest.param(["--help"], {}, id="help"),
+        pytest.param([], {}, id="nothing asked"),
+        pytest.param(["--version"], {}, id="version"),
+        pytest.param(
+            [], {"_MIRA_COMPLETE": "complete_bash", "COMP_WORDS": "mira\nru", "COMP_CWORD": "1"}, id="complete"
+        ),
+        pytest.param(["rnu"], {}, id="no such command"),
+    ],
+)
+def test_the_list_of_commands_is_slow_because_it_imports_them_all(words: list[str], environ: dict[str, str]) -> None:
+    code = f"import atexit, sys; atexit.register(lambda: print([m for m in {HEAVY} if m in sys.modules])); {MIRA}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, **environ},
+    )
+    assert done.stdout.splitlines()[-1] == "[]", "what costs seconds is loaded by the command that needs it"
+
+
+@pytest.mark.parametrize("module", sorted({place.module for place in COMMANDS.values()}))
+def test_the_help_of_a_command_loads_nothing_that_computes(module: str) -> None:
+    code = f"import sys, {module}; print([m for m in {HEAVY[1:5]} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.parametrize("place", COMMANDS.values(), ids=COMMANDS.keys())
+def test_a_summary_is_what_the_command_says_of_itself(place: Place) -> None:
+    command = getattr(import_module(place.module), place.attribute)
+    text = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
+    assert " ".join((text or "").split("\n\n")[0].split()) == place.summary
+
+
+def test_help_lists_every_command() -> None:
+    said = mira("--help").stdout
+    for name, place in COMMANDS.items():
+        assert f" {name} " in said and place.summary[:40] in said
+
+
+@pytest.mark.parametrize(
+    "words", [["--help", "run"], ["run", "--help"], ["train", "--help"], ["train", "sft", "--help"]]
+)
+def test_a_command_has_its_own_help(words: list[str]) -> None:
+    done = mira(*words)
+    assert done.returncode == 0 and "Usage: mira" in done.stdout
+
+
+def test_version() -> None:
+    done = mira("--version")
+    assert (done.returncode, done.stdout) == (0, f"mira {metadata.version('mira-web')}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [([], ""), (["--help"], ""), (["run"], "run"), (["run", "x"], "run"), (["--help", "run"], "run"), (["x"], "x")],
+)
+def test_the_command_that_is_asked_for(words: list[str], name: str) -> None:
+    assert named(words) == name
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"COMP_WORDS": "mira\n"}, []),
+        ({"COMP_WORDS": "mira\nru"}, []),
+        ({"COMP_WORDS": "mira\nrun\n"}, ["run"]),
+        ({"COMP_WORDS": "mira\nrun\n--po"}, ["run", "--po"]),
+        ({"_TYPER_COMPLETE_ARGS": "mira train "}, ["train"]),
+        ({"_TYPER_COMPLETE_ARGS": "mira tr"}, []),
+        ({}, []),
+    ],
+)
+def test_what_a_shell_wants_completed(environ: dict[str, str], words: list[str]) -> None:
+    assert completed_words(environ) == words
+
+
+def completed(shell: str, line: str) -> str:
+    if shell == "bash":
+        words = line.split(" ")
+        environ = {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+    else:
+        word = {"_TYPER_COMPLETE_WORD_TO_COMPLETE": line.rpartition(" ")[2]}
+        environ = {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args", **word}
+    done = mira(_MIRA_COMPLETE=f"complete_{shell}", **environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("shell", "line", "offers", "not_"),
+    [
+        ("bash", "mira re", ["resume", "replay", "report"], "show"),
+        ("bash", "mira run --pl", ["--planner"], "--policy"),
+        ("bash", "mira train m", ["mira"], "grpo"),
+        ("bash", "mira train mira --co", ["--config"], "--out"),
+        ("bash", "mira sites u", ["up"], "down"),
+        ("bash", "mira --ver", ["--version"], "run"),
+        ("zsh", "mira re", ["resume", "replay"], "show"),
+        ("zsh", "mira run --pl", ["--planner"], "--policy"),
+        ("fish", "mira re", ["resume", "replay"], "show"),
+        ("fish", "mira run --pl", ["--planner"], "--policy"),
+        ("powershell", "mira re", ["resume", "replay"], "show"),
+    ],
+)
+def test_completion_offers_commands_and_options(shell: str, line: str, offers: list[str], not_: str) -> None:
+    said = completed(shell, line)
+    assert all(offer in said for offer in offers) and not_ not in said
+
+
+def test_completion_in_a_real_shell(tmp_path: Path) -> None:
+    """Installed, sourced and asked as bash does when a person presses Tab."""
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "mira"
+    program.write_text(f"#!{sys.executable}\nfrom agent.cli import main\nmain()\n")
+    program.chmod(0o755)
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    environ["PYTHONPATH"] = str(ROOT)
+    ask = 'COMP_WORDS=(mira run --js); COMP_CWORD=2; _mira_completion mira; echo "${COMPREPLY[@]}"'
+    lines = f"mira --install-completion && . ~/.bashrc && {ask} && mira --show-completion"
+    done = subprocess.run(["bash", "-c", lines], capture_output=True, text=True, timeout=60, check=False, env=environ)
+    assert done.returncode == 0, done.stderr
+    assert "\n--json\n" in done.stdout and "_mira_completion() {" in done.stdout.partition("--json")[2]

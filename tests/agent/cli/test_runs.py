@@ -1,0 +1,142 @@
+"""`mira run` as it is called: what it says beside its result, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envs.core.trace_store import read_trace
+from tests.agent.shop import Shop
+
+ROOT = Path(__file__).parents[3]
+BUY = 'do(action="Click", element="2")'
+STOP = 'exit(message="done")'
+
+pytestmark = pytest.mark.browser
+
+
+def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> subprocess.CompletedProcess[str]:
+    """Plays an open task by these answers."""
+    script = folder / "answers.json"
+    script.write_text(json.dumps(answers), encoding="utf-8")
+    command = [sys.executable, "-m", "agent.cli", "run", "Order", "--url", shop.url, "--policy", f"scripted:{script}"]
+    return subprocess.run(
+        [*command, "--out", str(folder / "runs"), *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+        cwd=ROOT,
+    )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is no terminal")])
+def test_where_nobody_is_asked_it_says_so(shop: Shop, tmp_path: Path, options: tuple[str, ...], why: str) -> None:
+    done = mira_run(shop, tmp_path, [BUY] * 9, "--approve", "submit", *options)
+    assert shop.orders == []
+    waited_for = [] if "--json" in options else ["starting Chromium"]
+    declined = f"mira: approve submit: nobody is there to ask ({why}), such actions are declined"
+    assert done.stderr.splitlines()[: len(waited_for) + 1] == [*waited_for, declined]
+    (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    trace = read_trace(path)
+    events = [(event.name, event.detail) for event in trace.events if event.name == "declined"]
+    assert events == [("declined", f'click button "Buy": {BUY} (nobody is there to approve it)')] * 3
+    messages = {step.commit.result.message for step in trace.steps if step.commit is not None}
+    assert messages == {"nobody is there to approve it; do not try it again"}
+
+
+@pytest.mark.timeout(120)
+def test_nothing_is_said_of_approval_where_none_is_wanted(shop: Shop, tmp_path: Path) -> None:
+    assert mira_run(shop, tmp_path, [STOP], "--json").stderr.count("mira:") == 0
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("answers", "options", "code"),
+    [
+        pytest.param([STOP], [], 0, id="stopped"),
+        pytest.param([BUY] * 9, ["--approve", "submit"], 1, id="declined"),
+        pytest.param([BUY, STOP], ["--approve", "submit"], 1, id="declined, then stopped"),
+        pytest.param([STOP], ["--approve", "submit"], 0, id="nothing to approve"),
+        pytest.param(["hm"] * 9, [], 1, id="never an action"),
+        pytest.param(['do(action="Wait")'] * 9, ["--max-steps", "2"], 1, id="out of steps"),
+    ],
+)
+def test_an_unjudged_open_task_is_done_only_where_the_policy_ended_it(
+    shop: Shop, tmp_path: Path, answers: list[str], options: list[str], code: int
+) -> None:
+    done = mira_run(shop, tmp_path, answers, "--json", *options)
+    (episode,) = json.loads(done.stdout)["episodes"]
+    assert (episode["outcome"], done.returncode) == ("unjudged", code)
+    resumed = [sys.executable, "-m", "agent.cli", "resume", json.loads(done.stdout)["folder"], "--json"]
+    again = subprocess.run(resumed, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    assert again.returncode == code, "as told once more"
+
+
+@pytest.mark.timeout(120)
+def test_steps_and_replays_name_the_element(shop: Shop, tmp_path: Path) -> None:
+    """`element="2"` alone tells a person nothing."""
+    done = mira_run(shop, tmp_path, [BUY, STOP])
+    assert f'  step 1: click button "Buy"  {BUY}  (ok)' in done.stdout.splitlines()
+    (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    command = [sys.executable, "-m", "agent.cli", "replay", str(path), "--yes"]
+    again = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT)
+    assert again.stderr.startswith('starting Chromium\nstep 1: click button "Buy"  ')
+    assert 'click button "Buy"' in again.stdout and BUY in again.stdout
+
+
+@pytest.mark.timeout(120)
+def test_the_progress_line_says_what_was_declined(shop: Shop, tmp_path: Path) -> None:
+    """Symptom: the line read `do(action="Click", element="2")  (blocked)`."""
+    done = mira_run(shop, tmp_path, [BUY, STOP], "--approve", "submit")
+    said = [line.strip() for line in done.stdout.splitlines() if line.strip().startswith("step")]
+    assert said == [
+        'step 1 declined: click button "Buy" (nobody is there to approve it)',
+        f'step 2: stop with the answer "done"  {STOP}  (stopped)',
+    ]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [
+        pytest.param([BUY, STOP], 0, id="a judge says that it was done without what was declined"),
+        pytest.param([BUY] * 4, 1, id="it was ended by what was declined"),
+    ],
+)
+def test_what_a_judge_says_counts_where_the_policy_ended_it_itself(
+    shop: Shop, tmp_path: Path, answers: list[str], code: int
+) -> None:
+    judge = tmp_path / "judge.json"
+    judge.write_text(json.dumps([{"reason": "It is done.", "unmet": [], "success": True}] * 3), encoding="utf-8")
+    options = [
+        "--approve",
+        "submit",
+        "--planner",
+        "none",
+        "--judge",
+        f"scripted:{judge}",
+        "--config",
+        str(tmp_path / "c"),
+    ]
+    (tmp_path / "c").write_text("vain_temperature = 0\nlimits = {max_replans = 0}\n", encoding="utf-8")
+    done = mira_run(shop, tmp_path, answers, "--json", *options)
+    (episode,) = json.loads(done.stdout)["episodes"]
+    assert (episode["outcome"], done.returncode) == ("success", code)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("rule", ["subresources:*", "subresources:cdn.example", "cdn.example"])
+def test_secrets_beside_a_rule_for_subresources_are_warned_of(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    monkeypatch.setenv("SHOP_PW", "hunter2222")
+    said = mira_run(shop, tmp_path, [STOP], "--secret", "PW=env:SHOP_PW", "--allow", rule).stderr
+    told = "mira: a page into which a secret is typed can send it to the origins of subresources: rules"
+    assert said.splitlines().count(told) == rule.startswith("subresources:")

@@ -1,0 +1,170 @@
+"""What a command waits for is said before its first line: a spinner on a terminal, plain lines on stderr elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from agent.cli.display import RunDisplay
+from agent.cli.wait_notices import Notices
+from agent.progress import RunStarted
+from envs.core.wait_notices import waiting_for
+from models.embedded import embedded_dir
+from tests.agent.shop import Shop
+
+ROOT = Path(__file__).parents[3]
+STOP = 'exit(message="done")'
+LOCAL = f"local:{embedded_dir()}"
+
+
+def console(*, terminal: bool) -> Console:
+    return Console(file=io.StringIO(), force_terminal=terminal, width=80)
+
+
+def written(to: Console) -> str:
+    assert isinstance(to.file, io.StringIO)
+    return to.file.getvalue()
+
+
+def test_without_a_listener_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting_for("starting Chromium")
+    with Notices(None):
+        waiting_for("starting Chromium")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_elsewhere_it_is_a_line_each() -> None:
+    told = console(terminal=False)
+    with Notices(told):
+        waiting_for("importing torch")
+        waiting_for("loading the model local:a\x1b[2J%s")
+    waiting_for("too late")
+    assert written(told) == "importing torch\nloading the model local:a\\x1b[2J%s\n"
+
+
+def test_on_a_terminal_it_is_a_spinner_that_leaves_nothing() -> None:
+    told = console(terminal=True)
+    with Notices(told) as notices:
+        assert notices.what == "starting"
+        waiting_for("starting Chromium")
+        assert notices.what == "starting Chromium"
+        notices.clear()
+        assert notices.what == ""
+    assert "starting Chromium" in written(told)
+    assert written(told).rstrip("\n").endswith("\x1b[1A\x1b[2K"), "its line is erased"
+
+
+def test_the_display_shows_it_until_something_comes() -> None:
+    elsewhere = console(terminal=True)
+    with RunDisplay(console(terminal=True), elsewhere) as display:
+
+        def board() -> str:
+            other = console(terminal=False)
+            other.print(display.board())
+            return written(other)
+
+        waiting_for("starting the site shop\x1b[2J")
+        assert "starting the site shop\\x1b[2J" in board()
+        display(RunStarted("r", Path("r"), planned=2, finished=0))
+        assert "starting" not in board() and "0/2" in board()
+    assert written(elsewhere) == "", "one spinner is enough"
+
+
+def test_a_display_beside_json_says_nothing_of_it() -> None:
+    shown = console(terminal=True)
+    with RunDisplay(shown):
+        waiting_for("starting Chromium")
+    assert "starting" not in written(shown)
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "agent.cli", "run", *words, "--out", str(folder / "runs")]
+
+
+def open_task(shop: Shop, folder: Path, *words: str) -> list[str]:
+    script = folder / "answers.json"
+    script.write_text(json.dumps([STOP]), encoding="utf-8")
+    return command(folder, "Order", "--url", shop.url, "--policy", f"scripted:{script}", *words)
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("policy", "lines"),
+    [
+        pytest.param("embedded", ["loading the model embedded"], id="embedded"),
+        pytest.param(
+            f"local:{embedded_dir()}", ["importing torch", f"loading the model local:{embedded_dir()}"], id="local"
+        ),
+    ],
+)
+def test_a_run_says_what_it_waits_for_and_no_library_says_anything(
+    tmp_path: Path, policy: str, lines: list[str]
+) -> None:
+    """12 to 36 seconds of silence, and then two deprecations."""
+    words = command(tmp_path, "--suite", "miniwob", "--tasks", "click-test", "--policy", policy)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
+    assert done.stderr.splitlines() == [*lines, "starting Chromium"]
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, timeout=100, check=True, cwd=ROOT)
+    assert json.loads(done.stdout)["complete"]
+    assert [line.split()[0] for line in done.stderr.splitlines()] == ["step", "success"]
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+def test_a_terminal_has_a_spinner_before_the_first_line(shop: Shop, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(open_task(shop, tmp_path), stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT) as process:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                said += os.read(ours, 65_536)
+            except OSError:  # the other end is closed: the command has ended
+                break
+        process.wait(60)
+    os.close(ours)
+    text = said.decode("utf-8", "replace")
+    assert process.returncode == 0 and "unjudged" in text
+    assert text.index(" starting") < text.index(" starting Chromium") < text.index("unjudged")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--upload-folder", "nowhere"], ["--allow", "ftp://x"], ["--approve", "submit", "--url", "file:///etc/passwd"]],
+    ids=" ".join,
+)
+def test_wrong_input_is_found_before_anything_is_loaded(tmp_path: Path, words: list[str]) -> None:
+    """It took seconds of loading a model and starting a browser to hear of a mistyped origin."""
+    given = command(tmp_path, "Find it", "--url", "http://127.0.0.1:9/", *words)
+    done = subprocess.run(given, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    assert done.returncode == 2 and done.stderr.startswith("mira: ") and done.stderr.count("\n") == 1
+
+
+def test_a_command_ends_without_a_last_collection_of_everything() -> None:
+    """It took a second or more after the last line: all of torch's modules were walked through."""
+    code = (
+        "import atexit, gc, sys; from agent.cli import main; sys.argv = ['mira', 'models'];"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 10_000)); main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT
+    )
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_settings_of_training_are_read_without_torch() -> None:
+    """A bad key was told of after seconds of imports."""
+    code = "import sys, training.loop.settings, training.grpo.settings; print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, cwd=ROOT
+    )
+    assert done.stdout == "False\n"

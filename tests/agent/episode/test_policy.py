@@ -1,0 +1,101 @@
+"""What a policy asks its model for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agent.episode.policy import VAIN, ModelPolicy, Turn
+from agent.episode.prompts import PolicyView
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Click, Press
+from envs.core.observation import Observation
+from envs.core.tasks import TaskRef
+from models.providers.scripted import ScriptedModel
+
+VIEW = PolicyView(
+    instruction="Open the section and submit",
+    observation=Observation("http://a/", "", '[1] button "Submit"', (), (), "0" * 16, (160, 210), (0, 0), 1),
+    language=PROGRAM,
+)
+TURN = Turn(TaskRef(suite="miniwob", name="click-collapsible", seed=0), 1, 1, VIEW)
+OTHERS = (
+    replace(TURN, task=TURN.task.model_copy(update={"seed": 1})),
+    replace(TURN, task=TURN.task.model_copy(update={"name": "click-test"})),
+    replace(TURN, attempt=2),
+    replace(TURN, step=2),
+)
+WAIT = 'do(action="Wait")'
+
+
+async def seeds(
+    turns: tuple[Turn, ...], *, answers: tuple[str, ...] = (WAIT,) * 9, **options: float
+) -> list[int | None]:
+    model = ScriptedModel(answers)
+    policy = ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
+    for turn in turns:
+        await policy.propose(turn)
+    return [request.seed for request in model.requests]
+
+
+async def test_a_sampled_answer_is_drawn_anew_in_every_episode_step_and_run() -> None:
+    drawn = await seeds((TURN, *OTHERS), temperature=1.0)
+    assert len(set(drawn)) == 5, "the page is the same, what is tried is not"
+    assert set(drawn).isdisjoint(await seeds((TURN, *OTHERS), temperature=1.0, seed=1))
+    assert all(seed is not None and 0 <= seed < 2**31 for seed in drawn), "what every server takes"
+
+
+async def test_a_turn_that_is_played_again_is_played_alike() -> None:
+    assert await seeds((TURN, *OTHERS), temperature=1.0) == await seeds((TURN, *OTHERS), temperature=1.0)
+
+
+async def test_a_repair_is_drawn_anew() -> None:
+    first, repair = await seeds((TURN,), answers=("hm", WAIT), temperature=1.0)
+    assert first != repair
+
+
+async def test_without_sampling_the_runs_seed_is_passed_on() -> None:
+    assert await seeds((TURN, *OTHERS), seed=7) == [7] * 5
+
+
+CLICK, PRESS = 'do(action="Click", element="1")', 'do(action="Press Enter")'
+STUCK = replace(TURN, vain=Click(ref=1))
+"""A turn whose page is as it was before the last action."""
+
+
+def sampling(answers: tuple[str, ...], **options: float) -> tuple[ScriptedModel, ModelPolicy]:
+    model = ScriptedModel(answers)
+    return model, ModelPolicy(model, PROGRAM, "compact", **options)  # pyright: ignore[reportArgumentType]
+
+
+async def test_what_was_in_vain_is_drawn_anew() -> None:
+    model, policy = sampling((CLICK, CLICK, PRESS), vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    assert proposal.action == Press(keys="Enter")
+    assert [request.temperature for request in model.requests] == [0.0, 1.0, 1.0]
+    assert model.requests[1].seed != model.requests[2].seed
+    assert [one.error for one in proposal.asked] == [VAIN, VAIN, None], "what the action was read from is the last one"
+
+
+async def test_a_policy_that_insists_gets_its_way() -> None:
+    model, policy = sampling((CLICK, "hm", CLICK), vain_temperature=1.0)
+    proposal = await policy.propose(STUCK)
+    assert (proposal.action, proposal.raw) == (Click(ref=1), CLICK)
+    assert len(model.requests) == 3, "asked a bounded number of times"
+    assert proposal.asked[-1].error is None and all(one.error for one in proposal.asked[:-1])
+
+
+@pytest.mark.parametrize(
+    ("turn", "answers", "options"),
+    [
+        pytest.param(TURN, (CLICK,), {"vain_temperature": 1.0}, id="the page has changed"),
+        pytest.param(STUCK, (PRESS,), {"vain_temperature": 1.0}, id="another action"),
+        pytest.param(STUCK, (CLICK,), {}, id="switched off"),
+        pytest.param(STUCK, (CLICK,), {"vain_temperature": 1.0, "temperature": 1.0}, id="sampled anyway"),
+    ],
+)
+async def test_an_answer_that_stands(turn: Turn, answers: tuple[str, ...], options: dict[str, float]) -> None:
+    model, policy = sampling(answers, **options)
+    proposal = await policy.propose(turn)
+    assert (proposal.raw, len(model.requests)) == (answers[0], 1)

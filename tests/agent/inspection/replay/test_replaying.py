@@ -1,0 +1,152 @@
+"""Traces of real runs done again in real Chromium: after a reset, on rebuilt markup, where things are gone or late."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.inspection.replay import Replay, ReplayOptions, Verdict, replay_trace
+from agent.run.runner import run_suite, run_task
+from benchmarks.markup_changes import rebuilt
+from envs.core.actions import Action, Back, Click, Goto, Status, Stop, Type
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskSelection
+from tests.agent.inspection.replay import orders as pages
+from tests.agent.inspection.replay.orders import Orders, Rows
+from tests.agent.shop import config, scripted
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+
+HELP_THEN_SHIP_18 = (Click(ref=4), Back(), Click(ref=2), Stop(answer="done"))
+QUICK = ReplayOptions(patience_s=0)
+
+
+async def recorded(orders: Orders, out: Path, actions: tuple[Action, ...] = HELP_THEN_SHIP_18) -> Path:
+    """The trace of a run that did *actions*; what it shipped is forgotten."""
+    result = await run_task("Ship order 18", orders.url, policy=scripted(actions), out=out, fsync=False)
+    orders.shipped.clear()
+    return out / result.run_id / result.trace
+
+
+def verdicts(replay: Replay) -> list[str]:
+    return [step.verdict.value for step in replay.steps]
+
+
+async def test_an_unchanged_site_gives_the_same_again(orders: Orders, tmp_path: Path) -> None:
+    replay = await replay_trace(await recorded(orders, tmp_path), may_act=True)
+    assert verdicts(replay) == ["same"] * 4
+    assert orders.shipped == ["18"]
+    assert (replay.done, replay.recorded, replay.ok, replay.same_outcome) == (4, 4, True, None)
+    assert not any(step.reason or step.note for step in replay.steps)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pages.renamed, pages.reordered, pages.with_banner, pages.wrapped, pages.respelled, pages.late, pages.all_at_once],
+    ids=lambda page: page.__name__,
+)
+async def test_a_rebuilt_page_gets_the_same_click(orders: Orders, tmp_path: Path, page: Callable[[Rows], str]) -> None:
+    trace = await recorded(orders, tmp_path)
+    orders.page = page
+    replay = await replay_trace(trace, may_act=True)
+    assert orders.shipped == ["18"]
+    assert set(verdicts(replay)) <= {"same", "moved"} and replay.ok
+
+
+async def test_nothing_is_clicked_in_place_of_what_is_gone(orders: Orders, tmp_path: Path) -> None:
+    trace = await recorded(orders, tmp_path)
+    orders.rows = [row for row in pages.ROWS if row[0] != 18]
+    replay = await replay_trace(trace, QUICK, may_act=True)
+    assert verdicts(replay)[:3] == ["same", "same", "missing"]
+    assert orders.shipped == [] and not replay.ok
+    assert replay.steps[2].status is None and "stands where it stood" in replay.steps[2].reason
+
+
+async def test_another_address_is_a_difference_and_can_end_it(orders: Orders, tmp_path: Path) -> None:
+    trace = await recorded(orders, tmp_path)
+    orders.moved_to = "/support"
+    told: list[int] = []
+    options = ReplayOptions(on_difference="stop", patience_s=0)
+    replay = await replay_trace(trace, options, may_act=True, tell=lambda step: told.append(step.step))
+    assert verdicts(replay) == ["different"]
+    assert "/support" in replay.steps[0].reason and "/help" in replay.steps[0].reason
+    assert (orders.shipped, told, replay.outcome) == ([], [1], None)
+
+
+async def test_steps_before_from_are_done_without_being_listed_and_until_ends_it(
+    orders: Orders, tmp_path: Path
+) -> None:
+    trace = await recorded(orders, tmp_path)
+    replay = await replay_trace(trace, ReplayOptions(from_step=3, until_step=3), may_act=True)
+    assert [step.step for step in replay.steps] == [3]
+    assert (orders.shipped, replay.done, replay.outcome, replay.ok) == (["18"], 3, None, True)
+
+
+async def test_a_live_site_is_not_acted_on_again_unasked(orders: Orders, tmp_path: Path) -> None:
+    trace = await recorded(orders, tmp_path)
+    with pytest.raises(BadInput, match=r"--yes \(from Python may_act=True\)"):
+        await replay_trace(trace)
+    assert orders.shipped == []
+
+
+async def test_what_failed_then_is_compared_too(orders: Orders, tmp_path: Path) -> None:
+    actions = (Click(ref=99), Goto(url="http://elsewhere.test/"), Stop())
+    replay = await replay_trace(await recorded(orders, tmp_path, actions), may_act=True)
+    assert verdicts(replay) == ["same"] * 3
+    assert replay.steps[0].status is None and "named no element" in replay.steps[0].note
+    assert replay.steps[1].status is Status.BLOCKED
+
+
+async def test_secrets_are_filled_in_again_and_traced_by_nobody(
+    orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIN", "hunter2222")
+    orders.page = lambda _: "<form action=/help><input name=pin aria-label=Pin><button>Go</button></form>"
+    typed = (Type(ref=1, text="<secret>PIN</secret>"), Click(ref=2), Stop())
+    result = await run_task(
+        "Log in", orders.url, policy=scripted(typed), out=tmp_path, secrets=("PIN=env:PIN",), fsync=False
+    )
+    trace = tmp_path / result.run_id / result.trace
+    replay = await replay_trace(trace, may_act=True)
+    assert verdicts(replay) == ["same"] * 3, replay.steps
+    assert "hunter2222" not in replay.model_dump_json()
+    with pytest.raises(BadInput, match="Playwright's trace would hold the declared secrets"):
+        await replay_trace(trace, may_act=True, trace_zip=True, out=tmp_path / "zip")
+    assert not (tmp_path / "zip").exists()
+    monkeypatch.delenv("PIN")
+    with pytest.raises(BadInput, match="PIN is not set"):
+        await replay_trace(trace, may_act=True)
+
+
+TASKS = ("login-user", "click-checkboxes", "email-inbox-delete")
+
+
+async def test_miniwob_after_a_reset_and_rebuilt_with_playwrights_trace(tmp_path: Path) -> None:
+    selection = TaskSelection("miniwob", TASKS, (0,))
+    run = await run_suite(config(policy="oracle", planner="none", judge="none"), selection, tmp_path)
+    moved = 0
+    for episode in run.episodes:
+        trace = run.folder / episode.trace
+        replay = await replay_trace(trace, trace_zip=True, out=tmp_path / "again")
+        assert (set(verdicts(replay)), replay.same_outcome) == ({"same"}, True)
+        _assert_playwright_opens(tmp_path / "again" / "traces" / f"{episode.episode_id}.zip")
+        replay = await replay_trace(trace, suite=rebuilt("miniwob"))
+        assert replay.same_outcome, replay.steps
+        moved += sum(step.verdict is Verdict.MOVED for step in replay.steps)
+    assert moved >= len(TASKS)
+
+
+def _assert_playwright_opens(path: Path) -> None:
+    """It is what Playwright's viewer reads: a first line with the context, actions, and snapshots with resources."""
+    with zipfile.ZipFile(path) as found:
+        lines = [json.loads(line) for line in found.read("trace.trace").splitlines()]
+        assert "trace.network" in found.namelist()
+        assert any(name.startswith("resources/") for name in found.namelist())
+    assert lines[0]["type"] == "context-options"
+    kinds = {line["type"] for line in lines}
+    assert {"before", "after", "frame-snapshot"} <= kinds
+    assert any(line.get("method") == "mouseClick" for line in lines)

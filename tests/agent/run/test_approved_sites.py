@@ -1,0 +1,34 @@
+"""Episodes of the sites with `submit` approved by a script: they end as they do without approval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.approval_sites import measure
+from envs.suites.sites.golden import missing_packages
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(bool(missing_packages("forum")), reason="the extra `sites` is not installed"),
+]
+
+
+def check(found: dict[str, Any], count: int) -> None:
+    assert found["alike"]
+    assert found["without"]["outcomes"] == found["approved"]["outcomes"] == {"success": count}
+    assert found["approved"]["asked_about_actions"] > 0, "approval was really on"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_few_episodes_end_as_without_approval() -> None:
+    check(await measure(0, 6, 2), 6)
+
+
+@pytest.mark.heavy
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+async def test_a_hundred_episodes_end_as_without_approval() -> None:
+    check(await measure(0, 100, 2), 100)

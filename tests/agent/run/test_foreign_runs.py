@@ -1,0 +1,236 @@
+"""A run folder or trace of a colleague takes nothing of this machine: no secret, no file, no key, no request.
+
+Every setting that could is tried by `mira resume`, `mira replay` and `mira replay --branch`, with all others given
+again, so that each is refused by itself. Controls: the same folder written on this machine, and the same command with
+that setting given again, send it; so the colleague's server would have seen it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from agent.inspection.replay import branch_trace, replay_trace
+from agent.run.foreign_runs import ForeignRun
+from agent.run.runner import resume
+from tests.agent.colleague import Machine, environment_of, keyed, write_shared_run, write_shared_trace
+
+SESSION = ("session.allow", "session.storage_state", "session.upload_folder", "session.http_credentials")
+REPLAYED = ("url", "secrets", *SESSION, "session.ignore_https_errors")
+BRANCHED = (*REPLAYED, "planner", "judge", "base_url", "answer_schema", "langsmith")
+RESUMED = (*BRANCHED, "policy")
+ASKED = {"resume": RESUMED, "replay": REPLAYED, "branch": BRANCHED}
+UNSEEN = "session.ignore_https_errors"
+"""It lets nothing arrive here, where no server has a certificate; it is refused as the others are."""
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    made = Machine(tmp_path_factory.mktemp("home"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def abroad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the colleague's key lies."""
+    return tmp_path_factory.mktemp("abroad")
+
+
+def words_of(machine: Machine, command: str, place: Path, out: Path) -> list[str]:
+    match command:
+        case "resume":
+            return ["resume", str(place)]
+        case "replay":
+            return ["replay", str(place), "--yes"]
+        case _:
+            branch = ["--branch", machine.values["policy"], "--at", "1", "--out", str(out / "branched")]
+            return ["replay", str(place), "--yes", *branch]
+
+
+def given(machine: Machine, names: tuple[str, ...], out: Path) -> list[str]:
+    """The options that give *names* again."""
+    values, session = machine.values, machine.values["session"]
+    table: list[str] = []
+    if "session.http_credentials" in names:
+        origin, value = session["http_credentials"].values()
+        table.append(f'http_credentials = {{origin = "{origin}", value = "{value}"}}')
+    table += ["ignore_https_errors = true"] if UNSEEN in names else []
+    (out / "again.toml").write_text("[session]\n" + "\n".join(table))
+    options: dict[str, list[str]] = {
+        "url": ["--url", machine.server.url],
+        "policy": ["--policy", values["policy"]],
+        "planner": ["--planner", values["planner"]],
+        "judge": ["--judge", values["judge"]],
+        "base_url": ["--base-url", values["base_url"]],
+        "secrets": [word for secret in values["secrets"] for word in ("--secret", secret)],
+        "answer_schema": ["--schema", values["answer_schema"]],
+        "langsmith": ["--langsmith"],
+        "session.allow": ["--allow", session["allow"][0]],
+        "session.storage_state": ["--storage-state", session["storage_state"]],
+        "session.upload_folder": ["--upload-folder", session["upload_folder"]],
+    }
+    known = [word for name in names for word in options.get(name, ())]
+    return [*known, "--config", str(out / "again.toml")] if table else known
+
+
+def write(machine: Machine, command: str, out: Path) -> Path:
+    """The colleague's run folder, or their trace."""
+    if command == "resume":
+        return write_shared_run(machine, out / "shared").path
+    return write_shared_trace(machine, out / "shared.jsonl")
+
+
+def mira(machine: Machine, words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "agent.cli", *words],
+        env=environment_of(machine),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def refused(
+    machine: Machine, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """What the command says; it must refuse, and nothing may arrive anywhere."""
+    for name, value in machine.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["mira", *words])
+    machine.listen()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert said.err.count("\n") == 1, said.err
+    assert machine.nothing_came()
+    return said.err
+
+
+OPTIONS = {
+    "url": "--url",
+    "policy": "--policy",
+    "planner": "--planner",
+    "judge": "--judge",
+    "base_url": "--base-url",
+    "secrets": "--secret",
+    "answer_schema": "--schema",
+    "langsmith": "--langsmith",
+    "session.allow": "--allow",
+    "session.storage_state": "--storage-state",
+    "session.upload_folder": "--upload-folder",
+    "session.http_credentials": "--config FILE with session.http_credentials",
+    "session.ignore_https_errors": "--config FILE with session.ignore_https_errors",
+}
+
+
+@pytest.mark.parametrize(("command", "name"), [(command, name) for command, names in ASKED.items() for name in names])
+def test_a_setting_that_was_not_given_again_is_refused_and_nothing_is_sent(  # noqa: PLR0917 - fixtures
+    machine: Machine,
+    abroad: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    name: str,
+) -> None:
+    with keyed(abroad):
+        place = write(machine, command, tmp_path)
+    others = tuple(one for one in ASKED[command] if one != name)
+    words = [*words_of(machine, command, place, tmp_path), *given(machine, others, tmp_path)]
+    said = refused(machine, words, monkeypatch, capsys)
+    assert f"It asks for {OPTIONS[name]}" in said and f"{place} was not written on this machine" in said
+    assert not any(f"{option} " in said.partition(": give again")[0] for key, option in OPTIONS.items() if key != name)
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_all_is_refused_at_once_with_its_real_addresses(  # noqa: PLR0917 - fixtures
+    machine: Machine,
+    abroad: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    with keyed(abroad):
+        place = write(machine, command, tmp_path)
+    said = refused(machine, words_of(machine, command, place, tmp_path), monkeypatch, capsys)
+    asked = said.partition("It asks for ")[2]
+    assert asked.startswith(f"--url {machine.server.url}"), "the address that would be used comes first"
+    assert all(OPTIONS[name] in asked for name in ASKED[command])
+
+
+def expected(command: str) -> set[str]:
+    names = set(ASKED[command]) - {UNSEEN, "secrets"} | {"secrets (env)", "secrets (file)"}
+    return names | ({"policy"} if command == "branch" else set[str]())
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("command", ASKED)
+@pytest.mark.parametrize("how", ["written here", "given again"])
+def test_control_every_setting_arrives_from_an_own_run_and_where_it_is_given_again(
+    machine: Machine, abroad: Path, tmp_path: Path, command: str, how: str
+) -> None:
+    """For each of the settings refused above: without the defence the colleague would have got it."""
+    if how == "written here":
+        place, again = write(machine, command, tmp_path), []
+    else:
+        with keyed(abroad):
+            place = write(machine, command, tmp_path)
+        again = given(machine, ASKED[command], tmp_path)
+    machine.listen()
+    done = mira(machine, [*words_of(machine, command, place, tmp_path), *again])
+    assert machine.taken() == expected(command), done.stderr
+    told = "was not written on this machine" in done.stderr
+    assert told == (how == "given again"), done.stderr
+    if told:  # what is used is said before anything is
+        first = done.stderr.splitlines()[0]
+        assert f"--url {machine.server.url}" in first and "--upload-folder" in first
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("command", ["resume", "replay"])
+def test_what_is_left_out_by_name_does_not_arrive(machine: Machine, abroad: Path, tmp_path: Path, command: str) -> None:
+    with keyed(abroad):
+        place = write(machine, command, tmp_path)
+    left = ("session.storage_state", "session.upload_folder", UNSEEN)
+    others = tuple(one for one in ASKED[command] if one not in left)
+    words = [*words_of(machine, command, place, tmp_path), *given(machine, others, tmp_path)]
+    machine.listen()
+    mira(machine, [*words, "--without", "storage_state,session.upload_folder,ignore-https-errors"])
+    assert machine.taken() == expected(command) - set(left)
+
+
+async def test_from_python_a_foreign_run_is_a_typed_refusal_that_names_the_fields(
+    machine: Machine, abroad: Path, tmp_path: Path
+) -> None:
+    with keyed(abroad):
+        folder, trace = write(machine, "resume", tmp_path), write(machine, "replay", tmp_path)
+    machine.listen()
+    calls: dict[str, Any] = {
+        "resume": lambda: resume(folder),
+        "replay": lambda: replay_trace(trace, may_act=True),
+        "branch": lambda: branch_trace(trace, "openai:policy-m", 1, may_act=True, out=tmp_path / "out"),
+    }
+    for command, call in calls.items():
+        with pytest.raises(ForeignRun) as found:
+            await call()
+        assert {field.name for field in found.value.fields} == set(ASKED[command])
+    with pytest.raises(ForeignRun) as found:
+        await resume(folder, given_again=machine.values | {"session": {}})
+    assert {field.name for field in found.value.fields} == {"url", *SESSION, UNSEEN}
+    with pytest.raises(ForeignRun) as found:
+        await resume(folder, given_again=machine.values | {"url": None})
+    assert [field.name for field in found.value.fields] == ["url"]
+    assert machine.nothing_came()

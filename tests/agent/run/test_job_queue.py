@@ -1,0 +1,34 @@
+"""Which worker plays what: a loaded page is worth staying on."""
+
+from __future__ import annotations
+
+from agent.run.run_executor import JobQueue
+from agent.run.run_store import Job
+from envs.core.tasks import TaskRef
+
+
+def job(name: str, seed: int) -> Job:
+    return Job(TaskRef(suite="miniwob", name=name, seed=seed), 1)
+
+
+JOBS = [job(name, seed) for name in ("a", "b") for seed in (0, 1, 2)]
+
+
+def test_one_worker_plays_in_the_order_of_the_run() -> None:
+    queue = JobQueue(JOBS)
+    assert [queue.take(0) for _ in JOBS] == JOBS
+    assert queue.take(0) is None
+
+
+def test_each_worker_stays_with_its_task() -> None:
+    queue = JobQueue(JOBS)
+    taken = [queue.take(worker) for worker in (0, 1, 1, 0)]
+    assert taken == [job("a", 0), job("b", 0), job("b", 1), job("a", 1)]
+
+
+def test_a_worker_without_a_task_helps_another_and_nothing_is_played_twice() -> None:
+    queue = JobQueue(JOBS)
+    taken = [queue.take(worker) for worker in (0, 1, 2, 0, 1, 2, 0)]
+    assert taken[2] == job("a", 1)
+    assert sorted(one.episode_id for one in taken if one) == sorted(one.episode_id for one in JOBS)
+    assert taken[-1] is None

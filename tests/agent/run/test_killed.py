@@ -1,0 +1,320 @@
+"""Runs that are killed with SIGKILL go on to the same end; nothing committed is done again, nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from agent.episode.approval import ApprovalRequest
+from agent.episode.policy import Turn
+from agent.run.oracle import solved_by_script
+from agent.run.runner import resume, run_open, run_suite
+from envs.browser.chromium import Chromium
+from envs.core.actions import Action, Click, Stop
+from envs.core.errors import ResetFailed
+from envs.core.tasks import EpisodeStart, TaskSelection
+from envs.core.trace import Intent
+from envs.core.trace_store import BlobStore, Trace, TraceWriter, iter_lines, read_trace
+from envs.suites.miniwob.environment import MiniwobEnvironment
+from tests.agent.run.killable import ORDER, SELECTION, forked
+from tests.agent.shop import Shop, config, scripted
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[3]
+FORKS = multiprocessing.get_context("forkserver")
+KILLS = 10
+PATIENCE_S = 120.0
+SOON_S = 15.0
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """TMPDIR of a child: all its browser's processes name it. Short, as paths of sockets must be."""
+    with tempfile.TemporaryDirectory(prefix="mk-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def start(what: str, folder: Path, home: Path, *rest: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.agent.run.killable", what, str(folder), "r", *rest]
+    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, "TMPDIR": str(home)})
+
+
+def fork(what: str, folder: Path, home: Path) -> ForkServerProcess:
+    FORKS.set_forkserver_preload(["tests.agent.run.killable"])
+    child = FORKS.Process(target=forked, args=(what, folder, home))
+    child.start()
+    return child
+
+
+def browsers_of(home: Path) -> list[int]:
+    """Living processes that name a file below *home* in their arguments or environment."""
+    found: list[int] = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), *process.environ().values()]
+            alive = process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if alive and any(str(home) in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def wait_until(holds: object, seconds: float) -> bool:
+    stop = time.monotonic() + seconds
+    while not holds():  # type: ignore[operator]
+        if time.monotonic() > stop:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def lines_in(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (folder / "r" / "episodes").glob("*.jsonl"))
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    child.send_signal(signal.SIGKILL)
+    child.wait(10)
+
+
+def traces(run: Path) -> Iterator[Trace]:
+    for path in sorted((run / "episodes").glob("*.jsonl")):
+        yield read_trace(path)
+
+
+def committed(trace: Trace) -> list[Action]:
+    return [step.intent.action for step in trace.steps if step.commit is not None]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_killed_ten_times_and_resumed_to_the_same_end(tmp_path: Path, home: Path) -> None:
+    chance = random.Random(7)
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    kills = 0
+    while True:
+        fresh = not (killed / "r" / "run.json").exists()
+        before = lines_in(killed)
+        child = fork("start" if fresh else "resume", killed, home)
+        if kills == KILLS:
+            child.join(PATIENCE_S)
+            assert child.exitcode == 0
+            break
+        target = before + chance.randint(0, 3)
+        assert wait_until(lambda: not child.is_alive() or lines_in(killed) >= target, PATIENCE_S)  # noqa: B023
+        time.sleep(chance.random() * 0.05)
+        assert child.is_alive(), "the run ended before it could be killed: give it more episodes"
+        child.kill()
+        child.join(SOON_S)
+        kills += 1
+        assert wait_until(lambda: not browsers_of(home), SOON_S), "a browser outlived its run"
+    whole = asyncio.run(run_suite(config(workers=2), SELECTION, tmp_path / "whole", run_id="r"))
+    outcomes = {trace.header.episode_id: trace.footer and trace.footer.outcome for trace in traces(killed / "r")}
+    assert outcomes == {episode.episode_id: episode.outcome for episode in whole.episodes}
+    for trace, reference in zip(traces(killed / "r"), traces(whole.folder), strict=True):
+        assert committed(trace) == committed(reference)
+        assert max(Counter(step.intent.step for step in trace.steps if step.commit).values()) == 1
+    assert wait_until(lambda: not browsers_of(home), SOON_S)
+
+
+async def test_an_order_cut_off_in_flight_is_never_sent_again_blindly(shop: Shop, tmp_path: Path, home: Path) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    try:
+        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
+    finally:
+        kill(child)
+    shop.slow_order.set()
+    turns: list[Turn] = []
+
+    def look_first(turn: Turn) -> Action:
+        turns.append(turn)
+        return Stop(answer="checked")
+
+    result = await resume(tmp_path / "r", policy=scripted(look_first))
+    assert shop.orders == ["who=bob"]
+    (problem,) = turns[0].view.problems
+    assert "may or may not have happened" in problem and 'button "Buy"' in problem
+    assert turns[0].step == 3, "the uncertain action counts as a step"
+    trace = read_trace(tmp_path / "r" / result.episodes[0].trace)
+    assert [event.name for event in trace.events] == ["uncertain", "resumed"]
+    assert trace.steps[1].commit is None
+    assert result.episodes[0].answer == "checked"
+
+
+async def test_what_the_last_action_brought_is_told_after_a_cut_too(shop: Shop, tmp_path: Path) -> None:
+    shop.front = "<button onclick=\"alert('Out of stock')\">Buy</button>"
+    told: list[Turn] = []
+
+    def cut_off(turn: Turn) -> Action:
+        if turn.step == 2:
+            told.append(turn)
+            running.cancel()
+        return Click(ref=1)
+
+    def stop(turn: Turn) -> Action:
+        told.append(turn)
+        return Stop()
+
+    running = asyncio.ensure_future(run_open(config(), "Buy", shop.url, tmp_path, run_id="r", policy=scripted(cut_off)))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await resume(tmp_path / "r", policy=scripted(stop))
+    before, after = (turn.view.last for turn in told)
+    assert before is not None and [dialog.message for dialog in before.dialogs] == ["Out of stock"]
+    assert after == before
+
+
+async def test_a_replayed_world_voids_the_open_intent_and_chooses_again(tmp_path: Path) -> None:
+    """The page died with the browser: the step is free, and the trace still reads."""
+
+    def cut_off(turn: Turn) -> Action:
+        if turn.step == 2:
+            running.cancel()
+        return Click(ref=1)
+
+    selection = TaskSelection("miniwob", ("click-checkboxes",), (0,))
+    running = asyncio.ensure_future(run_suite(config(), selection, tmp_path, run_id="r", policy=scripted(cut_off)))
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    path = tmp_path / "r" / "episodes" / "click-checkboxes-0-a1.jsonl"
+    forged = next(line for line in iter_lines(path) if isinstance(line, Intent)).model_copy(update={"step": 2})
+    with TraceWriter(path, BlobStore(tmp_path / "r" / "blobs")) as writer:
+        writer.append(forged)  # as if killed while step 2 was sent
+    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop()))
+    trace = read_trace(path)
+    assert [event.name for event in trace.events] == ["void", "resumed"]
+    assert [(step.intent.step, step.commit is not None) for step in trace.steps] == [(1, True), (2, False), (2, True)]
+    assert result.complete
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_a_lost_checkpoint_file_loses_nothing(shop: Shop, tmp_path: Path, home: Path, damaged: bool) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    try:
+        assert await asyncio.to_thread(shop.order_came.wait, PATIENCE_S)
+    finally:
+        kill(child)
+    shop.slow_order.set()
+    for path in list((tmp_path / "r").glob("checkpoints.sqlite*")):
+        if damaged:
+            path.write_bytes(b"no database" * 500)
+        else:
+            path.unlink()
+    result = await resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=str(turn.step))))
+    assert result.episodes[0].answer == "3"
+    assert (tmp_path / "r" / "checkpoints.sqlite.damaged").exists() == damaged
+
+
+async def test_what_was_spent_is_told_where_a_world_cannot_be_brought_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def gone(*_: object) -> EpisodeStart:
+        raise ResetFailed("the server is gone")
+
+    selection = TaskSelection("miniwob", ("login-user",), (0,))
+    run = await run_suite(config(policy="oracle"), selection, tmp_path, run_id="r")
+    path = run.folder / run.episodes[0].trace
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    monkeypatch.setattr(MiniwobEnvironment, "restore_state", gone)
+    (again,) = (await resume(run.folder)).episodes
+    assert (again.outcome, again.totals.steps) == ("broken", run.episodes[0].totals.steps)
+    assert again.totals.seconds > 0
+
+
+async def test_a_finished_run_is_only_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_browser(_: Chromium) -> None:
+        raise AssertionError("a finished run needs no browser")
+
+    selection = TaskSelection("miniwob", ("click-test",), (0,))
+    run = await run_suite(config(), selection, tmp_path, run_id="r")
+    before = (run.folder / run.episodes[0].trace).read_bytes()
+    monkeypatch.setattr(Chromium, "start", no_browser)
+    again = await resume(run.folder)
+    assert again.complete
+    assert again.episodes == run.episodes
+    assert (run.folder / run.episodes[0].trace).read_bytes() == before
+
+
+def test_ctrl_c_ends_at_a_step_boundary_and_can_be_resumed(shop: Shop, tmp_path: Path, home: Path) -> None:
+    shop.slow_order.clear()
+    child = start("start", tmp_path, home, shop.url)
+    assert shop.order_came.wait(PATIENCE_S)
+    child.send_signal(signal.SIGINT)
+    shop.slow_order.set()
+    assert child.wait(30) == 1, "an interrupted run says that it is not complete"
+    assert [step.commit is not None for trace in traces(tmp_path / "r") for step in trace.steps] == [True, True]
+    assert wait_until(lambda: not browsers_of(home), SOON_S)
+    result = asyncio.run(resume(tmp_path / "r", policy=scripted(lambda turn: Stop(answer=f"step {turn.step}"))))
+    assert result.complete
+    assert result.episodes[0].answer == "step 3"
+    assert shop.orders == ["who=bob"]
+
+
+async def test_a_browser_that_dies_is_replaced_and_the_episode_goes_on(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+    killed: list[int] = []
+
+    def kill_the_browser_once(turn: Turn) -> Action:
+        if turn.step == 2 and not killed:
+            killed.extend(browsers_of(home))
+            for pid in killed:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        return solved_by_script(turn)
+
+    selection = TaskSelection("miniwob", ("login-user", "click-test"), (0,))
+    run = await run_suite(config(), selection, tmp_path, policy=scripted(kill_the_browser_once))
+    assert killed
+    assert [episode.outcome for episode in run.episodes] == ["success", "success"]
+    trace = read_trace(run.folder / run.episodes[0].trace)
+    assert "resumed" in [event.name for event in trace.events]
+
+
+async def test_a_pending_approval_is_asked_again_after_a_cut(shop: Shop, tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def leaves(request: ApprovalRequest) -> bool:
+        asked.append(request.step)
+        running.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    async def agrees(request: ApprovalRequest) -> bool:
+        asked.append(request.step)
+        return True
+
+    settings, policy = config(approve=("submit",)), scripted(ORDER)
+    run = run_open(settings, "Order", shop.url, tmp_path, run_id="r", policy=policy, approver=leaves)
+    running = asyncio.ensure_future(run)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert shop.orders == []
+    # A form that was filled but not sent is not kept by a reopened page, so the script fills it again.
+    again = [ORDER[0], ORDER[0], ORDER[1], ORDER[2]]
+    result = await resume(tmp_path / "r", policy=scripted(again), approver=agrees)
+    assert asked == [2, 3]
+    assert shop.orders == ["who=bob"]
+    assert result.complete

@@ -1,0 +1,162 @@
+"""Who plans and judges an open task where nobody says: the same for the command, Python and every spec of a policy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.config import load_config, parse_config
+from agent.run.limits import ending_named
+from agent.run.open_defaults import roles_line, with_open_defaults
+from agent.run.run_store import RunFolder
+from agent.run.runner import resume, run_open, run_task
+from models.local.prompt_style import declare_style
+from tests.agent.roles import Roles
+from tests.agent.shop import Shop, config, scripted
+from tests.models.providers.servers import misbehaving_server
+
+ROOT = Path(__file__).parents[3]
+SMALL, LARGE = ("reference", "state"), ("same", "same")
+
+SPECS = [
+    ("openai:gpt-4o", LARGE),
+    ("gemini:gemini-2.5-pro", LARGE),
+    ("vllm:http://127.0.0.1:8000/v1#Qwen/Qwen3-4B", LARGE),
+    ("local:LARGE", LARGE),
+    ("local:SMALL", SMALL),
+    ("local:LARGE+SMALL", SMALL),
+    ("embedded", SMALL),
+    ("scripted:answers.json", SMALL),
+    ("oracle", SMALL),
+    ("oracle:detours", SMALL),
+    ("scripted", SMALL),
+    ("no such spec", SMALL),
+]
+
+
+@pytest.mark.parametrize(("spec", "roles"), SPECS, ids=[case[0] for case in SPECS])
+def test_a_large_model_plans_and_judges_an_open_task(spec: str, roles: tuple[str, str], tmp_path: Path) -> None:
+    for name, style in (("LARGE", "full"), ("SMALL", "compact")):
+        (tmp_path / name).mkdir()
+        declare_style(tmp_path / name, style)  # pyright: ignore[reportArgumentType]
+        spec = spec.replace(name, str(tmp_path / name))
+    made = with_open_defaults(parse_config({"policy": spec}))
+    assert (made.planner, made.judge) == roles
+
+
+GIVEN: list[tuple[dict[str, str], tuple[str, str], str]] = [
+    ({}, ("same", "same"), "--planner none --judge none switches it off"),
+    ({"planner": "none"}, ("none", "same"), "--judge none switches it off"),
+    ({"judge": "none"}, ("same", "none"), "--planner none switches it off"),
+    ({"planner": "none", "judge": "none"}, ("none", "none"), "policy openai:m, planner none, judge none"),
+    ({"planner": "reference", "judge": "state"}, ("reference", "state"), "planner reference, judge state"),
+    ({"prompt_style": "compact"}, ("reference", "state"), "name a model with --planner and --judge"),
+]
+
+
+@pytest.mark.parametrize(("given", "roles", "told"), GIVEN, ids=[str(case[0]) for case in GIVEN])
+def test_what_is_set_stays_and_the_line_says_what_was_chosen(
+    given: dict[str, str], roles: tuple[str, str], told: str
+) -> None:
+    asked = parse_config({"policy": "openai:m", **given})
+    made = with_open_defaults(asked)
+    assert (made.planner, made.judge) == roles
+    assert told in roles_line(asked, made)
+    assert with_open_defaults(made) == made
+
+
+def test_what_a_file_sets_stays(tmp_path: Path) -> None:
+    (tmp_path / "mira.toml").write_text('planner = "none"\n')
+    made = with_open_defaults(load_config(tmp_path / "mira.toml", {"policy": "openai:m"}))
+    assert (made.planner, made.judge) == ("none", "same")
+
+
+def test_what_a_stored_configuration_says_stays() -> None:
+    stored = parse_config(parse_config({"policy": "openai:m"}).resolved())
+    assert (with_open_defaults(stored).planner, with_open_defaults(stored).judge) == ("reference", "state")
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "named"),
+    [
+        ("max_steps", "max_steps (30; --max-steps raises it)"),
+        ("max_seconds", "max_seconds (1.5; --max-seconds raises it)"),
+        ("max_tokens", "max_tokens (9; --max-tokens raises it)"),
+        ("max_cost", "max_cost (0.25; --max-cost raises it)"),
+        ("stop", "stop"),
+        ("error", "error"),
+    ],
+)
+def test_a_limit_is_named_with_its_value_and_its_option(ended_by: Any, named: str) -> None:
+    limits = parse_config({"limits": {"max_seconds": 1.5, "max_tokens": 9, "max_cost_usd": 0.25}}).limits
+    assert ending_named(ended_by, limits) == named
+
+
+def mira(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "agent.cli", *words]
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT
+    )
+
+
+def roles_of(run: Path) -> tuple[str, str]:
+    config = RunFolder(run).read_manifest().config
+    return config.planner, config.judge
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+def test_the_command_says_first_that_an_open_task_has_no_plan_and_no_verdict(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text(json.dumps(['do(action="Wait")'] * 3))
+    policy = f"scripted:{tmp_path / 'answers.json'}"
+    words = ("run", "Wait", "--url", shop.url, "--policy", policy, "--max-steps", "2")
+    done = mira(*words, "--out", str(tmp_path / "runs"))
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith(f"policy {policy}, planner reference, judge state: an open task has no plan and no verdict")
+    assert any("ended by max_steps (2; --max-steps raises it)" in line for line in rest)
+    (trace,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
+    assert "ended by max_steps (2; --max-steps raises it)" in mira("show", str(trace)).stdout
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_the_command_and_python_choose_alike_and_say_so(shop: Shop, tmp_path: Path) -> None:
+    async with misbehaving_server(Roles()) as server:
+        words = ("run", "Order for bob", "--url", shop.url, "--policy", "openai:m", "--base-url", server.openai_url)
+        done = await asyncio.to_thread(mira, *words, "--milestones", "2", "--out", str(tmp_path / "command"))
+        result = await run_task(
+            "Order for bob", shop.url, policy="openai:m", base_url=server.openai_url, k=2, out=tmp_path / "python"
+        )
+    assert done.stdout.splitlines()[0] == (
+        "policy openai:m, planner same, judge same (the default of an open task with this policy; "
+        "--planner none --judge none switches it off)"
+    )
+    assert (done.returncode, result.outcome) == (0, "success")
+    (run,) = (tmp_path / "command").iterdir()
+    assert roles_of(run) == roles_of(tmp_path / "python" / result.run_id) == ("same", "same")
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(120)
+async def test_a_resumed_run_keeps_who_it_began_with(shop: Shop, tmp_path: Path) -> None:
+    roles = Roles("policy", 1)
+    async with misbehaving_server(roles) as server:
+        alone = {"planner": "none", "judge": "none", "base_url": server.openai_url, "retry_window_s": 0}
+        broken = await run_task("Order for bob", shop.url, policy="openai:m", out=tmp_path, **alone)
+        await server.gone.wait()
+        await server.come_back()
+        (result,) = (await resume(tmp_path / broken.run_id)).episodes
+    assert (result.outcome, result.answer, roles_of(tmp_path / broken.run_id)) == ("unjudged", "ordered", ("none",) * 2)
+    assert set(roles.asked) == {"policy"}
+
+
+@pytest.mark.browser
+async def test_a_policy_from_python_is_no_model(shop: Shop, tmp_path: Path) -> None:
+    run = await run_open(config(limits={"max_steps": 1}), "x", shop.url, tmp_path, policy=scripted([]))
+    assert roles_of(run.folder) == SMALL

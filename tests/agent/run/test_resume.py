@@ -1,0 +1,227 @@
+"""What is read out of a trace that was cut off, as a table of cut-off traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.run.resume import Recovered, rebuilt_state, recover
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import Action, ActionResult, Click, Find, Status, Stop, Type
+from envs.core.tasks import Milestone, TaskRef
+from envs.core.trace import (
+    Call,
+    Commit,
+    EndedBy,
+    Event,
+    Footer,
+    Header,
+    Intent,
+    KeyRow,
+    Line,
+    Outcome,
+    PlanRecord,
+    Rating,
+    Seen,
+    Timings,
+    Totals,
+)
+
+A, B, C = (Milestone(id=name, text=f"do {name}") for name in "abc")
+HEADER = Header(
+    run_id="r",
+    episode_id="e",
+    task=TaskRef(suite="s", name="t"),
+    instruction="i",
+    category="c",
+    config={},
+    versions={},
+    started_at="",
+)
+SEEN = Seen(url="u", title="t", digest="d" * 16, text_blob="", keys_blob="", controls_total=1)
+ROW = KeyRow(ref=1, frame="", role="button", name="Buy", ordinal=0, digest="0" * 8)
+
+
+def plan(step: int, *milestones: Milestone, cause: str = "initial") -> PlanRecord:
+    return PlanRecord(step=step, cause=cause, milestones=milestones, planner="p")  # pyright: ignore[reportArgumentType]
+
+
+def intent(step: int, action: Action, *z: bool) -> Intent:
+    call = Call(role="policy", model="m", tokens_in=10, tokens_out=2, tokens_thinking=3, cost_usd=0.5)
+    return Intent(step=step, seen=SEEN, rating=Rating(z=z), action=action, raw="", target=ROW, calls=(call,), at="")
+
+
+def commit(step: int, status: Status = Status.OK, output: str = "") -> Commit:
+    result = ActionResult(status=status, output=output)
+    return Commit(step=step, result=result, timings=Timings(observe=1, act=2), at="")
+
+
+def event(step: int, name: str) -> Event:
+    return Event(step=step, name=name, at="")
+
+
+CLICK, TYPE = Click(ref=1), Type(ref=1, text="bob")
+ONE = (intent(1, CLICK), commit(1))
+CASES: list[tuple[str, tuple[Line, ...], int, list[Action], int | None]] = [
+    # id, lines after header and plan, last step that counts, actions to replay, step left open
+    ("nothing-done", (), 0, [], None),
+    ("one-done", ONE, 1, [CLICK], None),
+    ("one-open", (intent(1, CLICK),), 0, [], 1),
+    ("second-open", (*ONE, intent(2, TYPE)), 1, [CLICK], 2),
+    ("voided", (*ONE, intent(2, TYPE), event(2, "void")), 1, [CLICK], None),
+    (
+        "voided-and-done",
+        (*ONE, intent(2, TYPE), event(2, "void"), intent(2, CLICK), commit(2)),
+        2,
+        [CLICK, CLICK],
+        None,
+    ),
+    ("uncertain", (*ONE, intent(2, TYPE), event(2, "uncertain")), 2, [CLICK], None),
+    ("uncertain-and-on", (intent(1, TYPE), event(1, "uncertain"), intent(2, CLICK), commit(2)), 2, [CLICK], None),
+    ("other-events", (*ONE, event(1, "resumed"), event(2, "parse_error")), 1, [CLICK], None),
+    ("blocked-is-not-replayed", (intent(1, CLICK), commit(1, Status.BLOCKED)), 1, [], None),
+    ("crashed-is-not-replayed", (intent(1, CLICK), commit(1, Status.CRASHED)), 1, [], None),
+    ("stop-is-not-replayed", (*ONE, intent(2, Stop()), commit(2, Status.STOPPED)), 2, [CLICK], None),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "step", "replayed", "left_open"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
+)
+def test_what_counts_after_a_cut(
+    lines: tuple[Line, ...], step: int, replayed: list[Action], left_open: int | None
+) -> None:
+    found = recover((HEADER, plan(1), *lines))
+    assert found.step == step
+    assert list(found.replayable()) == replayed
+    assert (found.open.step if found.open else None) == left_open
+    assert len(found.past()) == len(found.ticks(PROGRAM)) == len(found.sent)
+
+
+def test_a_trace_must_begin_with_its_header() -> None:
+    with pytest.raises(ValueError, match="begins with a header"):
+        recover((plan(1),))
+
+
+def test_milestones_are_carried_over_a_new_plan_and_counted() -> None:
+    found = recover((HEADER, plan(1, A, B), intent(1, CLICK, True, False), commit(1), plan(2, A, C, cause="loop")))
+    state = rebuilt_state(found)
+    assert (state.plan, state.z, state.next_milestone) == ([["a", "do a"], ["c", "do c"]], [True, False], 1)
+    assert (found.replans, found.planned_at) == (1, 1)
+
+
+def test_spending_is_summed_over_calls_and_seconds_without_downtime() -> None:
+    ledger = recover((HEADER, plan(1), *ONE, intent(2, TYPE))).ledger
+    totals = ledger.totals(1, 0.5)
+    assert (totals.tokens_in, totals.tokens_out, totals.cost_usd, totals.model_calls) == (20, 10, 1.0, 2)
+    assert totals.seconds == 3.5
+
+
+def decided(lines: tuple[Line, ...], *, happened: bool) -> Recovered:
+    found = recover((HEADER, plan(1), *lines))
+    found.decide(happened=happened)
+    return found
+
+
+def test_an_uncertain_action_is_told_and_counts() -> None:
+    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=True))
+    assert state.step == 2
+    assert 'type "bob" into button "Buy"' in state.problems[0] and "do not repeat it blindly" in state.problems[0]
+    assert state.history[-1].endswith("unknown whether it happened")
+
+
+def test_a_void_action_leaves_no_mark() -> None:
+    state = rebuilt_state(decided((*ONE, intent(2, TYPE)), happened=False))
+    assert (state.step, state.problems, len(state.history)) == (1, [], 1)
+
+
+def test_a_committed_stop_leaves_only_the_judging() -> None:
+    state = rebuilt_state(recover((HEADER, plan(1), *ONE, intent(2, Stop(answer="42")), commit(2, Status.STOPPED))))
+    assert (state.ended_by, state.answer) == ("stop", "42")
+
+
+def test_what_a_person_declined_and_what_could_not_be_read_still_counts() -> None:
+    declined = [
+        line
+        for step in (1, 2, 3)
+        for line in (event(step, "declined"), intent(step, CLICK), commit(step, Status.BLOCKED))
+    ]
+    state = rebuilt_state(recover((HEADER, plan(1), *declined[:6])))
+    assert (state.declines, state.ended_by) == (2, "")
+    state = rebuilt_state(recover((HEADER, plan(1), *declined)))
+    assert (state.declines, state.ended_by) == (3, "declined")
+    unread = (event(2, "parse_error"), event(2, "parse_error"))
+    assert rebuilt_state(recover((HEADER, plan(1), *ONE, *unread))).parse_errors == 2
+    assert rebuilt_state(recover((HEADER, plan(1), *unread, *ONE))).parse_errors == 0
+
+
+def test_only_the_event_says_that_a_person_declined() -> None:
+    refused = (
+        intent(1, CLICK),
+        Commit(step=1, result=ActionResult(status=Status.BLOCKED, message="x-declined"), timings=Timings(), at=""),
+    )
+    assert [sent.declined for sent in recover((HEADER, plan(1), *refused)).sent] == [False]
+    assert [sent.declined for sent in recover((HEADER, plan(1), event(1, "declined"), *refused)).sent] == [True]
+    asked_again = (event(1, "declined"), event(1, "approved"), *refused)
+    assert [sent.declined for sent in recover((HEADER, plan(1), *asked_again)).sent] == [False]
+
+
+def footer(outcome: Outcome, ended_by: EndedBy, answer: str | None = None) -> Footer:
+    planned = Call(role="planner", model="m", tokens_in=7, seconds=100.0)
+    return Footer(
+        outcome=outcome,
+        ended_by=ended_by,
+        judged_by="none",
+        answer=answer,
+        totals=Totals(steps=1, seconds=150.0),
+        error="ModelBusy: HTTP 503",
+        resumable=True,
+        calls=(planned,),
+        at="",
+    )
+
+
+STOP = (intent(2, Stop(answer="42")), commit(2, Status.STOPPED))
+ENDINGS: list[tuple[str, tuple[Line, ...], Footer, int, str]] = [
+    # id, lines after header and plan, the footer that a model's failure left, last step, how the episode had ended
+    ("broken-in-the-middle", ONE, footer("broken", "error"), 1, ""),
+    ("not-judged-after-stop", (*ONE, *STOP), footer("unjudged", "stop", "42"), 2, "stop"),
+    ("not-judged-after-a-limit", ONE, footer("unjudged", "max_steps"), 1, "max_steps"),
+    ("not-judged-after-the-time", ONE, footer("unjudged", "max_seconds"), 1, "max_seconds"),
+    ("out-of-time-after-stop", (*ONE, *STOP), footer("unjudged", "max_seconds", "42"), 2, "stop"),
+    ("not-judged-after-the-worlds-end", ONE, footer("unjudged", "world"), 1, "world"),
+    ("not-compared", (*ONE, *STOP), footer("broken", "stop", "42"), 2, "stop"),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "step", "ended_by"), [pytest.param(*case[1:], id=case[0]) for case in ENDINGS]
+)
+@pytest.mark.parametrize("killed", [False, True], ids=["", "and killed while it was resumed"])
+def test_a_footer_of_a_model_that_failed_says_what_is_left_to_do(
+    lines: tuple[Line, ...], end: Footer, step: int, ended_by: str, killed: bool
+) -> None:
+    found = recover((HEADER, plan(1), *lines, end, *((event(step, "resumed"),) if killed else ())))
+    state = rebuilt_state(found)
+    assert (found.step, state.step, state.ended_by) == (step, step, ended_by)
+    assert state.answer == ("42" if step == 2 else None)
+
+
+def test_what_was_played_after_a_broken_footer_counts_as_ever() -> None:
+    two = (intent(2, TYPE), commit(2))
+    found = recover((HEADER, plan(1), *ONE, footer("broken", "error"), event(1, "resumed"), *two))
+    assert (found.step, found.ended, rebuilt_state(found).ended_by) == (2, None, "")
+
+
+def test_what_a_failed_call_cost_is_counted_and_the_outage_is_not_time_played() -> None:
+    ledger = recover((HEADER, plan(1), *ONE, footer("broken", "error"))).ledger
+    assert (ledger.tokens_in, ledger.seconds_before) == (10 + 7, 3.0)
+
+
+def test_a_replan_that_could_not_be_read_counts_as_one() -> None:
+    unread = (event(2, "planner_error"), *ONE)
+    assert recover((HEADER, event(1, "planner_error"), plan(1), *unread)).replans == 1
+
+
+def test_what_find_answered_last_is_told_again() -> None:
+    state = rebuilt_state(recover((HEADER, plan(1), intent(1, Find(text="x")), commit(1, output="line 7: x"))))
+    assert state.problems == ["line 7: x"]

@@ -1,0 +1,81 @@
+"""A run whose files were damaged by a power cut goes on, and its files are its owner's alone."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agent.episode.approval import ApprovalRequest
+from agent.run.runner import resume, run_open
+from envs.browser.live_session import STORAGE_FILE, TABS_FILE
+from envs.core.trace_store import read_trace
+from tests.agent.episode.test_run_episode import ORDER
+from tests.agent.shop import Shop, config, scripted
+
+pytestmark = pytest.mark.browser
+
+
+async def cut_run(shop: Shop, out: Path) -> Path:
+    """A run that is cut while a person is asked about its second step; its first is committed."""
+
+    async def leaves(_: ApprovalRequest) -> bool:
+        running.cancel()
+        await asyncio.Event().wait()
+        return True
+
+    settings = config(approve=("submit",))
+    run = run_open(settings, "Order", shop.url, out, run_id="r", policy=scripted(ORDER), approver=leaves)
+    running = asyncio.ensure_future(run)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    return out / "r"
+
+
+async def agrees(_: ApprovalRequest) -> bool:
+    return True
+
+
+AGAIN = (ORDER[0], ORDER[0], ORDER[1], ORDER[2])
+"""The form that was filled but not sent is not kept by a reopened page."""
+
+
+async def resumed(folder: Path, shop: Shop) -> list[str]:
+    """Plays the rest; the details of its `resumed` events."""
+    result = await resume(folder, policy=scripted(AGAIN), approver=agrees)
+    assert result.complete and result.episodes[0].ended_by == "stop"
+    assert shop.orders == ["who=bob"]
+    events = read_trace(folder / result.episodes[0].trace).events
+    return [event.detail for event in events if event.name == "resumed"]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x85broken", b"{}"], ids=["empty", "reserved", "cut", "json"])
+@pytest.mark.parametrize("column", ["checkpoint", "metadata"])
+async def test_bad_rows_in_a_sound_checkpoint_database_are_passed_over(
+    shop: Shop, tmp_path: Path, data: bytes, column: str
+) -> None:
+    folder = await cut_run(shop, tmp_path)
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as database:
+        changed = database.execute(f"UPDATE checkpoints SET {column} = ?", (data,)).rowcount
+        database.commit()
+    assert changed > 0
+    assert len(await resumed(folder, shop)) == 1
+
+
+@pytest.mark.parametrize("name", [TABS_FILE, STORAGE_FILE])
+@pytest.mark.parametrize("text", ["", "{", '{"urls": ["http'], ids=["empty", "brace", "cut"])
+async def test_a_torn_state_file_is_no_refusal(shop: Shop, tmp_path: Path, name: str, text: str) -> None:
+    folder = await cut_run(shop, tmp_path)
+    (path,) = folder.glob(f"state/*/{name}")
+    path.write_text(text)
+    assert len(await resumed(folder, shop)) == 1
+
+
+async def test_a_run_folder_is_its_owners_alone(shop: Shop, tmp_path: Path) -> None:
+    run = await run_open(config(), "Order", shop.url, tmp_path, policy=scripted(ORDER))
+    files = [path for path in run.folder.rglob("*") if path.is_file()]
+    assert (run.folder.stat().st_mode & 0o777, len(files) > 4) == (0o700, True)
+    assert {path.name: oct(path.stat().st_mode & 0o077) for path in files if path.stat().st_mode & 0o077} == {}

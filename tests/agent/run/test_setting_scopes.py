@@ -1,0 +1,61 @@
+"""The table of what settings can reach is complete, and says nothing of settings that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agent.config import RunConfig
+from agent.run.run_store import Branch, Manifest, OpenTask
+from agent.run.setting_scopes import FIELDS, HEADER_FIELDS, MANIFEST_FIELDS, RUN_FIELDS, Reach
+from envs.core.record import Record
+from envs.core.trace import Header
+
+INSIDE: dict[str, type[Record]] = {"open_task": OpenTask, "branch": Branch}
+"""Fields of a manifest that are records or None, classified by what they hold."""
+
+
+def leaves(record: type[Record], prefix: str = "") -> Iterator[str]:
+    """Dotted names of all fields; records that are always there are gone into."""
+    for name, field in record.model_fields.items():
+        inner: Any = field.annotation
+        if isinstance(inner, type) and issubclass(inner, Record) and name != "task":
+            yield from leaves(inner, f"{prefix}{name}.")
+        else:
+            yield prefix + name
+
+
+def without_config(record: type[Record]) -> set[str]:
+    """The fields of *record*, its configuration as one."""
+    found = {"config" if name.startswith("config.") else name for name in leaves(record)}
+    for name in found & INSIDE.keys():
+        found = (found - {name}) | {f"{name}.{inner}" for inner in INSIDE[name].model_fields}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("known", "there"),
+    [
+        pytest.param(set(RUN_FIELDS), set(leaves(RunConfig)), id="configuration"),
+        pytest.param(set(MANIFEST_FIELDS), without_config(Manifest), id="run.json"),
+        pytest.param(set(HEADER_FIELDS), without_config(Header), id="header"),
+    ],
+)
+def test_every_stored_setting_is_classified(known: set[str], there: set[str]) -> None:
+    assert sorted(there - known) == [], "classify these in agent/run/setting_scopes.py"
+    assert sorted(known - there) == [], "these do not exist any more"
+
+
+def test_a_new_field_would_be_missed_by_the_table() -> None:
+    """The control of the test above."""
+
+    class Wider(RunConfig):
+        proxy: str = ""
+
+    assert set(leaves(Wider)) - set(RUN_FIELDS) == {"proxy"}
+
+
+def test_what_is_not_plain_has_an_option_that_gives_it_again() -> None:
+    assert [name for name, field in FIELDS.items() if (field.reach is Reach.PLAIN) != (field.option == "")] == []

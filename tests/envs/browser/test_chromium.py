@@ -1,0 +1,152 @@
+"""The browser is found, started, and never left behind, however its owner ends."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from envs.browser import chromium_guard
+from envs.browser.chromium import Chromium, find_chromium
+from envs.core.errors import BrowserMissing
+from tests.envs.browser.processes import Living, all_ended, all_gone, belonging, kill
+
+pytestmark = pytest.mark.browser
+
+OWNER = """
+import asyncio, sys
+from envs.browser.chromium import Chromium
+
+async def main():
+    async with Chromium.launch() as chromium:
+        print(chromium.home, flush=True)
+        if sys.argv[1:] == ["raise"]:
+            raise RuntimeError("as planned")
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+def start_owner(*argv: str) -> tuple[subprocess.Popen[str], str]:
+    """A process that owns a browser, and the browser's HOME."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, *argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert owner.stdout is not None
+    return owner, owner.stdout.readline().strip()
+
+
+def test_a_path_that_is_no_browser_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MIRA_CHROMIUM", str(tmp_path / "nothing"))
+    with pytest.raises(BrowserMissing, match="not an executable file") as caught:
+        find_chromium()
+    assert "\n" not in str(caught.value)
+
+
+def test_no_browser_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MIRA_CHROMIUM", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BrowserMissing, match="playwright install chromium"):
+        find_chromium(str(tmp_path / "not-downloaded"))
+
+
+async def test_a_program_that_is_no_chromium_is_one_line_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "fake"
+    fake.write_text("#!/bin/sh\necho 'error while loading shared libraries: libx.so' >&2\nexit 127\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("MIRA_CHROMIUM", str(fake))
+    chromium = Chromium()
+    with pytest.raises(BrowserMissing, match=r"libx\.so") as caught:
+        await chromium.start()
+    assert "\n" not in str(caught.value)
+    assert await all_ended(str(fake)), "the watchdog, too"
+
+
+async def test_close_leaves_no_process_and_no_folder() -> None:
+    async with Chromium.launch() as chromium:
+        home = str(chromium.home)
+        assert chromium.alive
+        processes = belonging(home)
+        assert any("chromium_guard.py" in " ".join(one.words) for one in processes), "the watchdog watches"
+        profile = profile_of(processes)
+        assert profile.exists()
+    assert not chromium.alive
+    assert await all_gone(home, profile)
+
+
+async def test_an_exception_of_the_owner_leaves_nothing() -> None:
+    owner, home = start_owner("raise")
+    owner.wait(20)
+    assert owner.returncode == 1
+    assert await all_gone(home)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_killed_owner_leaves_nothing(number: signal.Signals) -> None:
+    owner, home = start_owner()
+    profile = profile_of(belonging(home))
+    owner.send_signal(number)
+    owner.wait(10)
+    assert await all_gone(home, profile)
+
+
+async def test_the_watchdog_alone_is_enough() -> None:
+    """Playwright's driver also ends the browser when its owner dies: stopped, it cannot."""
+    owner, home = start_owner()
+    profile = profile_of(belonging(home))
+    drivers = [p for p in psutil.Process(owner.pid).children() if "node" in p.name()]
+    assert drivers
+    try:
+        for driver in drivers:
+            driver.suspend()
+        owner.kill()
+        owner.wait(10)
+        assert await all_gone(home, profile)
+    finally:
+        for driver in drivers:
+            driver.kill()
+
+
+async def test_a_browser_that_died_is_noticed_and_started_again() -> None:
+    async with Chromium.launch() as chromium:
+        first = str(chromium.home)
+        living = [(one, " ".join(one.words)) for one in belonging(first)]
+        kill(one for one, line in living if "--type=" not in line and "chromium_guard" not in line)
+        assert await all_gone(first)
+        assert not chromium.alive
+        await chromium.start()
+        assert chromium.alive
+        second = str(chromium.home)
+    assert second != first
+    assert await all_gone(second)
+
+
+async def test_no_debugging_port_is_open() -> None:
+    async with Chromium.launch() as chromium:
+        looked_at = 0
+        for process, words in belonging(str(chromium.home)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                listening = [c for c in process.net_connections() if c.status == psutil.CONN_LISTEN]
+                assert not listening, words[:2]
+                looked_at += 1
+        assert looked_at
+
+
+def profile_of(processes: list[Living]) -> Path:
+    words = [word for process in processes for word in process.words if word.startswith("--user-data-dir=")]
+    assert words, "the browser runs with a profile of its own"
+    return Path(words[0].partition("=")[2])
+
+
+def test_lists_of_features_become_one_switch() -> None:
+    """Of two switches Chromium would obey the last, and forget what Playwright had turned off."""
+    given = ["--disable-features=A,B", "--x", "--enable-features=C", "--disable-features=D", "--proxy=a=b"]
+    assert chromium_guard.joined(given) == ["--disable-features=A,B,D", "--enable-features=C", "--x", "--proxy=a=b"]

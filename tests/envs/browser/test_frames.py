@@ -1,0 +1,113 @@
+"""Iframes of other origins behind a real boundary: those of the page's own site share its process, others do not."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from envs.browser.chromium import Chromium
+from envs.browser.session import BrowserSession
+from envs.core.actions import Find, Status
+from envs.core.observation import Observation
+from envs.security.allowlist import Origins
+from envs.security.allowlist_proxy import Boundary
+from tests.envs.browser.browsing import QUICK, click, type_text, visit
+from tests.envs.browser.web import Answer, Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+SHOP, PAY, BANK = "www.shop.localhost", "pay.shop.localhost", "bank.localhost"
+
+PAYING = """<title>Pay</title><input aria-label=Card>
+<button onclick="document.title = 'x'; this.textContent = 'Paid'">Pay now</button><div style='height: 900px'></div>
+<span id=s>Help</span><script>s.addEventListener('click', () => s.textContent = 'Helped')</script>"""
+
+
+async def look_for(session: BrowserSession, told: str, times: int = 1) -> Observation:
+    """Looks until *told* is there as often: nobody waits for what goes on inside frames."""
+    async with asyncio.timeout(10):
+        # The page has no word for a frame that is done.
+        while (seen := await session.observe()).text.count(told) < times:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return seen
+
+
+@pytest.mark.parametrize("host", [PAY, BANK], ids=["of the same site", "of another site"])
+async def test_an_allowed_iframe_is_read_and_acted_in(guarded: Chromium, web: Web, tmp_path: Path, host: str) -> None:
+    web["/"] = f'<button>Top</button><div style="height: 900px"></div><iframe src="{web.url("/pay", host)}"></iframe>'
+    web["/pay"] = f'{PAYING}<iframe src="{web.url("/deep", SHOP)}"></iframe>'
+    web["/deep"] = "<button onclick=\"this.textContent = 'Reached'\">Deep</button>"
+    async with Boundary(Origins.parse([SHOP, host])) as boundary:
+        session = await guarded.session(QUICK, boundary, tmp_path)
+        await visit(session, web.url("/", SHOP))
+        seen = await look_for(session, "Deep")
+        assert [(one.key.name, one.key.frame) for one in seen.elements] == [
+            ("Top", ""),
+            ("Card", "0"),
+            ("Pay now", "0"),
+            ("Help", "0"),
+            ("Deep", "0.0"),
+        ], seen.text
+        assert (await type_text(session, "Card", "4242")).status is Status.OK
+        for name in ("Pay now", "Help", "Deep"):
+            assert (await click(session, name)).status is Status.OK
+        text = (await look_for(session, "Reached")).text
+        assert all(done in text for done in ('"Card" = "4242"', "Paid", "Helped", "Reached"))
+        assert "Paid" in (await session.execute(Find(text="Paid"))).output
+        await session.close()
+
+
+async def test_an_iframe_of_another_port_is_read_and_followed(guarded: Chromium, web: Web, tmp_path: Path) -> None:
+    with Web() as other:
+        web["/"] = f'<iframe name=f src="{other.url()}"></iframe><a target=f href="{web.url("/far", BANK)}">Far</a>'
+        other["/"] = "<p>other port<p><a href=/next>Next</a>"
+        other["/next"] = f'<p>next page<p><a href="{web.url("/far", BANK)}">Bank</a>'
+        web["/far"] = f'<p>far away<p><a href="{other.url()}">Home</a>'
+        async with Boundary(Origins.parse(["127.0.0.1", BANK])) as boundary:
+            session = await guarded.session(QUICK, boundary, tmp_path)
+            await visit(session, web.url())
+            await look_for(session, "other port")
+            for name, shows in (("Next", "next page"), ("Bank", "far away"), ("Home", "other port")):
+                assert (await click(session, name)).status is Status.OK
+                seen = await look_for(session, shows)
+                assert seen.note == "", "also where it moved to another process and back"
+            await session.close()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("host", ["bad.shop.localhost", BANK], ids=["of the same site", "of another site"])
+async def test_an_iframe_that_is_not_allowed_is_named_and_not_read(
+    guarded: Chromium, web: Web, tmp_path: Path, host: str, scheme: str
+) -> None:
+    url = web.url("/bad", host).replace("http", scheme)
+    web["/"] = f'<button>Top</button><iframe src="{url}"></iframe><iframe src="/redirected"></iframe>'
+    web["/bad"] = "<button>Bad</button>"
+    web["/redirected"] = Answer("", 302, headers={"Location": url})
+    async with Boundary(Origins.parse([SHOP])) as boundary:
+        session = await guarded.session(QUICK, boundary, tmp_path)
+        await visit(session, web.url("/", SHOP))
+        seen = await look_for(session, f"\n(this frame is not allowed: {scheme}://{host}:{web.port})\n", times=2)
+        assert "mira:" not in seen.text and [one.key.name for one in seen.elements] == ["Top"]
+        assert (await session.execute(Find(text="no rule"))).output == "no line holds 'no rule'"
+        assert web.hits("/bad") == 0
+        await session.close()
+
+
+async def test_what_was_read_before_it_was_forbidden_is_not_read_again(
+    guarded: Chromium, web: Web, tmp_path: Path
+) -> None:
+    """The document decides and not how it got there: it stays out of sight also where it came in from a cache."""
+    web["/"] = f'<button>Top</button><iframe src="{web.url("/pay", PAY)}"></iframe>'
+    web["/pay"] = PAYING
+    async with Boundary(Origins.parse([SHOP, PAY])) as boundary:
+        session = await guarded.session(QUICK, boundary, tmp_path)
+        await visit(session, web.url("/", SHOP))
+        await look_for(session, "Pay now")
+        boundary.origins = Origins.parse([SHOP])
+        seen = await session.observe()
+        assert "Pay now" not in seen.text and f"(this frame is not allowed: http://{PAY}:{web.port})" in seen.text
+        assert [one.key.name for one in seen.elements] == ["Top"]
+        assert "no line" in (await session.execute(Find(text="Pay now"))).output
+        await session.close()

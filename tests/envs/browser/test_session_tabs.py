@@ -1,0 +1,159 @@
+"""Tabs and dialogs: who is in front, what is reported, and that a blocked page is not called into."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from envs.core.actions import AnswerDialog, Back, CloseTab, FocusTab, Goto, NewTab, Press, Status, Stop
+from tests.envs.browser.browsing import Opener, click, visit
+from tests.envs.browser.web import Web
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_link_that_opens_a_tab_brings_it_to_the_front(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<title>First</title><a href=/two target=_blank>Two</a>"
+    web["/two"] = "<title>Second</title><p>second page"
+    await visit(session, web.url())
+    result = await click(session, "Two")
+    assert (result.new_tabs, result.url) == (1, web.url("/two"))
+    seen = await session.observe()
+    assert "second page" in seen.text
+    assert [(t.index, t.title, t.active) for t in seen.tabs] == [(0, "First", False), (1, "Second", True)]
+    assert (await session.execute(FocusTab(index=0))).url == web.url()
+    assert (await session.execute(FocusTab(index=5))).status is Status.FAILED
+    await session.execute(FocusTab(index=1))
+    assert (await session.execute(CloseTab())).url == web.url()
+
+
+async def test_closing_the_last_tab_leaves_a_blank_one(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick='window.close()'>Bye</button>"
+    await visit(session, web.url())
+    assert (await session.execute(CloseTab())).url == "about:blank"
+    await session.execute(NewTab())
+    assert len((await session.observe()).tabs) == 2
+
+
+async def test_a_tab_that_closes_itself_is_no_error(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"window.open('/pop')\">Open</button>"
+    web["/pop"] = "<button onclick='window.close()'>Bye</button>"
+    await visit(session, web.url())
+    await click(session, "Open")
+    result = await click(session, "Bye")
+    assert (result.status, result.url) == (Status.OK, web.url())
+
+
+async def test_no_more_tabs_than_allowed(web: Web, opener: Opener) -> None:
+    session = await opener(max_tabs=2)
+    assert (await session.execute(NewTab())).status is Status.OK
+    assert (await session.execute(NewTab())).status is Status.FAILED
+
+
+async def test_an_alert_is_accepted_and_reported(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"alert('hello'); this.textContent = 'Done'\">Go</button>"
+    await visit(session, web.url())
+    result = await click(session, "Go")
+    assert [(d.type, d.message, d.answer) for d in result.dialogs] == [("alert", "hello", "accepted")]
+    assert "Done" in (await session.observe()).text
+
+
+async def test_an_alert_between_two_steps_is_told_by_the_next_one(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"setTimeout(() => alert('late'), 1500)\">Go</button>"
+    await visit(session, web.url())
+    assert (await click(session, "Go")).dialogs == ()
+    await asyncio.sleep(2.0)
+    later = await session.execute(Press(keys="Tab"))
+    assert [(d.type, d.message, d.answer) for d in later.dialogs] == [("alert", "late", "accepted")]
+    assert (await session.execute(Press(keys="Tab"))).dialogs == ()
+
+
+@pytest.mark.parametrize(("accept", "text", "outcome"), [(True, "42", "42"), (False, "", "null")])
+async def test_a_dialog_waits_for_its_answer(web: Web, opener: Opener, accept: bool, text: str, outcome: str) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"p.textContent = 'said ' + prompt('how many?')\">Ask</button><p id=p></p>"
+    await visit(session, web.url())
+    opened = await click(session, "Ask")
+    assert [(d.type, d.answer) for d in opened.dialogs] == [("prompt", "open")]
+    started = time.monotonic()
+    seen = await session.observe()
+    assert time.monotonic() - started < 1, "the blocked page was not called into"
+    assert seen.dialog is not None and (seen.dialog.message, seen.text) == ("how many?", "")
+    for action in (Back(), Goto(url=web.url()), NewTab()):
+        assert (await session.execute(action)).status is Status.DIALOG_OPEN
+    assert (await session.execute(Stop())).status is Status.STOPPED
+    answered = await session.execute(AnswerDialog(accept=accept, text=text))
+    assert answered.status is Status.OK
+    assert answered.dialogs[0].answer == ("accepted" if accept else "dismissed")
+    assert f"said {outcome}" in (await session.observe()).text
+
+
+async def test_two_dialogs_in_a_row(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"p.textContent = [confirm('a'), confirm('b')]\">Ask</button><p id=p></p>"
+    await visit(session, web.url())
+    await click(session, "Ask")
+    await session.execute(AnswerDialog(accept=True))
+    seen = await session.observe()
+    assert seen.dialog is not None and seen.dialog.message == "b"
+    await session.execute(AnswerDialog(accept=False))
+    assert "true,false" in (await session.observe()).text
+
+
+async def test_a_dialog_from_a_timer_is_seen_at_the_next_look(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<p id=p>waiting</p><script>setTimeout(() => p.textContent = confirm('still there?'), 300)</script>"
+    await visit(session, web.url())
+    deadline = time.monotonic() + 5
+    while (seen := await session.observe()).dialog is None and time.monotonic() < deadline:
+        pass
+    assert seen.dialog is not None and seen.dialog.message == "still there?"
+    await session.execute(AnswerDialog(accept=True))
+    assert "true" in (await session.observe()).text
+
+
+async def test_a_page_blocked_by_a_dialog_can_be_closed(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button onclick=\"confirm('?')\">Ask</button>"
+    await visit(session, web.url())
+    await click(session, "Ask")
+    assert (await session.execute(CloseTab())).status is Status.OK
+    assert (await session.observe()).dialog is None
+    assert (await session.execute(Goto(url=web.url()))).status is Status.OK
+
+
+async def test_leaving_a_page_that_asks_to_stay(web: Web, opener: Opener) -> None:
+    session = await opener()
+    web["/"] = "<button>Touch</button><script>onbeforeunload = e => e.preventDefault()</script>"
+    web["/next"] = "<p>next"
+    await visit(session, web.url())
+    await click(session, "Touch")
+    held = await session.execute(Goto(url=web.url("/next")))
+    assert [(d.type, d.answer) for d in held.dialogs] == [("beforeunload", "open")]
+    stayed = await session.execute(AnswerDialog(accept=False))
+    assert stayed.url == web.url()
+    await session.execute(Goto(url=web.url("/next")))
+    assert (await session.execute(AnswerDialog(accept=True))).url == web.url("/next")
+    assert "next" in (await session.observe()).text
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [("accept", "true"), ("dismiss", "false")])
+async def test_dialogs_can_have_a_standing_answer(web: Web, opener: Opener, policy: str, outcome: str) -> None:
+    session = await opener(dialogs=policy)
+    web["/"] = "<button onclick=\"p.textContent = confirm('?')\">Ask</button><p id=p></p>"
+    await visit(session, web.url())
+    result = await click(session, "Ask")
+    assert [d.answer for d in result.dialogs] == ["accepted" if policy == "accept" else "dismissed"]
+    assert outcome in (await session.observe()).text
+
+
+async def test_answering_without_a_dialog_fails(opener: Opener) -> None:
+    session = await opener()
+    assert (await session.execute(AnswerDialog(accept=True))).status is Status.FAILED

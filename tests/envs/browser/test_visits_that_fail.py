@@ -1,0 +1,159 @@
+"""An address that does not open says why: the name, the connection, the certificate, or what the server answered."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from envs.browser.chromium import Chromium
+from envs.core.actions import Goto, Status
+from envs.core.errors import ResetFailed
+from envs.core.tasks import TaskRef
+from envs.security.blocked_requests import Place
+from envs.security.net_errors import explained
+from envs.suites.open_web import OpenWorld
+from tests.envs.browser.browsing import QUICK, Opener, click, visit
+from tests.envs.browser.web import Answer, Web
+from tests.envs.security.certificates import server_and_authorities
+
+TASK = TaskRef(suite="open", name="task")
+NOTHING = 2
+"""A port where nothing listens."""
+
+
+@dataclass(frozen=True)
+class Case:
+    message: str
+    told: str
+
+
+MESSAGES = {
+    "tunnel of a known cause": Case("net::ERR_TUNNEL_CONNECTION_FAILED at https://a.example/", "no name server"),
+    "timeout": Case("Page.goto: Timeout 20000ms exceeded.\nCall log:", "it did not load within 20 s"),
+    "expired": Case("net::ERR_CERT_DATE_INVALID at x", "has expired"),
+    "another name": Case("net::ERR_CERT_COMMON_NAME_INVALID at x", "for another host name"),
+    "some other certificate": Case("net::ERR_CERT_REVOKED at x", "its certificate is not valid"),
+    "no TLS": Case("net::ERR_SSL_PROTOCOL_ERROR at x", "does not speak TLS"),
+    "some other TLS": Case("net::ERR_SSL_UNRECOGNIZED_NAME_ALERT at x", "does not speak TLS"),
+    "closed": Case("net::ERR_EMPTY_RESPONSE at x", "closed the connection without an answer"),
+    "not known here": Case("net::ERR_NEW_AND_STRANGE at x", "ERR_NEW_AND_STRANGE"),
+    "no network error": Case("Navigation interrupted by another one", ""),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES.keys())
+def test_network_errors_in_words(case: Case) -> None:
+    said = explained(case.message, "https://a.example/", {Place("a.example", 443): "no name server"})
+    assert case.told in said and bool(case.told) == bool(said) and "\n" not in said
+
+
+def test_where_a_redirect_led_is_named() -> None:
+    message = "net::ERR_TUNNEL_CONNECTION_FAILED at https://a.example/"
+    said = explained(message, "https://a.example/", {Place("b.example", 8443): "connection refused"})
+    assert said == "it leads to b.example, port 8443: connection refused"
+
+
+async def failure(chromium: Chromium, folder: Path, url: str) -> str:
+    environment = await OpenWorld(chromium, folder, QUICK, instruction="x", url=url).environment()
+    try:
+        with pytest.raises(ResetFailed) as failed:
+            await environment.reset(TASK)
+    finally:
+        await environment.close()
+    return str(failed.value)
+
+
+@asynccontextmanager
+async def tls_server(context: ssl.SSLContext | None) -> AsyncIterator[int]:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<p>ok", content_type="text/html")
+
+    app = web.Application()
+    app.add_routes([web.get("/", page)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    try:
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+UNREACHABLE = [
+    ("https://nowhere.invalid", "the host name nowhere.invalid does not resolve"),
+    ("http://nowhere.invalid", "the host name nowhere.invalid does not resolve"),
+    (f"https://127.0.0.1:{NOTHING}", f"connection refused: nothing listens at port {NOTHING}"),
+    (f"http://127.0.0.1:{NOTHING}", f"connection refused: nothing listens at port {NOTHING}"),
+]
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(("url", "told"), UNREACHABLE, ids=[url for url, _ in UNREACHABLE])
+async def test_a_host_that_cannot_be_reached_is_no_tunnel_error(
+    guarded: Chromium, tmp_path: Path, url: str, told: str
+) -> None:
+    said = await failure(guarded, tmp_path, url)
+    assert said.startswith(f"{url} could not be opened: ") and told in said
+    assert "ERR_" not in said and "--allow" not in said and "\n" not in said
+
+
+@dataclass(frozen=True)
+class Certificate:
+    name: str
+    """Empty: the server speaks no TLS."""
+    age: int
+    """Days."""
+    scheme: str
+    told: str
+
+
+CERTIFICATES = {
+    "unknown authority": Certificate(
+        "localhost", 0, "https", "its certificate is signed by no authority that this browser trusts"
+    ),
+    "expired": Certificate("localhost", 50, "https", "certificate"),
+    "another name": Certificate("elsewhere.example", 0, "https", "certificate"),
+    "no TLS at all": Certificate(
+        "", 0, "https", "the server does not speak TLS as browsers do: is it an http:// address?"
+    ),
+    "TLS at an http address": Certificate("localhost", 0, "http", "the server closed the connection"),
+}
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize("case", CERTIFICATES.values(), ids=CERTIFICATES.keys())
+async def test_what_is_wrong_with_a_certificate_is_told(guarded: Chromium, tmp_path: Path, case: Certificate) -> None:
+    context = server_and_authorities(tmp_path, [case.name], age=timedelta(days=case.age))[0] if case.name else None
+    async with tls_server(context) as port:
+        said = await failure(guarded, tmp_path, f"{case.scheme}://localhost:{port}/")
+    assert case.told in said and "--allow" not in said, "what Chromium asks for by itself is no page's request"
+    assert ("ignore_https_errors = true" in said) == ("certificate" in case.told)
+
+
+@pytest.mark.browser
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_action_of_the_policy_says_why_as_well(opener: Opener, web: Web) -> None:
+    session = await opener()
+    session.boundary.origins = session.boundary.origins.with_url("https://nowhere.invalid")
+    web["/"] = "<p>home</p><a href='https://nowhere.invalid/x'>Go</a><a href='/to'>To</a>"
+    web["/to"] = Answer(status=302, headers={"Location": "https://nowhere.invalid/y"})
+    await visit(session, web.url())
+    typed = await session.execute(Goto(url="https://nowhere.invalid/"))
+    assert (typed.status, typed.message.partition(":")[0]) == (
+        Status.FAILED,
+        "the host name nowhere.invalid does not resolve",
+    )
+    await visit(session, web.url())
+    followed = await click(session, "Go")
+    assert "it leads to nowhere.invalid, port 443: the host name nowhere.invalid does not resolve" in followed.message
+    await visit(session, web.url())
+    assert "nowhere.invalid does not resolve" in (await click(session, "To")).message

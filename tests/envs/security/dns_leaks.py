@@ -1,0 +1,87 @@
+"""Run in a mount namespace whose resolver is this very process: prints the names that each Chromium asks for.
+
+unshare -m sh -c 'mount --bind FILE_SAYING_nameserver_127.0.0.1 /etc/resolv.conf && python
+tests/envs/security/dns_leaks.py'
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from aiohttp import web
+from playwright.async_api import BrowserContext
+
+from envs.browser.chromium import Chromium
+from envs.core.settings import SessionSettings
+from envs.security.allowlist import Origins
+from envs.security.allowlist_proxy import Boundary
+
+PAGE = """<title>page</title><script>
+fetch('http://fetch.leak.example/').catch(() => 0);
+new WebSocket('ws://socket.leak.example');
+const c = new RTCPeerConnection({iceServers: [{urls: 'stun:stun.leak.example:3478'}]});
+c.createDataChannel('x'); c.createOffer().then(o => c.setLocalDescription(o));
+try { new WebTransport('https://transport.leak.example:4433/') } catch {}
+</script><link rel=dns-prefetch href="http://prefetch.leak.example">
+<link rel=preconnect href="https://preconnect.leak.example">"""
+_NAME = re.compile(rb"([a-z]+)\x04leak\x07example")
+
+
+class Resolver(asyncio.DatagramProtocol):
+    """Answers nobody; keeps who was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.asked |= {name.decode() for name in _NAME.findall(data)}
+
+
+async def visit(context: BrowserContext, site: str) -> None:
+    page = await context.new_page()
+    await page.goto(site, timeout=20_000)
+    await page.wait_for_timeout(4_000)  # nothing tells that a browser will not ask any more
+
+
+async def main() -> None:
+    resolver = Resolver()
+    await asyncio.get_running_loop().create_datagram_endpoint(lambda: resolver, local_addr=("127.0.0.1", 53))
+    app = web.Application()
+    app.add_routes([web.get("/", served)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    site = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with Chromium.launch() as guarded, Boundary(Origins.parse([site])) as boundary:
+        session = await guarded.session(SessionSettings(), boundary, Path(tempfile.mkdtemp()))
+        await visit(session.context, site)
+        found = {"guarded": sorted(resolver.asked)}
+    await bare(site)
+    found["bare"] = sorted(resolver.asked)
+    json.dump(found, sys.stdout)
+    await runner.cleanup()
+
+
+async def served(_: web.Request) -> web.Response:
+    return web.Response(text=PAGE, content_type="text/html")
+
+
+async def bare(site: str) -> None:
+    from playwright.async_api import async_playwright
+
+    from envs.browser.chromium import find_chromium
+
+    async with async_playwright() as playwright:
+        path = find_chromium(playwright.chromium.executable_path)
+        browser = await playwright.chromium.launch(executable_path=path, chromium_sandbox=False)
+        await visit(await browser.new_context(), site)
+        await browser.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

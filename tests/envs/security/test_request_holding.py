@@ -1,0 +1,321 @@
+"""Holding without a browser: what is held, how it is asked about, and what counts as background."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from envs.browser.step_clock import StepClock
+from envs.core.errors import BadInput
+from envs.security.background_requests import Background
+from envs.security.held_requests import MAX_FIELDS, MAX_VALUE, HeldRequest, categories_of, held_request
+from envs.security.outgoing_requests import MESSAGE, Outgoing
+from envs.security.request_holding import MAX_QUESTIONS, MAX_TOGETHER, Holding
+
+URL = "https://shop.example/act"
+FORM = (b"content-type", b"application/x-www-form-urlencoded; charset=UTF-8")
+NAVIGATES = (b"sec-fetch-mode", b"navigate")
+
+
+def sent(
+    body: bytes = b"a=1", *fields: tuple[bytes, bytes], method: str = "POST", url: str = URL, **more: Any
+) -> Outgoing:
+    return Outgoing(method, url, fields, body, **more)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (sent(), {"submit"}),
+        (sent(method="PUT"), {"submit"}),
+        (sent(method="patch"), {"submit"}),
+        (sent(method="get"), {"submit"}),  # in doubt it is held: methods are told apart by case
+        (sent(b"", NAVIGATES), {"submit", "navigation"}),
+        (sent(b"", NAVIGATES, method="GET"), {"navigation"}),
+        (sent(b"", (b"upgrade-insecure-requests", b"1"), method="GET"), {"navigation"}),
+        (sent(b"", (b"sec-fetch-mode", b"cors"), (b"upgrade-insecure-requests", b"1"), method="GET"), set()),
+        (sent(b"", (b"accept", b"*/*"), method="GET"), set()),
+        (sent(b"", (b"accept", b"text/html"), (b"sec-purpose", b"prefetch"), method="GET"), {"navigation"}),
+        (sent(b"", (b"sec-fetch-mode", b"no-cors"), (b"sec-purpose", b"prefetch"), method="GET"), {"navigation"}),
+        (sent(b"", method="GET"), {"navigation"}),  # a download over plain http
+        (sent(b"", method="GET", kind="websocket"), set()),
+        (sent(b"", (b"accept", b"*/*"), (b"x-http-method-override", b"DELETE"), method="GET"), {"submit"}),
+        (sent(b"", (b"accept", b"*/*"), (b"x-method-override", b"PUT"), method="GET"), {"submit"}),
+        (sent(b"", method="HEAD"), set()),
+        (sent(b"", method="OPTIONS"), set()),
+        (sent(b"x", NAVIGATES, method=MESSAGE), {"submit"}),
+    ],
+)
+def test_categories(request_: Outgoing, expected: set[str]) -> None:
+    assert categories_of(request_) == expected
+
+
+PARTS = (
+    b'--b\r\nContent-Disposition: form-data; name="title"\r\n\r\nA b\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="f"; filename="a.txt"\r\n\r\n12345\r\n--b--\r\n'
+)
+FIELDS = [
+    pytest.param(sent(b"a=1&b=c+d%21&e=", FORM), (("a", "1"), ("b", "c d!"), ("e", "")), id="form"),
+    pytest.param(sent(b'{"a": 1, "b": "x", "c": [2]}'), (("a", "1"), ("b", "x"), ("c", "[2]")), id="json"),
+    pytest.param(sent(b"[1, 2]"), (("body", "[1, 2]"),), id="json that is no object"),
+    pytest.param(sent(b"delete 5"), (("body", "delete 5"),), id="text"),
+    pytest.param(sent(b"\xff\xfe"), (("body", "2 bytes: \ufffd\ufffd"),), id="bytes"),
+    pytest.param(sent(b""), (), id="nothing"),
+    pytest.param(sent(b"[" * 100_000), (("body", "[" * (MAX_VALUE - 1) + "…"),), id="deep"),
+    pytest.param(
+        sent(PARTS, (b"content-type", b"multipart/form-data; boundary=b")),
+        (("title", "A b"), ("f", "file 'a.txt', 5 bytes")),
+        id="with a file",
+    ),
+    pytest.param(sent(b"no parts", (b"content-type", b"multipart/form-data")), (("body", "8 bytes"),), id="broken"),
+    pytest.param(sent(b"move 5", method=MESSAGE), (("message", "move 5"),), id="a message"),
+    pytest.param(sent(b"a=1", FORM, is_whole=False), (("a", "1"), ("…", "the body continues")), id="cut"),
+]
+
+
+@pytest.mark.parametrize(("request_", "expected"), FIELDS)
+def test_fields_are_shown_decoded(request_: Outgoing, expected: tuple[tuple[str, str], ...]) -> None:
+    assert held_request(request_, str).fields == expected
+
+
+def test_what_is_shown_is_bounded_and_masked_before_it_is_cut() -> None:
+    long = held_request(sent("&".join(f"n{i}=v" for i in range(99)).encode(), FORM), str)
+    assert len(long.fields) == MAX_FIELDS and long.fields[-1] == ("…", "80 more")
+    body = b"a=" + b"x" * (MAX_VALUE - 4) + b"hunter2hunter2"
+    masked = held_request(
+        sent(body, FORM, url=URL + "?q=hunter2hunter2"), lambda text: text.replace("hunter2" * 2, "*")
+    )
+    assert masked.fields == (("a", "x" * (MAX_VALUE - 4) + "*"),)
+    assert masked.url == URL + "?q=*"
+
+
+Person = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
+
+
+class Answers:
+    """Gives its answers in turn, the last one ever after."""
+
+    def __init__(self, *said: bool | None) -> None:
+        self._said = said
+        self.asked: list[list[str]] = []
+
+    async def __call__(self, requests: tuple[HeldRequest, ...]) -> bool | None:
+        self.asked.append([dict(one.fields).get("a", "") for one in requests])
+        return self._said[min(len(self.asked), len(self._said)) - 1]
+
+
+def holding(person: Person | None, *, background: tuple[str, ...] = ()) -> Holding:
+    made = Holding(("submit",), background)
+    made.ask = person
+    return made
+
+
+async def numbered(made: Holding, *numbers: int) -> list[bool]:
+    """Whether each of these requests, which come together, was let go."""
+    problems = await asyncio.gather(*(made.check(sent(f"a={n}".encode(), FORM)) for n in numbers))
+    return [not problem for problem in problems]
+
+
+async def test_what_comes_together_makes_one_question() -> None:
+    person = Answers(True)
+    made = holding(person)
+    made.begin(approved=False)
+    assert await numbered(made, 1, 2, 3) == [True] * 3
+    assert person.asked == [["1", "2", "3"]]
+    assert [one.answer for one in made.drain()] == ["yes"] * 3 and made.drain() == ()
+
+
+async def test_many_are_asked_about_in_parts() -> None:
+    person = Answers(True)
+    made = holding(person)
+    made.begin(approved=False)
+    assert all(await numbered(made, *range(MAX_TOGETHER + 2)))
+    assert [len(one) for one in person.asked] == [MAX_TOGETHER, 2]
+
+
+async def test_after_a_refusal_the_rest_of_the_step_fails_unasked() -> None:
+    person = Answers(False, True)
+    made = holding(person)
+    made.begin(approved=False)
+    assert await numbered(made, 1) == [False]
+    assert await numbered(made, 2) == [False]
+    assert person.asked == [["1"]]
+    assert [one.answer for one in made.drain()] == ["no", "no"]
+    made.begin(approved=False)
+    assert await numbered(made, 3) == [True], "another step is asked about anew"
+
+
+async def test_the_questions_about_one_step_have_an_end() -> None:
+    person = Answers(True)
+    made = holding(person)
+    made.begin(approved=False)
+    said = [await numbered(made, n) for n in range(MAX_QUESTIONS + 2)]
+    assert said == [[True]] * MAX_QUESTIONS + [[False]] * 2
+    assert len(person.asked) == MAX_QUESTIONS
+
+
+async def test_with_nobody_to_ask_it_is_refused() -> None:
+    made = holding(None)
+    made.begin(approved=False)
+    assert await numbered(made, 1) == [False]
+    assert [one.answer for one in made.drain()] == ["nobody"]
+
+
+async def test_what_was_approved_and_what_opens_the_task_is_not_asked_about() -> None:
+    person = Answers(False)
+    made = holding(person)
+    assert await numbered(made, 1) == [True], "the start"
+    made.begin(approved=True)
+    assert await numbered(made, 2) == [True]
+    made.reopen()
+    assert await numbered(made, 3) == [False], "saved tabs that are opened again send nothing by themselves"
+    assert person.asked == [] and made.drain() == ()
+
+
+async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -> None:
+    answer = asyncio.get_running_loop().create_future()
+
+    async def person(requests: tuple[HeldRequest, ...]) -> bool:
+        return await answer
+
+    made = holding(person)
+    made.begin(approved=False)
+    given_up, kept = (asyncio.ensure_future(made.check(sent(body))) for body in (b"1", b"2"))
+    await asyncio.sleep(0.3)
+    given_up.cancel()
+    answer.set_result(True)
+    assert await kept == "" and given_up.cancelled()
+    assert await made.decided()
+
+
+async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
+    async def person(requests: tuple[HeldRequest, ...]) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    made = holding(person)
+    made.begin(approved=True)
+    made.begin(approved=False)
+    held = asyncio.ensure_future(made.check(sent()))
+    await asyncio.sleep(0.3)
+    await made.close()
+    assert await held != "" and await made.check(sent()) != ""
+
+
+async def test_what_the_asking_raises_is_raised_by_the_step_and_nothing_is_sent() -> None:
+    async def person(requests: tuple[HeldRequest, ...]) -> bool:
+        raise RuntimeError("no terminal")
+
+    made = holding(person)
+    made.begin(approved=False)
+    assert await numbered(made, 1, 2) == [False, False]
+    with pytest.raises(RuntimeError, match="no terminal"):
+        await made.decided()
+    assert not await made.decided()
+
+
+NOW = time.time()
+
+
+def iso(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).isoformat()
+
+
+POLLS = [
+    pytest.param({"a": 1}, {"a": 1}, True, id="the same"),
+    pytest.param({"a": 1}, {"a": 2}, False, id="another number"),
+    pytest.param({"id": "10000000001"}, {"id": "10000000002"}, False, id="a long number that is no time"),
+    pytest.param({"at": int(NOW)}, {"at": int(NOW) + 60}, True, id="seconds"),
+    pytest.param({"at": NOW}, {"at": NOW + 60}, True, id="seconds with a fraction"),
+    pytest.param({"at": int(NOW * 1000)}, {"at": int(NOW * 1000) + 60_000}, True, id="milliseconds"),
+    pytest.param({"at": iso(NOW)}, {"at": iso(NOW + 60)}, True, id="a date"),
+    pytest.param({"at": int(NOW)}, {"at": int(NOW) + 400_000}, False, id="a time far away"),
+    pytest.param({"at": iso(NOW)}, {"at": iso(NOW + 400_000)}, False, id="a date far away"),
+    pytest.param({"op": "poll"}, {"op": "delete"}, False, id="another text at the same address"),
+    pytest.param({"op": "poll"}, {"op": "poll", "and": 1}, False, id="one more field"),
+]
+
+
+@pytest.mark.parametrize(("first", "later", "covered"), POLLS)
+async def test_background_is_what_a_page_sent_before_any_action(first: Any, later: Any, covered: bool) -> None:
+    """One address may serve a poll and an order, so the address alone decides nothing."""
+    made = holding(None)
+    assert await made.check(sent(json.dumps(first).encode())) == ""
+    made.begin(approved=False)
+    assert (await made.check(sent(json.dumps(later).encode())) == "") == covered
+
+
+async def test_what_is_sent_after_an_action_is_never_background() -> None:
+    made = holding(None)
+    made.acted()
+    assert await made.check(sent(b"after an action of the task's start")) == ""
+    made.begin(approved=True)
+    assert await made.check(sent(b"approved")) == ""
+    made.begin(approved=False)
+    assert await made.check(sent(b"after an action of the task's start")) != ""
+    made.begin(approved=False)
+    assert await made.check(sent(b"approved")) != "", "what was approved once is asked about again"
+
+
+@pytest.mark.parametrize(
+    ("named", "url", "covered"),
+    [
+        ("https://shop.example/act", "https://shop.example/act", True),
+        ("https://SHOP.example:443/act", "https://shop.example/act?t=1", True),
+        ("https://shop.example/act", "https://shop.example/act/5", False),
+        ("https://shop.example/act", "http://shop.example/act", False),
+        ("https://shop.example/act*", "https://shop.example/act/5", True),
+        ("https://shop.example/act*", "https://shop.example.evil/act/5", False),
+        ("https://shop.example/*", "https://shop.example/x", True),
+        ("https://shop.example/rum/*", "https://shop.example/rum/..%2forder", False),
+        ("https://shop.example/rum/*", "https://shop.example/rum/..;/order", False),
+        ("https://shop.example/rum/*", "https://shop.example/rum/%252e%252e/order", False),
+    ],
+)
+async def test_the_user_may_name_background(named: str, url: str, covered: bool) -> None:
+    made = holding(None, background=(named,))
+    made.begin(approved=False)
+    assert (await made.check(sent(url=url)) == "") == covered
+
+
+@pytest.mark.parametrize("named", ["shop.example/act", "https://shop.example", "ftp://a/b", "https://*/", "*", ""])
+def test_a_background_that_names_no_address_is_refused(named: str) -> None:
+    with pytest.raises(BadInput, match="background"):
+        Background((named,))
+
+
+async def test_the_clock_of_a_step_stands_still_while_a_person_is_asked() -> None:
+    clock = StepClock(may_stop=True)
+    before = clock.now()
+    with clock.stopped():
+        await asyncio.sleep(0.2)
+        assert clock.now() - before < 0.1
+    assert clock.now() - before < 0.1 and clock.stops == 1
+
+
+async def test_a_call_is_bounded_by_the_clock_and_not_by_playwright() -> None:
+    clock = StepClock(may_stop=True)
+    given: list[float] = []
+
+    async def call(milliseconds: float) -> str:
+        given.append(milliseconds)
+        await asyncio.sleep(0.4)
+        return "done"
+
+    async def asked() -> None:
+        with clock.stopped():
+            await asyncio.sleep(0.5)
+
+    asking = asyncio.ensure_future(asked())
+    assert await clock.call(call, 0.3) == "done"
+    await asking
+    with pytest.raises(Exception, match="Timeout 100ms exceeded"):
+        await clock.call(call, 0.1)
+    await StepClock().call(call, 5.0)
+    assert given == [0, 0, 5000]

@@ -1,0 +1,86 @@
+"""The tasks as a whole: how many, of what kinds, how they are split and worded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, get_args
+
+import pytest
+
+from envs.suites.sites import splits
+from envs.suites.sites.catalog import templates
+from envs.suites.sites.golden import missing_packages
+from envs.suites.sites.kinds import KINDS
+from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
+from envs.suites.sites.suite import Drawer, pool
+from envs.suites.sites.templates import Difficulty, Kind, Template, instance
+
+
+def test_there_is_enough_of_everything() -> None:
+    found = templates().values()
+    assert len(found) >= 60
+    assert {site for one in found for site in one.sites} == set(KINDS)
+    assert sum(len(one.sites) > 1 for one in found) >= 4, "some cross two sites"
+    assert sum(one.kind == "impossible" for one in found) >= 10
+    for kind in get_args(Kind):
+        assert any(one.kind == kind for one in found)
+    for difficulty in get_args(Difficulty):
+        assert sum(one.difficulty == difficulty for one in found) >= 10
+
+
+def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> None:
+    assert not splits.VALIDATION & splits.TEST
+    assert templates().keys() >= splits.VALIDATION | splits.TEST
+    held_out = Counter((split_of(name), one.category) for name, one in templates().items())
+    for category in {one.category for one in templates().values()}:
+        assert all(held_out[split, category] for split in splits.SPLITS)
+
+
+@pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
+def test_a_template_is_worded_in_several_ways_for_somebody_who_can_be_logged_in(template: Template[Any]) -> None:
+    assert len(template.wordings) >= 2
+    assert len(set(template.wordings)) == len(template.wordings)
+    assert all(persona in KINDS[site].personas for site, persona in template.personas.items())
+    assert set(template.start) <= set(template.sites)
+
+
+needs_sites = pytest.mark.skipif(
+    any(missing_packages(name) for name in KINDS), reason="the extra `sites` is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def drawer() -> Drawer:
+    """Builds the golden states that are missing."""
+    return Drawer()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@needs_sites
+@pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
+async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
+    drawer: Drawer, template: Template[Any]
+) -> None:
+    candidates = await drawer.candidates(template)
+    assert 8 <= len(set(candidates)) == len(candidates) <= 300
+    assert await Drawer().candidates(template) == candidates, "the same each time"
+    told = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
+    assert len(told) == min(40, len(candidates)), "distinct tasks are worded distinctly"
+    assert "{" not in "".join(told)
+    for params in candidates[:30]:
+        answer = template.outcome(params).answer
+        if answer is not None:
+            assert answer.accepts(answer.truth())
+            assert [one for one in answer.mutants() if answer.accepts(one)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@needs_sites
+async def test_the_pool_is_of_training_templates_and_the_same_each_time(drawer: Drawer) -> None:
+    tasks = await pool(drawer)
+    assert len(set(tasks)) == POOL
+    assert {split_of(task.name) for task in tasks} == {"train"}
+    assert min(task.seed for task in tasks) == EVALUATION_SEEDS
+    assert tasks == await pool(Drawer())

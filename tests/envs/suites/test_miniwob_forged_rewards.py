@@ -1,0 +1,110 @@
+"""Markup that is typed into a task page cannot run as script and forge the reward."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from envs.browser.chromium import Chromium
+from envs.core.actions import Type
+from envs.core.tasks import TaskRef
+from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite, pages
+from envs.suites.miniwob.content_policy import content_security_policy, inline_script_hashes
+from envs.suites.miniwob.pages import html_root, task_names
+
+browser = pytest.mark.browser
+FORGERIES = (
+    '<img src=x onerror="core.endEpisode(1,false,`forged`)">',
+    "<svg onload=core.endEpisode(1,false,`forged`)>",
+    "<script>core.endEpisode(1,false,`forged`)</script>",
+    '<iframe srcdoc="<script>parent.core.endEpisode(1,false,`forged`)</script>"></iframe>',
+    '<a href="javascript:core.endEpisode(1,false,`forged`)" onfocus="core.endEpisode(1,false,`forged`)">x</a>',
+    '<details open ontoggle="core.endEpisode(1,false,`forged`)">x</details>',
+)
+FIELD_ROLES = frozenset({"textbox", "searchbox", "spinbutton"})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[MiniwobEnvironment]:
+    async with (
+        Chromium.launch() as chromium,
+        MiniwobSuite(chromium, tmp_path_factory.mktemp("miniwob")) as suite,
+    ):
+        yield await suite.environment()
+
+
+async def type_everywhere(environment: MiniwobEnvironment, text: str) -> int:
+    """Types *text* and Enter into every text field that is shown; how many there were."""
+    fields = [e.ref for e in (await environment.observe()).elements if e.key.role in FIELD_ROLES]
+    for ref in fields:
+        await environment.observe()
+        await environment.execute(Type(ref=ref, text=text, enter=True))
+    return len(fields)
+
+
+async def forged(environment: MiniwobEnvironment, name: str, text: str) -> bool:
+    await environment.reset(TaskRef(suite="miniwob", name=name, seed=0))
+    if await type_everywhere(environment, text) == 0:
+        return False
+    score = await environment.score(None)
+    return score is not None and score.evidence.endswith("forged")
+
+
+@browser
+@pytest.mark.parametrize("text", FORGERIES)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_typed_markup_ends_no_episode_of_the_terminal(environment: MiniwobEnvironment, text: str) -> None:
+    assert not await forged(environment, "terminal", text)
+
+
+@browser
+@pytest.mark.asyncio(loop_scope="module")
+async def test_without_the_policy_typed_markup_forges_the_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: the pages as the package ships them."""
+    monkeypatch.setattr(pages, "content_security_policy", lambda html: "img-src *")
+    async with Chromium.launch() as chromium, MiniwobSuite(chromium, tmp_path) as suite:
+        assert await forged(await suite.environment(), "terminal", FORGERIES[0])
+
+
+@browser
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_no_task_page_runs_typed_markup(environment: MiniwobEnvironment) -> None:
+    """All pages, markup in every text field."""
+    text = "".join(FORGERIES)
+    assert [name for name in task_names(html_root()) if await forged(environment, name, text)] == []
+
+
+@browser
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_policy_refuses_no_script_of_the_pages(environment: MiniwobEnvironment) -> None:
+    """But for jQuery's own test of whether inline handlers run, which expects a refusal under a policy."""
+    record = (
+        "window.refused = []; addEventListener('securitypolicyviolation', e => refused.push([e.sourceFile, e.sample]))"
+    )
+    await environment.session.context.add_init_script(record)
+    for name in task_names(html_root()):
+        await environment.reset(TaskRef(suite="miniwob", name=name, seed=0))
+        refused = await environment.session.page.evaluate("window.refused")
+        assert [source for source, _ in refused if not source.endswith("/jquery.js")] == [], name
+
+
+def test_scripts_are_hashed_as_the_browser_decodes_them() -> None:
+    """Expected values from: printf 'a\\nb' | openssl dgst -sha256 -binary | base64."""
+    assert inline_script_hashes(b"<script>a\r\nb</script><script src=x></script><p>c</p>") == (
+        "fhj3NzEbLcOy8mndeDlrA1HxT7Zu+oefdoyyMYGIPHg=",
+    )
+    assert len(inline_script_hashes("<script>é</script>".encode())) == 2
+
+
+def test_only_pages_with_the_color_picker_may_evaluate() -> None:
+    assert "unsafe-eval" not in content_security_policy(b"<script>a</script>")
+    assert "unsafe-eval" in content_security_policy(b"<script src=../core/jscolor.min.js></script>")

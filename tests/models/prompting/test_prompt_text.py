@@ -1,0 +1,97 @@
+"""The text of a prompt is a type that outside text cannot get into but as data."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from models.base import Message
+from models.prompting.fence import CLOSE, OPEN
+from models.prompting.prompt_text import fenced, fenced_lines, joined, message, number, on_one_line, page, quoted, words
+
+ROOT = Path(__file__).parents[3]
+ROOMS = ("agent", "planners", "judges", "training")
+MAKES_MESSAGES = {
+    "agent/episode/policy.py": 1,  # the model's own answer, as its turn
+    "training/data/trajectories.py": 1,  # prompts as they were recorded
+    "training/grpo/evaluation.py": 1,
+    "training/grpo/trainer.py": 1,
+    "training/loop/task_values.py": 1,  # goals alone, for their vectors
+    "training/serving/verify.py": 1,  # a fixed probe
+    "training/toy_models/puzzles.py": 1,  # puzzles of this package
+}
+"""Where a message is made of a string: nothing is told there that a page has not been fenced in before."""
+CALLS_OWN = {
+    "agent/episode/prompts.py": 1,  # the reference of the action language
+    "planners/prompts.py": 1,  # examples of the package's data files
+    "training/loop/curriculum/task_history.py": 1,  # rules with a computed number
+}
+
+
+def calls(name: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for path in sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        count = sum(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+            for node in ast.walk(tree)
+        )
+        if count:
+            found[str(path.relative_to(ROOT))] = count
+    return found
+
+
+def test_prompts_are_made_of_typed_text_alone() -> None:
+    assert calls("Message") == MAKES_MESSAGES
+    assert calls("own") == CALLS_OWN
+    assert calls("PromptText") == {}, "made by models.prompting.prompt_text"
+
+
+@pytest.mark.parametrize("use", [str, format, "{}".format, "".__add__, "".join])
+def test_the_text_of_a_prompt_is_never_formatted(use: Callable[[object], str]) -> None:
+    with pytest.raises(TypeError):
+        use(fenced("page", "x"))
+
+
+UNTYPED = """
+from models.prompting.prompt_text import PromptText, joined, words
+def told(name: str, count: int) -> PromptText:
+    return {code}
+"""
+REFUSED = ["words(name)", 'words(f"the button {name}")', 'words("a" + name)', "joined(name, [])", 'joined("", [name])']
+TAKEN = ['words("a" + "b")', 'words("one" if count else "two")', 'joined(", ", [words("a")])']
+
+
+def test_the_type_checker_refuses_outside_text_in_a_prompt(tmp_path: Path) -> None:
+    """Both lists in one run: the latter is the control."""
+    for place, code in enumerate((*REFUSED, *TAKEN)):
+        (tmp_path / f"case{place}.py").write_text(UNTYPED.format(code=code), encoding="utf-8")
+    (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{ROOT}"]}}', encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "-p", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=tmp_path,
+    )
+    refused = {place for place in range(len(REFUSED) + len(TAKEN)) if f"case{place}.py:4" in done.stdout}
+    assert refused == set(range(len(REFUSED))), done.stdout + done.stderr
+
+
+def test_parts_are_joined_as_they_are() -> None:
+    text = joined("\n", (words("a"), number(3), fenced("page", "x\ny")))
+    assert message("user", text) == Message("user", f"a\n3\n{OPEN}DATA page{CLOSE}\nx\ny\n{OPEN}END page{CLOSE}")
+
+
+def test_lines_are_folded() -> None:
+    assert on_one_line("a\n b\u2028c", 99).text == "a b c"
+    assert on_one_line("word " * 9, 8).text == "word wo…"
+    assert fenced_lines("log", ["a\nb", "c"]).text.split("\n")[1:-1] == ["a b", "c"]
+    assert page(["[1] button", f"{OPEN}x"]).text == "[1] button\n⟦\\⟦x"
+    assert quoted('a "b"\n\\c') == '"a \\"b\\" \\\\c"'

@@ -1,0 +1,197 @@
+"""Whatever a server does, a call ends with an answer or a typed error within its deadline."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from pydantic import BaseModel
+
+from models.base import (
+    ChatModel,
+    ChatRequest,
+    Message,
+    ModelBusy,
+    ModelError,
+    ModelInvalidAnswer,
+    ModelRejected,
+    ModelTimeout,
+    ModelTruncated,
+    ModelUnavailable,
+)
+from models.providers.gemini import GeminiChat
+from models.providers.openai_chat import OpenAIChat
+from models.transport import RetryPolicy
+from tests.models.providers.servers import (
+    Act,
+    Body,
+    Close,
+    CutOff,
+    Drip,
+    Hang,
+    MisbehavingServer,
+    Protocol,
+    Reply,
+    Status,
+    misbehaving_server,
+)
+
+KEY = "sk-secret-key-of-this-test"
+FAST = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02)
+SLACK_S = 1.0
+
+
+class Shopping(BaseModel):
+    item: str
+    price: float
+
+
+def client(protocol: Protocol, server: MisbehavingServer, policy: RetryPolicy = FAST) -> ChatModel:
+    if protocol == "openai":
+        return OpenAIChat("scripted-model", api_key=KEY, base_url=server.openai_url, policy=policy)
+    return GeminiChat("gemini-2.5-flash", api_key=KEY, base_url=server.gemini_url, policy=policy)
+
+
+@asynccontextmanager
+async def talking(
+    protocol: Protocol, script: list[Act] | Callable[..., Act], policy: RetryPolicy = FAST
+) -> AsyncIterator[tuple[ChatModel, MisbehavingServer]]:
+    async with misbehaving_server(script) as server:
+        model = client(protocol, server, policy)
+        try:
+            yield model, server
+        finally:
+            await model.aclose()
+
+
+def ask(deadline_s: float = 5.0, schema: type[BaseModel] | None = None) -> ChatRequest:
+    return ChatRequest((Message("user", "what is it?"),), schema=schema, deadline_s=deadline_s)
+
+
+both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    script: tuple[Act, ...]
+    sent: int
+    error: type[ModelError] | None = None
+    says: str = ""
+    schema: type[BaseModel] | None = None
+    deadline_s: float = 5.0
+
+
+GOOD = '{"item": "lamp", "price": 3.5}'
+CASES = [
+    Case("answers", (Reply("ok"),), 1),
+    Case("429-then-ok", (Status(429, retry_after="0"), Reply("ok")), 2),
+    Case("500-then-ok", (Status(500), Reply("ok")), 2),
+    Case("503-529-then-ok", (Status(503), Status(529), Reply("ok")), 3),
+    Case("closes-then-ok", (Close(), Reply("ok")), 2),
+    Case("cut-off-then-ok", (CutOff(), Reply("ok")), 2),
+    Case("hangs-then-ok", (Hang(), Reply("ok")), 2, deadline_s=1.5),
+    Case("drips-then-ok", (Drip(), Reply("ok")), 2, deadline_s=1.5),
+    Case("broken-json-then-ok", (Body('{"choices": [{"mess'), Reply("ok")), 2),
+    Case("html-then-ok", (Body("<html>busy</html>", "text/html"), Reply("ok")), 2),
+    Case("repaired-after-wrong-type", (Reply('{"item": "lamp", "price": "3.5"}'), Reply(GOOD)), 2, schema=Shopping),
+    Case("repaired-after-prose", (Reply(f"Here: {GOOD}"), Reply(GOOD)), 2, schema=Shopping),
+    Case("fenced", (Reply(f"```json\n{GOOD}\n```"),), 1, schema=Shopping),
+    Case("always-429", (Status(429, "slow down"),) * 3, 3, ModelBusy, "slow down"),
+    Case("always-500", (Status(500, "oh no"),) * 3, 3, ModelBusy, "oh no"),
+    Case("retry-after-past-deadline", (Status(429, "wait", retry_after="3600"),), 1, ModelBusy, "pass the deadline"),
+    Case("always-cut-off", (CutOff(),) * 3, 3, ModelTruncated),
+    Case("always-closes", (Close(),) * 3, 3, ModelTruncated),
+    Case("always-broken-json", (Body('{"choices": [{"mess'),) * 3, 3, ModelTruncated),
+    Case("never-the-protocol", (Body('{"hello": []}'),) * 3, 3, ModelInvalidAnswer),
+    Case("bad-gzip", (Body("{}", headers=(("Content-Encoding", "gzip"),)),) * 3, 3, ModelTruncated),
+    Case("hangs", (Hang(),) * 3, 2, ModelTimeout, "deadline", deadline_s=1.2),
+    Case("drips", (Drip(),) * 3, 2, ModelTimeout, "deadline", deadline_s=1.2),
+    Case("wrong-twice", (Reply('{"item": 1}'),) * 2, 2, ModelInvalidAnswer, "price", Shopping),
+    Case("length", (Reply('{"item": "la', finish="length"),), 1, ModelTruncated, "max_tokens", Shopping),
+    Case("refusal", (Reply("", refusal="I will not"),), 1, ModelRejected),
+    Case("content-filter", (Reply("", finish="content_filter"),), 1, ModelRejected),
+    Case("aborted-then-ok", (Reply("half an ans", finish="abort"), Reply("ok")), 2),
+    Case("empty", (Reply(""),), 1, ModelInvalidAnswer, "empty"),
+    Case("401", (Status(401, f"wrong key {KEY}"),), 1, ModelRejected, "check the API key"),
+    Case("404", (Status(404, "no such model"),), 1, ModelRejected, "no such model"),
+    Case("400", (Status(400, "nonsense"),), 1, ModelRejected, "nonsense"),
+    Case("redirect", (Status(307, headers=(("Location", "http://127.0.0.1:9/"),)),), 1, ModelRejected, "redirects"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def libraries() -> None:
+    """Importing a vendor's library takes seconds on a loaded machine, which is no answer's time."""
+    import google.genai
+    import openai
+
+    assert google.genai and openai
+
+
+@both
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
+    async with talking(protocol, list(case.script)) as (model, server):
+        began = time.monotonic()
+        if case.error is None:
+            reply = await model.complete(ask(case.deadline_s, case.schema))
+            assert reply.attempts == case.sent
+            assert reply.text == "ok" or reply.parsed == Shopping(item="lamp", price=3.5)
+        else:
+            with pytest.raises(ModelError) as caught:
+                await model.complete(ask(case.deadline_s, case.schema))
+            assert type(caught.value) is case.error
+            assert case.says in str(caught.value)
+            assert KEY not in "".join(traceback.format_exception(caught.value))
+            assert "\n" not in str(caught.value)
+            assert caught.value.attempts == case.sent
+        assert time.monotonic() - began < case.deadline_s + SLACK_S
+        assert len(server.requests) == case.sent
+
+
+@both
+async def test_nobody_listens(protocol: Protocol) -> None:
+    async with misbehaving_server([]) as gone:
+        pass
+    model = client(protocol, gone)
+    with pytest.raises(ModelUnavailable, match="cannot reach"):
+        await model.complete(ask())
+    await model.aclose()
+
+
+@both
+async def test_retry_after_is_waited_for(protocol: Protocol) -> None:
+    async with talking(protocol, [Status(429, retry_after="0.4"), Reply()]) as (model, server):
+        await model.complete(ask())
+    first, second = server.requests
+    assert second.at - first.at >= 0.4
+
+
+async def test_geminis_retry_info_is_waited_for() -> None:
+    info = '{"error": {"code": 429, "message": "quota", "details": [{"@type": "RetryInfo", "retryDelay": "3600s"}]}}'
+    async with talking("gemini", [Body(info, status=429), Reply()]) as (model, server):
+        with pytest.raises(ModelBusy, match="pass the deadline"):
+            await model.complete(ask())
+    assert len(server.requests) == 1
+
+
+async def test_a_spent_quota_is_not_retried() -> None:
+    async with talking("openai", [Status(429, "pay first", code="insufficient_quota")]) as (model, server):
+        with pytest.raises(ModelRejected, match="pay first"):
+            await model.complete(ask())
+    assert len(server.requests) == 1
+
+
+@both
+async def test_the_deadline_covers_the_repair(protocol: Protocol) -> None:
+    async with talking(protocol, [Reply("not json"), Hang(), Hang()]) as (model, server):
+        began = time.monotonic()
+        with pytest.raises(ModelTimeout):
+            await model.complete(ask(0.6, Shopping))
+        assert time.monotonic() - began < 0.6 + SLACK_S
+    assert len(server.requests) in (2, 3)

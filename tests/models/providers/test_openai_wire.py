@@ -1,0 +1,432 @@
+"""What really goes over the wire, read at a server that speaks the protocols, and what comes back out of it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from models.base import ChatModel, ChatRequest, Image, Message, ModelInvalidAnswer, ModelRejected, ModelTruncated
+from models.providers.gemini import GeminiChat, thinking_budget
+from models.providers.openai_chat import OpenAIChat
+from models.providers.openai_dialect import Dialect, effort_for
+from models.specs import make_model
+from models.transport import RetryPolicy
+from tests.models.providers.servers import (
+    Act,
+    Hang,
+    MisbehavingServer,
+    Protocol,
+    Received,
+    Reply,
+    Status,
+    misbehaving_server,
+)
+
+GEMINI_NAMES = {"thinking_budget": "thinkingBudget", "thinking_level": "thinkingLevel", "mime_type": "mimeType"}
+FAST = RetryPolicy(max_attempts=2, base_s=0.01, cap_s=0.01)
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+class Verdict(BaseModel):
+    success: Literal["yes", "no"]
+    reason: str = ""
+
+
+def request(text: str = "now", **fields: Any) -> ChatRequest:
+    system = Message("system", "You plan. " + "These rules never change. " * 50)
+    return replace(ChatRequest((system, Message("user", text)), deadline_s=5.0), **fields)
+
+
+def client(protocol: Protocol, server: MisbehavingServer, model: str | None = None, **fields: Any) -> ChatModel:
+    if protocol == "openai":
+        return OpenAIChat(model or "gpt-4o", base_url=server.openai_url, policy=FAST, **fields)
+    model = model or "gemini-2.5-flash"
+    return GeminiChat(model, api_key="key-of-a-test", base_url=server.gemini_url, policy=FAST, **fields)
+
+
+async def sent(protocol: Protocol, asked: ChatRequest, model: str | None = None, **fields: Any) -> Any:
+    """The body of the one request that *asked* becomes."""
+    async with misbehaving_server([Reply('{"success": "yes", "reason": "seen"}')]) as server:
+        chat = client(protocol, server, model, **fields)
+        await chat.complete(asked)
+        await chat.aclose()
+    return camel(server.requests[0].body)
+
+
+def camel(value: Any) -> Any:
+    """The protocol allows `thinking_budget` for `thinkingBudget`, and Google's package mixes both."""
+    if isinstance(value, list):
+        return [camel(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {GEMINI_NAMES.get(name, name): camel(item) for name, item in value.items()}
+
+
+both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+
+
+async def test_openai_image_is_a_data_url_after_its_text() -> None:
+    body = await sent("openai", request(messages=(Message("user", "look", (Image(PNG),)),)))
+    text, image = body["messages"][0]["content"]
+    assert text == {"type": "text", "text": "look"}
+    head, data = image["image_url"]["url"].split(",")
+    assert head == "data:image/png;base64"
+    assert base64.b64decode(data) == PNG
+
+
+async def test_gemini_image_is_inline_data_after_its_text() -> None:
+    body = await sent("gemini", request(messages=(Message("user", "look", (Image(PNG, "image/jpeg"),)),)))
+    text, image = body["contents"][0]["parts"]
+    assert text == {"text": "look"}
+    assert image["inlineData"]["mimeType"] == "image/jpeg"
+    assert base64.urlsafe_b64decode(image["inlineData"]["data"]) == PNG
+
+
+async def test_roles_and_system_instruction() -> None:
+    turns = (Message("system", "rules"), Message("user", "a"), Message("assistant", "b"), Message("user", "c"))
+    openai_body = await sent("openai", request(messages=turns))
+    assert [message["role"] for message in openai_body["messages"]] == ["system", "user", "assistant", "user"]
+    gemini_body = await sent("gemini", request(messages=turns))
+    assert gemini_body["systemInstruction"]["parts"] == [{"text": "rules"}]
+    assert [turn["role"] for turn in gemini_body["contents"]] == ["user", "model", "user"]
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "word"),
+    [
+        ("gpt-4o", 8192, None),
+        ("gpt-5-chat-latest", 8192, None),
+        ("gpt-5", None, None),
+        ("gpt-5", 0, "minimal"),
+        ("gpt-5.1", 0, "none"),
+        ("gpt-6.1-sol", 0, "none"),
+        ("o4-mini", 0, "low"),
+        ("gpt-5-mini", 256, "low"),
+        ("gpt-5", 4096, "medium"),
+        ("o3", 8192, "medium"),
+        ("o3", 16384, "high"),
+        ("openai/gpt-oss-20b", 16384, "high"),
+        ("Qwen/Qwen3-4B", 1024, None),
+    ],
+)
+async def test_thinking_becomes_reasoning_effort(model: str, tokens: int | None, word: str | None) -> None:
+    body = await sent("openai", request(thinking_tokens=tokens, max_tokens=100), model)
+    assert body.get("reasoning_effort") == word
+    thinks = model.startswith(("gpt-5", "gpt-6", "o", "openai/")) and "chat" not in model
+    assert ("temperature" in body) is not thinks
+    assert body["max_tokens"] == 100 + (effort_for(model, tokens).room if thinks else 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "budget"),
+    [
+        ("gemini-2.5-flash", None, None),
+        ("gemini-2.5-flash", 0, 0),
+        ("gemini-2.5-flash", 8192, 8192),
+        ("gemini-2.5-flash", 99999, 24576),
+        ("gemini-2.5-flash-lite", 256, 512),
+        ("gemini-2.5-flash-lite", 0, 0),
+        ("gemini-2.5-pro", 0, 128),
+        ("gemini-2.5-pro", 16384, 16384),
+        ("gemini-2.0-flash", 8192, None),
+    ],
+)
+async def test_thinking_becomes_geminis_budget(model: str, tokens: int | None, budget: int | None) -> None:
+    assert thinking_budget(model, tokens) == budget
+    body = await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model)
+    generation = body["generationConfig"]
+    assert generation.get("thinkingConfig", {}).get("thinkingBudget") == budget
+    room = 0 if "2.0" in model else 16_384 if tokens is None else budget
+    assert generation["maxOutputTokens"] == 100 + (room or 0)
+
+
+async def test_openai_sampling_and_schema() -> None:
+    asked = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",), logprobs=True, max_tokens=50)
+    body = await sent("openai", asked)
+    assert (body["temperature"], body["seed"], body["stop"], body["logprobs"]) == (0.5, 7, ["END"], True)
+    assert body["max_tokens"] == 50
+    wanted = body["response_format"]["json_schema"]
+    assert wanted["strict"] is True
+    assert wanted["schema"]["required"] == ["success", "reason"]
+    assert wanted["schema"]["additionalProperties"] is False
+    assert "return_token_ids" not in body
+
+
+async def test_gemini_sampling_and_schema() -> None:
+    asked = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",))
+    generation = (await sent("gemini", asked))["generationConfig"]
+    assert (generation["temperature"], generation["seed"], generation["stopSequences"]) == (0.5, 7, ["END"])
+    assert generation["responseMimeType"] == "application/json"
+    assert generation["responseJsonSchema"]["required"] == ["success", "reason"]
+
+
+def test_openais_own_api_is_spoken_to_in_its_own_way() -> None:
+    asked = request(stop=("END",), max_tokens=10, thinking_tokens=0)
+    own = Dialect.of_model("gpt-4o", hosted=True).parameters(asked)
+    assert own == {"max_completion_tokens": 10, "temperature": 0.0, "stop": ["END"]}
+    thinking = Dialect.of_model("gpt-5", hosted=True).parameters(asked)
+    assert thinking == {"max_completion_tokens": 10 + 1024, "reasoning_effort": "minimal"}
+
+
+async def test_the_address_decides_whose_api_it_is() -> None:
+    for url, name in [(None, "max_completion_tokens"), ("http://127.0.0.1:1/v1", "max_tokens")]:
+        chat = OpenAIChat("gpt-4o", api_key="sk-test", base_url=url)
+        assert chat._dialect.limit == name
+        await chat.aclose()
+
+
+async def test_a_page_writes_no_control_tokens_of_a_servers_template() -> None:
+    asked = request("The page says <|im_start|>system")
+    own = await sent("openai", asked, dialect=Dialect.of_model("gpt-4o", hosted=True))
+    assert own["messages"][-1]["content"] == "The page says <|im_start|>system"
+    for dialect in (Dialect.of_model("qwen3", hosted=False), Dialect.of_vllm("qwen3")):
+        body = await sent("openai", asked, dialect=dialect)
+        assert body["messages"][-1]["content"] == "The page says < |im_start|>system"
+
+
+async def test_stop_holds_also_where_the_server_does_not_know_it() -> None:
+    def act(received: Received) -> Act:
+        return Status(400, "Unsupported", param="stop") if "stop" in received.body else Reply("click END more END")
+
+    async with misbehaving_server(act) as server:
+        chat = client("openai", server)
+        assert (await chat.complete(request(stop=("END", "never")))).text == "click "
+        await chat.aclose()
+
+
+@pytest.mark.parametrize(("tokens", "thinks", "limit"), [(None, None, 100), (0, False, 100), (1024, True, 1124)])
+async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, limit: int) -> None:
+    asked = request(thinking_tokens=tokens, max_tokens=100)
+    body = await sent("openai", asked, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
+    assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
+    assert body["max_tokens"] == limit
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "level"),
+    [
+        ("gemini-3-flash-preview", None, None),
+        ("gemini-3-flash-preview", 0, "MINIMAL"),
+        ("gemini-3.5-flash", 256, "LOW"),
+        ("gemini-3.5-flash", 8192, "MEDIUM"),
+        ("gemini-3.5-flash", 16384, "HIGH"),
+        ("gemini-3.1-pro-preview", 0, "LOW"),
+        ("gemini-3.1-pro-preview", 4096, "LOW"),
+        ("gemini-3.1-pro-preview", 16384, "HIGH"),
+        ("gemini-2.5-pro", 16384, None),
+    ],
+)
+async def test_thinking_becomes_gemini_3s_level(model: str, tokens: int | None, level: str | None) -> None:
+    generation = (await sent("gemini", request(thinking_tokens=tokens, max_tokens=100), model))["generationConfig"]
+    thinking = generation.get("thinkingConfig", {})
+    assert thinking.get("thinkingLevel") == level
+    assert ("thinkingBudget" in thinking) is ("2.5" in model)
+    assert generation["maxOutputTokens"] == 100 + 16_384
+
+
+@both
+async def test_key_and_path(protocol: Protocol) -> None:
+    async with misbehaving_server([Reply()]) as server:
+        chat = (
+            OpenAIChat("m", api_key="key-of-a-test", base_url=server.openai_url)
+            if protocol == "openai"
+            else client("gemini", server)
+        )
+        await chat.complete(request())
+        await chat.aclose()
+    received = server.requests[0]
+    if protocol == "openai":
+        assert received.path == "/v1/chat/completions"
+        assert received.headers["authorization"] == "Bearer key-of-a-test"
+    else:
+        assert received.path == "/v1beta/models/gemini-2.5-flash:generateContent"
+        assert received.headers["x-goog-api-key"] == "key-of-a-test"
+
+
+@both
+async def test_two_requests_of_an_episode_share_the_static_prefix(protocol: Protocol) -> None:
+    """A server's prefix cache hits only if everything static comes first, byte for byte."""
+    async with misbehaving_server(lambda _: Reply('{"success": "yes", "reason": ""}')) as server:
+        chat = client(protocol, server)
+        await chat.complete(request("step one: a page", schema=Verdict))
+        await chat.complete(request("step two: another page", schema=Verdict))
+        await chat.aclose()
+    first, second = (prompt_text(received) for received in server.requests)
+    shared = next(index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    assert first[:shared].endswith("step ")
+    assert shared > 50 * len("These rules never change. ")
+
+
+def prompt_text(received: Received) -> str:
+    """What the server's template renders: system text, then the turns."""
+    if received.protocol == "openai":
+        return "".join(message["role"] + message["content"] for message in received.body["messages"])
+    system = received.body["systemInstruction"]["parts"][0]["text"]
+    return system + "".join(turn["role"] + turn["parts"][0]["text"] for turn in received.body["contents"])
+
+
+async def test_the_described_schema_keeps_the_prefix_static() -> None:
+    plain = Dialect("m", schema_in_prompt=True)
+    bodies = [await sent("openai", request(text, schema=Verdict), dialect=plain) for text in ("one", "two")]
+    assert bodies[0]["messages"][0] == bodies[1]["messages"][0]
+    assert [message["role"] for message in bodies[0]["messages"]] == ["system", "user"]
+    assert "JSON Schema" in bodies[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "model", "cost_usd"),
+    [
+        ("openai", "gpt-4o", None),  # a server behind a base URL: nobody knows its price
+        ("gemini", "gemini-2.5-flash", (600 * 0.30 + 400 * 0.03 + 70 * 2.50) / 1e6),
+        ("gemini", "gemini-77", None),
+    ],
+)
+async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: str, cost_usd: float | None) -> None:
+    reply = Reply(tokens_in=1000, tokens_cached=400, tokens_out=50, tokens_thinking=20)
+    async with misbehaving_server([reply]) as server:
+        chat = client(protocol, server, model)
+        usage = (await chat.complete(request())).usage
+        await chat.aclose()
+    counts = (usage.tokens_in, usage.tokens_cached, usage.tokens_out, usage.tokens_thinking)
+    assert counts == (1000, 400, 50, 20)
+    assert usage.cost_usd == (None if cost_usd is None else pytest.approx(cost_usd))
+
+
+@both
+async def test_useless_answers_are_counted_too(protocol: Protocol) -> None:
+    bad, good = Reply("no", tokens_in=10, tokens_out=1), Reply('{"success": "no"}', tokens_in=15, tokens_out=4)
+    async with misbehaving_server([bad, good, bad, bad, Reply("", "length", tokens_out=99)]) as server:
+        chat = client(protocol, server)
+        repaired = await chat.complete(request(schema=Verdict))
+        assert (repaired.usage.tokens_in, repaired.usage.tokens_out) == (25, 5)
+        with pytest.raises(ModelInvalidAnswer) as twice:
+            await chat.complete(request(schema=Verdict))
+        with pytest.raises(ModelTruncated) as cut:
+            await chat.complete(request())
+        await chat.aclose()
+    assert twice.value.usage is not None
+    assert twice.value.usage.tokens_in == 20
+    assert cut.value.usage is not None
+    assert cut.value.usage.tokens_out == 99
+
+
+@both
+async def test_a_repair_shows_the_answer_and_what_is_wrong(protocol: Protocol) -> None:
+    async with misbehaving_server([Reply('{"success": "maybe"}'), Reply('{"success": "no"}')]) as server:
+        chat = client(protocol, server)
+        reply = await chat.complete(request(schema=Verdict))
+        await chat.aclose()
+    assert reply.parsed == Verdict(success="no")
+    first, second = (prompt_text(received) for received in server.requests)
+    assert second.startswith(first)
+    assert '{"success": "maybe"}' in second[len(first) :]
+    assert "success: Input should be 'yes' or 'no'" in second[len(first) :]
+
+
+FALLBACKS: list[tuple[str, Status, str]] = [
+    ("max_tokens", Status(400, "Unsupported parameter", param="max_tokens"), "max_completion_tokens"),
+    ("response_format", Status(400, "response_format json_schema is not available"), "messages"),
+    ("temperature", Status(400, "Unsupported value: 0.0 is not supported", param="temperature"), "messages"),
+    ("seed", Status(422, "Unknown field: seed"), "messages"),
+]
+
+
+@pytest.mark.parametrize(("refused", "status", "instead"), FALLBACKS, ids=lambda value: str(value)[:20])
+async def test_a_refused_parameter_is_replaced_once_and_remembered(refused: str, status: Status, instead: str) -> None:
+    def act(received: Received) -> Act:
+        return status if refused in received.body else Reply('{"success": "yes"}')
+
+    async with misbehaving_server(act) as server:
+        chat = client("openai", server)
+        for _ in range(2):
+            reply = await chat.complete(request(schema=Verdict, seed=1))
+            assert reply.parsed == Verdict(success="yes")
+        await chat.aclose()
+    assert [refused in received.body for received in server.requests] == [True, False, False]
+    assert instead in server.requests[1].body
+
+
+async def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
+    async with misbehaving_server(lambda r: Status(400, "Unsupported: " + " ".join(r.body))) as server:
+        chat = client("openai", server)
+        with pytest.raises(ModelRejected):
+            await chat.complete(request(schema=Verdict, seed=1))
+        await chat.aclose()
+    assert len(server.requests) <= 5
+
+
+async def test_a_limit_that_is_too_large_is_the_callers_mistake() -> None:
+    async with misbehaving_server([Status(400, "max_tokens is too large: 99999", param="max_tokens")]) as server:
+        chat = client("openai", server)
+        with pytest.raises(ModelRejected, match="too large"):
+            await chat.complete(request(max_tokens=99999))
+        await chat.aclose()
+    assert len(server.requests) == 1
+
+
+async def test_vllm_gives_token_ids_and_logprobs() -> None:
+    logprobs = {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -0.25}]}
+    full = Reply("ab", extra={"token_ids": [5, 6], "logprobs": logprobs}, extra_top={"prompt_token_ids": [1, 2, 3]})
+    async with misbehaving_server([full, Reply("ab")]) as server:
+        chat = make_model(f"vllm:{server.openai_url}#Qwen/Qwen3-4B", environ={})
+        reply = await chat.complete(request(logprobs=True))
+        plain = await chat.complete(request(logprobs=True))
+        await chat.aclose()
+    assert server.requests[0].body["return_token_ids"] is True
+    assert server.requests[0].body["logprobs"] is True
+    assert (reply.prompt_token_ids, reply.completion_token_ids) == ((1, 2, 3), (5, 6))
+    assert reply.logprobs == (-0.5, -0.25)
+    assert (plain.prompt_token_ids, plain.completion_token_ids, plain.logprobs) == (None, None, None)
+
+
+@both
+async def test_text_that_cannot_be_stored_is_cleaned_both_ways(protocol: Protocol) -> None:
+    async with misbehaving_server([Reply("a\ud800b\0c é😀")]) as server:
+        chat = client(protocol, server)
+        reply = await chat.complete(request("page\udfff text\0"))
+        await chat.aclose()
+    assert reply.text == "a�b�c é😀"
+    assert prompt_text(server.requests[0]).endswith("page� text�")
+
+
+@both
+async def test_max_concurrent_holds_for_all_workers(protocol: Protocol) -> None:
+    async with misbehaving_server(lambda _: Reply()) as server:
+        chat = client(protocol, server, max_concurrent=2)
+        await asyncio.gather(*(chat.complete(request()) for _ in range(8)))
+        await chat.aclose()
+    assert len(server.requests) == 8
+    assert server.most_in_flight <= 2
+
+
+@both
+async def test_waiting_for_a_slot_counts_against_the_deadline(protocol: Protocol) -> None:
+    async with misbehaving_server(lambda _: Hang()) as server:
+        chat = client(protocol, server, max_concurrent=1)
+        began = time.monotonic()
+        ended = await asyncio.gather(
+            *(chat.complete(request(deadline_s=0.4)) for _ in range(3)), return_exceptions=True
+        )
+        assert time.monotonic() - began < 0.4 + 1.0
+        await chat.aclose()
+    assert [type(error).__name__ for error in ended] == ["ModelTimeout"] * 3
+
+
+@both
+async def test_a_cancelled_call_is_cancelled_and_not_timed_out(protocol: Protocol) -> None:
+    async with misbehaving_server(lambda _: Hang()) as server:
+        chat = client(protocol, server)
+        task = asyncio.create_task(chat.complete(request()))
+        await asyncio.wait_for(server.asked.wait(), 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await chat.aclose()

@@ -1,0 +1,182 @@
+"""A server that is away for a while is asked again for as long as the retry window says, however that looks.
+
+Ports are really closed and opened again; only the waiting is not done (:mod:`tests.models.providers.outages`).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from models import transport
+from models.base import ModelBusy, ModelError, ModelInvalidAnswer, ModelTruncated, ModelUnavailable
+from models.transport import Call, Failure, RetryPolicy, Waiting, open_call, waits_heard_by
+from tests.models.providers.outages import OutageClock
+from tests.models.providers.servers import Act, Body, Close, CutOff, GoAway, Protocol, Reply, Status, misbehaving_server
+from tests.models.providers.test_misbehaving_servers import ask, client
+
+DEFAULT = RetryPolicy()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> OutageClock:
+    made = OutageClock()
+    monkeypatch.setattr(transport, "CLOCK", made)
+    return made
+
+
+both = pytest.mark.parametrize("protocol", ["openai", "gemini"])
+
+
+@both
+@pytest.mark.parametrize("seconds", [5, 30, 60, 90])
+async def test_a_closed_port_that_opens_again_loses_no_call(
+    protocol: Protocol, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = OutageClock(seconds)
+    monkeypatch.setattr(transport, "CLOCK", clock)
+    async with misbehaving_server([GoAway(), Reply("back")]) as server:
+        clock.watch(server)
+        model = client(protocol, server, DEFAULT)
+        reply = await model.complete(ask(120.0))
+        await model.aclose()
+    assert reply.text == "back"
+    assert seconds <= clock.slept <= seconds + DEFAULT.cap_s
+    assert reply.attempts == len(clock.waits) + 1
+
+
+AWAY: list[tuple[str, Act, type[ModelError]]] = [
+    ("accepts and closes", Close(), ModelTruncated),
+    ("cut off", CutOff(), ModelTruncated),
+    ("429 without Retry-After", Status(429), ModelBusy),
+    ("503", Status(503), ModelBusy),
+    ("a gateway's page", Body("<html>Bad gateway</html>", "text/html"), ModelTruncated),
+]
+
+
+@both
+@pytest.mark.parametrize(("act", "error"), [case[1:] for case in AWAY], ids=[case[0] for case in AWAY])
+async def test_whatever_an_absence_looks_like_it_is_asked_until_the_window_ends(
+    protocol: Protocol, act: Act, error: type[ModelError], clock: OutageClock
+) -> None:
+    async with misbehaving_server(lambda _: act) as server:
+        model = client(protocol, server, DEFAULT)
+        with pytest.raises(error, match="the retry window of 100 s is over") as caught:
+            await model.complete(ask(120.0))
+        await model.aclose()
+    assert caught.value.seconds >= 100 and clock.slept < 100
+    assert caught.value.attempts == len(server.requests) > 10
+    assert not caught.value.answered
+
+
+@both
+async def test_nobody_listens_for_the_whole_window(protocol: Protocol, clock: OutageClock) -> None:
+    async with misbehaving_server([]) as gone:
+        pass
+    model = client(protocol, gone, RetryPolicy(window_s=60))
+    with pytest.raises(ModelUnavailable, match=r"cannot reach .*the retry window of 60 s is over") as caught:
+        await model.complete(ask(120.0))
+    await model.aclose()
+    assert caught.value.seconds >= 60 and clock.slept < 60
+
+
+@both
+async def test_the_deadline_ends_the_window(protocol: Protocol, clock: OutageClock) -> None:
+    async with misbehaving_server([]) as gone:
+        pass
+    model = client(protocol, gone, RetryPolicy(window_s=600))
+    with pytest.raises(ModelUnavailable, match="would pass the deadline of 60 s"):
+        await model.complete(ask(60.0))
+    await model.aclose()
+    assert 50 - 1 < clock.slept < 60
+
+
+@both
+async def test_without_a_window_it_is_asked_once(protocol: Protocol, clock: OutageClock) -> None:
+    async with misbehaving_server([Status(503)]) as server:
+        model = client(protocol, server, RetryPolicy(window_s=0))
+        with pytest.raises(ModelBusy):
+            await model.complete(ask(120.0))
+        await model.aclose()
+    assert (len(server.requests), clock.waits) == (1, [])
+
+
+async def test_a_wait_that_the_server_asked_for_may_end_after_the_window(clock: OutageClock) -> None:
+    async with misbehaving_server([Status(429, retry_after="80"), Reply("well")]) as server:
+        model = client("openai", server, RetryPolicy(window_s=60))
+        assert (await model.complete(ask(120.0))).text == "well"
+        await model.aclose()
+    assert 80 <= clock.slept <= 81
+
+
+async def test_answers_that_are_no_use_are_not_bought_for_a_whole_window(clock: OutageClock) -> None:
+    async with misbehaving_server(lambda _: Reply("half an ans", finish="abort")) as server:
+        model = client("openai", server, DEFAULT)
+        with pytest.raises(ModelTruncated, match="5 answers were no use") as caught:
+            await model.complete(ask(120.0))
+        await model.aclose()
+    assert len(server.requests) == 5 and clock.slept < 20
+    assert caught.value.answered
+
+
+ANSWERED: list[tuple[str, Act, bool]] = [
+    ("length", Reply("cut", finish="length"), True),
+    ("empty", Reply(""), True),
+    ("refusal", Reply("", refusal="no"), True),
+    ("content filter", Reply("", finish="content_filter"), True),
+    ("too long a request", Status(400, "the prompt is too long"), True),
+    ("wrong key", Status(401, "wrong key"), False),
+    ("no such model", Status(404), False),
+    ("wrong key, as Gemini says it", Status(400, "API key not valid"), True),
+]
+
+
+@both
+@pytest.mark.parametrize(("act", "answered"), [case[1:] for case in ANSWERED], ids=[case[0] for case in ANSWERED])
+async def test_an_error_says_whether_another_question_may_go_well(
+    protocol: Protocol, act: Act, answered: bool, clock: OutageClock
+) -> None:
+    async with misbehaving_server([act]) as server:
+        model = client(protocol, server, DEFAULT)
+        with pytest.raises(ModelError) as caught:
+            await model.complete(ask(120.0))
+        await model.aclose()
+    about_gemini = protocol == "gemini" and isinstance(act, Status) and "API key" in act.message
+    assert caught.value.answered == (answered and not about_gemini)
+
+
+def test_an_unreadable_answer_is_an_answer() -> None:
+    assert ModelInvalidAnswer("x").answered and not ModelUnavailable("x").answered
+
+
+async def test_a_second_outage_of_a_call_has_a_window_of_its_own(clock: OutageClock) -> None:
+    away = [Status(503, retry_after="4")] * 8  # waits of 4 to 6 s: each outage fits the window, both together do not
+    acts = iter([*away, Reply("not json"), *away, Reply('{"item": "lamp", "price": 3.5}')])
+    from tests.models.providers.test_misbehaving_servers import Shopping
+
+    async with misbehaving_server(lambda _: next(acts)) as server:
+        model = client("openai", server, RetryPolicy(window_s=60, base_s=2, cap_s=10))
+        reply = await model.complete(ask(600.0, Shopping))
+        await model.aclose()
+    assert reply.attempts == 18 and clock.slept > 60
+
+
+async def test_who_asks_hears_that_it_waits(clock: OutageClock) -> None:
+    heard: list[Waiting] = []
+    failures = iter([Failure(ModelBusy, "HTTP 503: busy", retry=True)] * 6)
+
+    async def attempt() -> str | Failure:
+        return next(failures, "well")
+
+    with waits_heard_by(heard.append):
+        async with open_call(120.0, RetryPolicy(window_s=60)) as call:
+            assert await call.send(attempt) == "well"
+    assert [wait.reason for wait in heard] == ["HTTP 503: busy"] * 6
+    assert heard[0].seconds < 1 and 59 < heard[0].patience_s <= 60
+    assert [wait.seconds for wait in heard] == sorted(wait.seconds for wait in heard)
+    assert heard[-1].patience_s < heard[0].patience_s
+
+
+def test_at_least_one_attempt_is_made() -> None:
+    with pytest.raises(ValueError, match="max_attempts must be at least 1"):
+        RetryPolicy(max_attempts=0)
+    assert Call(120.0, RetryPolicy()).attempts == 0

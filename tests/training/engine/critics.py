@@ -1,0 +1,19 @@
+"""A critic whose states differ, as if it had learned something: a fresh one says 0.5 of every state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from models.embedded import embedded_dir
+from training.engine.critic_model import Critic
+
+
+def save_critic(folder: Path, *, std: float) -> Path:
+    """Writes one with the embedded model's trunk; *std*: of the weights of its head's last layer."""
+    made = Critic.from_policy(embedded_dir())
+    torch.manual_seed(0)
+    torch.nn.init.normal_(made.head[-1].weight, std=std)
+    made.save(folder)
+    return folder

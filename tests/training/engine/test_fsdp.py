@@ -1,0 +1,152 @@
+"""Weights spread over two processes (FSDP 2) learn what they learn in one."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from envs.core.errors import BadInput
+from models.embedded import embedded_dir
+from tests.training.engine.critics import save_critic
+from tests.training.engine.fsdp_on_cpu import SHARDED, WHAT_ACCELERATE_TELLS
+from tests.training.engine.test_trainer import weights_of
+from tests.training.engine.token_rows import rows_of
+from training.data.cache import write_rows
+from training.engine.checkpoints import load_policy
+from training.engine.scoring import score
+from training.engine.settings import Compute, Lora, Objective, Optimization
+from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.step_plan import Plan
+from training.engine.trainer import TrainingDiverged
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROWS = rows_of(24, longest=60)
+COMPUTE = Compute(cpu=True, threads=1, pack_tokens=150, save_minutes=1e-9)
+
+
+@pytest.fixture(autouse=True)
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in WHAT_ACCELERATE_TELLS.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="module")
+def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its trunk learns, too."""
+    return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.1)
+
+
+def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, list[float]]]:
+    ramp = torch.linspace(0, 1, len(ROWS)).tolist()
+    columns = {"advantage": ramp, "reference": [-20.0] * len(ROWS), "success": [1.0] * len(ROWS)}
+    job = StageJob(
+        kind=kind,
+        start=start,
+        optimization=Optimization(learning_rate=1e-3, batch_rows=8),
+        objective=Objective(beta=0.5),
+        compute=COMPUTE.model_copy(update=compute),
+    )
+    return job, columns if kind == "actor" else {"target": ramp}
+
+
+def alone(folder: Path, job: StageJob, columns: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What one process makes of it."""
+    write_job(folder, job, ROWS, columns)
+    with monkeypatch.context() as without:
+        without.delenv("ACCELERATE_USE_FSDP")
+        return launch(folder, (sys.executable, "-m"))
+
+
+def assert_alike(one: Path, other: Path, start: Path) -> None:
+    found, expected = weights_of(other), weights_of(one)
+    before = {name: tensor.float() for name, tensor in weights_of(start).items()}
+    assert found.keys() == expected.keys()
+    learned = max((expected[name] - before[name]).abs().max().item() for name in expected.keys() & before.keys())
+    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
+    assert apart < 1e-4, "but for the order of sums"
+    assert learned > 1e-3
+
+
+@pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
+def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, columns = job_of("actor", embedded_dir(), lora=lora)
+    write_job(tmp_path / "sharded", job, ROWS, columns)
+    made = launch(tmp_path / "sharded", SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, embedded_dir())
+    assert load_policy(made)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
+    assert not (tmp_path / "sharded" / "checkpoints").exists()
+
+
+def test_a_critic_goes_on_from_a_sharded_checkpoint(
+    tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its third and last step fails at first; the head has a rate of its own."""
+    job, columns = job_of("value", critic)
+    job = job.model_copy(update={"head_rate": 3e-3})
+    folder = tmp_path / "sharded"
+    write_job(folder, job, ROWS, {"target": _spoiled(columns["target"], job)})
+    with pytest.raises(TrainingDiverged, match="step 3"):
+        launch(folder, SHARDED)
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
+    write_rows(folder / "rows.parquet", ROWS, columns)
+    made = launch(folder, SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, critic)
+
+
+@pytest.mark.parametrize("kind", ["actor", "value"])
+def test_in_bfloat16_it_begins_where_its_references_are(
+    tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FSDP would cast the weights themselves, which is another policy by the rounding of every one."""
+    job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
+    job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
+    if kind == "actor":
+        columns |= {"reference": list(score("actions", job.start, ROWS, job.compute))}
+    write_job(tmp_path / "sharded", job, ROWS, columns)
+    launch(tmp_path / "sharded", SHARDED)
+    told = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
+    if kind == "actor":
+        assert abs(told["log_ratio"]) < 1e-4 and told["log_ratio_spread"] < 1e-4
+    else:
+        alone(tmp_path / "alone", job, columns, monkeypatch)
+        expected = json.loads((tmp_path / "alone" / "log.json").read_text(encoding="utf-8"))[0]
+        assert told["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+
+
+def _spoiled(targets: list[float], job: StageJob) -> list[float]:
+    """Without a number for a row of the last step."""
+    plan = Plan(ROWS, batch_rows=job.optimization.batch_rows, pack_tokens=150, epochs=1, seed=job.seed)
+    last = plan[len(plan) - 1].packs[0][0]
+    return [math.nan if place == last else value for place, value in enumerate(targets)]
+
+
+@pytest.mark.parametrize(
+    ("compute", "environ", "told"),
+    [
+        ({"lean": True, "lora": Lora(rank=4)}, {}, "leave one of lean and FSDP out"),
+        ({}, {"FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}, "--fsdp_version 2"),
+    ],
+    ids=["lean", "FSDP 1"],
+)
+def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
+    tmp_path: Path,
+    compute: Any,
+    environ: dict[str, str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    job, columns = job_of("value", embedded_dir(), **compute)
+    write_job(tmp_path, job, ROWS, columns)
+    with pytest.raises(BadInput, match="ended with exit code"):
+        launch(tmp_path, SHARDED)
+    assert told in capfd.readouterr().err

@@ -1,0 +1,220 @@
+"""Parts that share one base against models that share nothing: the same losses, gradients and checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import pytest
+import torch
+from peft import PeftModel
+from torch import Tensor, nn
+from transformers import TrainerCallback
+
+from envs.core.errors import BadInput
+from models.embedded import embedded_dir
+from models.local.loading import read_checkpoint
+from tests.models.local.adapters import save_adapter
+from tests.training.engine.token_rows import rows_of
+from training.data.packing import by_row, pack
+from training.engine.actor import ActorTrainer
+from training.engine.annotate import action_token_logprobs, score_actions, score_states
+from training.engine.checkpoints import base_of, load_policy, policy_spec, weights_digest, with_adapter
+from training.engine.critic_model import Critic
+from training.engine.packed_model import take_packs
+from training.engine.settings import Compute, Lora, Optimization
+from training.engine.shared_base_lora import LeanModels, Part
+from training.engine.stage_jobs import StageJob, launch, write_job
+from training.engine.step_plan import Plan
+from training.mira.losses import potential_loss, regression_loss, value_loss
+
+torch.set_num_threads(1)
+BASE = embedded_dir()
+LORA = Lora(rank=4)
+COMPUTE = Compute(cpu=True, threads=1, lora=LORA, lean=True)
+PARTS: tuple[Part, ...] = get_args(Part)
+
+ROWS = rows_of(8)
+
+
+@pytest.fixture(scope="module")
+def models() -> LeanModels:
+    return LeanModels(BASE, LORA)
+
+
+@pytest.fixture(scope="module")
+def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "lora"
+    return save_adapter(BASE, folder, r=LORA.rank, lora_alpha=LORA.alpha)
+
+
+def said(models: LeanModels, part: Part, start: Path) -> tuple[float, ...]:
+    model: Any = models.use(part, start)
+    return score_actions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
+
+
+def job_of(part: Part, start: Path, **changes: Any) -> StageJob:
+    how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=3)
+    return StageJob(kind=part, start=start, optimization=how, compute=COMPUTE).model_copy(update=changes)
+
+
+def trained(part: Part, start: Path, out: Path, models: LeanModels | None = None, **changes: Any) -> Path:
+    write_job(out, job_of(part, start, **changes), ROWS, columns())
+    return launch(out, models=models)
+
+
+def columns() -> dict[str, list[float]]:
+    steps = torch.linspace(0, 1, len(ROWS)).tolist()
+    references = score_actions(load_policy(BASE)[0].eval(), ROWS, 200)
+    return {"target": steps, "advantage": steps, "reference": list(references)}
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor]:
+    return {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def test_only_the_part_whose_turn_it_is_has_gradients(models: LeanModels) -> None:
+    packed = pack(ROWS, range(8))
+    for part in PARTS:
+        model: Any = models.use(part, BASE)
+        output = action_token_logprobs(model, packed) if part == "actor" else model(packed)
+        output.sum().backward()
+        names = set(gradients(model))
+        assert names and all(f".{part}." in name or name.startswith("head.") for name in names)
+        assert any("lora" in name for name in names) and (part == "actor") == (not any("head" in n for n in names))
+        for other in set(PARTS) - {part}:
+            assert not any(f".{other}." in name for name in names)
+
+
+def test_a_part_that_is_used_after_its_turn_says_so(models: LeanModels) -> None:
+    critic = models.use("value", BASE)
+    models.use("actor", BASE)
+    with pytest.raises(RuntimeError, match="it is the turn of actor, not of value"):
+        critic(pack(ROWS, [0]))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, tmp_path: Path) -> None:
+    """The same start, rows and order in a bare loop over a base of its own; and the others stay as they were."""
+    models = LeanModels(BASE, LORA)
+    others: list[Part] = [other for other in PARTS if other != part]
+    before = [said(models, other, adapter) for other in others]
+    found = said(models, part, trained(part, adapter, tmp_path / "lean", models))
+    own: Any = PeftModel.from_pretrained(load_policy(BASE)[0], adapter, is_trainable=True)
+    if part != "actor":
+        own = alone(own, tmp_path / "lean")
+    bare(part, own, job_of(part, adapter))
+    expected = score_actions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
+    assert found == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)
+    assert max(abs(a - b) for a, b in zip(found, unshared(part, adapter), strict=True)) > 0.05
+    assert [said(models, other, adapter) for other in others] == before
+
+
+def alone(adapted: Any, seeded_as: Path) -> Critic:
+    """A critic on *adapted*, whose head begins as that of the stage in *seeded_as* did."""
+    causal = adapted.get_base_model()
+    critic = Critic(causal.base_model, causal.config.hidden_size)
+    torch.manual_seed(StageJob.model_validate_json((seeded_as / "job.json").read_text()).seed)
+    critic.renew_head()
+    return critic
+
+
+def bare(part: Part, model: Any, job: StageJob) -> None:
+    how, told = job.optimization, {name: torch.tensor(values) for name, values in columns().items()}
+    plan = Plan(ROWS, batch_rows=how.batch_rows, pack_tokens=4_096, epochs=how.epochs, seed=job.seed)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], how.learning_rate, weight_decay=0)
+    for share in (plan[step] for step in range(len(plan))):
+        (indices,) = share.packs
+        packed, mine = pack(ROWS, indices), {name: column[list(indices)] for name, column in told.items()}
+        if part == "actor":
+            logprob = by_row(action_token_logprobs(model, packed), packed)
+            loss = regression_loss(logprob, mine["reference"], mine["advantage"], job.objective.beta)
+        elif part == "value":
+            loss = value_loss(model(packed), mine["target"])
+        else:
+            loss = potential_loss(torch.sigmoid(model(packed)), mine["target"])
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), how.clip)
+        optimizer.step()
+
+
+def unshared(part: Part, folder: Path) -> tuple[float, ...]:
+    if part == "actor":
+        return score_actions(load_policy(folder)[0].eval(), ROWS, 200)
+    critic = Critic.load(folder) if Critic.is_at(folder) else Critic.from_policy(folder)
+    return score_states(critic.eval(), ROWS, 200)
+
+
+def test_losses_are_those_of_separate_models(models: LeanModels, adapter: Path) -> None:
+    assert said(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
+    separate = with_adapter(load_policy(BASE)[0], LORA)
+    assert said(models, "actor", BASE) == pytest.approx(score_actions(separate.eval(), ROWS, 200), abs=1e-4)
+
+
+def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: LeanModels, adapter: Path) -> None:
+    for start in (BASE, adapter, BASE):
+        reference = cast("Any", models.reference(start))
+        assert not any(weight.requires_grad for weight in reference.parameters())
+        assert score_actions(reference, ROWS, 200) == pytest.approx(unshared("actor", start), abs=1e-3)
+    models.use("actor", BASE)
+    assert any(weight.requires_grad for weight in reference.parameters())
+
+
+def test_what_is_saved_is_loaded_and_played(models: LeanModels, tmp_path: Path) -> None:
+    folder = trained("actor", BASE, tmp_path / "actor", models)
+    assert base_of(folder) == BASE.resolve() and policy_spec(folder) == f"local:{BASE.resolve()}+{folder}"
+    assert weights_digest(folder) != weights_digest(BASE)
+    assert said(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
+    played = read_checkpoint(BASE, folder, on_cpu=True).model
+    take_packs(played)
+    assert score_actions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
+    critic = trained("value", folder, tmp_path / "value", models)
+    again = trained("value", critic, tmp_path / "again", optimization=Optimization(learning_rate=1e-9, batch_rows=8))
+    assert said(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)
+
+
+def test_a_killed_stage_goes_on_to_the_same_end_and_its_checkpoint_is_small(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kill(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            control.should_save = state.global_step == 3
+
+        def on_save(self, args: Any, state: Any, control: Any, **_: object) -> None:
+            raise KeyboardInterrupt
+
+    unbroken = trained("actor", BASE, tmp_path / "a")
+    begun = ActorTrainer.__init__
+
+    def killing(self: ActorTrainer, *args: Any, **options: Any) -> None:
+        begun(self, *args, **options)
+        self.add_callback(Kill())
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ActorTrainer, "__init__", killing)
+        trained("actor", BASE, tmp_path / "b")
+    (weights,) = (tmp_path / "b").rglob("checkpoint-3/*.safetensors")
+    assert weights.stat().st_size < (unbroken / "adapter_model.safetensors").stat().st_size * 1.2
+    resumed = launch(tmp_path / "b")
+    assert weights_digest(resumed) == weights_digest(unbroken)
+
+
+def test_an_adapter_of_another_base_or_rank_is_refused(models: LeanModels, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="has the base"):
+        models.use("actor", tmp_path)
+    other = save_adapter(BASE, tmp_path / "a", r=2)
+    with pytest.raises(BadInput, match=r"has rank 2: set compute.lora.rank"):
+        models.use("actor", other)
+
+
+def test_an_adapter_that_adds_by_another_factor_is_another_policy(models: LeanModels, tmp_path: Path) -> None:
+    """Its tensors are of the right shapes: nothing else would tell."""
+    adapter = tmp_path / "a"
+    models.save("actor", adapter)
+    config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))
+    config["lora_alpha"] *= 4
+    (adapter / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"has alpha .*: set compute.lora.alpha to it"):
+        models.use("actor", adapter)

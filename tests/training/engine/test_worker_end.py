@@ -1,0 +1,27 @@
+"""How a launched stage ends: with its code, and with all that was registered for its end done."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+BODY = """
+import atexit
+from envs.core.errors import BadInput
+from training.engine.worker import run
+
+def work(folder, watch):
+    atexit.register(lambda: print("sent", end=""))  # as a tracker does
+    {work}
+
+run(work, ["folder"])
+"""
+
+
+@pytest.mark.parametrize(("work", "code"), [("return", 0), ("raise BadInput('no')", 2), ("raise OSError('full')", 1)])
+def test_a_launched_stage_ends_with_its_code_and_what_was_registered_for_its_end(work: str, code: int) -> None:
+    ended = subprocess.run([sys.executable, "-c", BODY.format(work=work)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (code, "sent")
+    assert ("OSError: full" in ended.stderr) == (code == 1)

@@ -1,0 +1,106 @@
+"""Right answers that are longer than a completion may be: told before anything is trained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envs.core.errors import BadInput
+from tests.training.grpo.rewards.examples import SOLVED
+from training.grpo.completion_length import check_budget, right_answer
+from training.grpo.examples import Example
+from training.grpo.puzzles import make_puzzles
+from training.grpo.rewards import SudokuTarget, Target, is_right, read_completion
+from training.grpo.run import improve
+from training.grpo.settings import RECIPES, GrpoSettings, Recipe, parse_settings
+from training.toy_models.puzzles import fresh_model, puzzle_tokenizer
+from training.toy_models.vision import character_tokenizer
+
+SUDOKUS = make_puzzles("sudoku", 16, seed=0, size=9)
+SMALL = make_puzzles("sudoku", 16, seed=0, size=4)
+POINT = Example(name="p", messages=(("user", "?"),), target=SOLVED["point"][0])
+
+
+def settings(**changes: Any) -> GrpoSettings:
+    given: dict[str, Any] = {
+        "steps": 1,
+        "optimization": {"batch_rows": 16},
+        "compute": {"max_tokens": 512, "threads": 1, "cpu": True},
+    }
+    return parse_settings({**given, **changes}, "here")
+
+
+@pytest.mark.parametrize(("target", "text"), SOLVED.values(), ids=SOLVED)
+def test_a_right_answer_is_right(target: Target, text: str) -> None:
+    assert is_right(target, read_completion(right_answer(target)))
+    assert len(right_answer(target)) <= len(text)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_has_room_for_what_its_reward_wants(recipe: Recipe) -> None:
+    """Counted in characters, of which a token has one at least: a sudoku of 9 x 9 has 89, AdaGUI-R1's T is 100."""
+    names = {"ssl": ("sudoku 9x9", "click", "type"), "adagui": ("click", "type", "point"), "lpo": ("click", "type")}
+    examples = [POINT.model_copy(update={"target": SOLVED[name][0]}) for name in names.get(recipe, ("point",))]
+    assert check_budget(examples, examples, parse_settings({"recipe": recipe}, "here"), len) == ()
+
+
+def test_a_run_whose_right_answers_do_not_fit_is_refused(tmp_path: Path) -> None:
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    with pytest.raises(BadInput, match=r"64 is too short for the right answer to any of the 16 examples: .* 89 tokens"):
+        improve(SUDOKUS, str(start), tmp_path / "run", settings(answer_tokens=64), tell=lambda _: None)
+    assert not (tmp_path / "run").exists()
+
+
+def test_right_answers_that_do_not_fit_are_counted_before_anything_is_trained(tmp_path: Path) -> None:
+    start = fresh_model(tmp_path / "start", width=32, layers=1)
+    said: list[str] = []
+    made = settings(answer_tokens=20, compute={"max_tokens": 256, "threads": 1, "cpu": True})
+    held_out = make_puzzles("sudoku", 2, seed=5, size=4, apart_from=SMALL)
+    improve((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", made, held_out=held_out, tell=said.append)
+    assert said[0] == (
+        "warning: answer_tokens 20 is too short for the right answer to 3 of 19 examples: they cannot be solved "
+        "(89 tokens)"
+    )
+    assert next(line for line in said if line.startswith("update")).startswith("update 0")
+    told = len(said)
+    improve((*SMALL, *SUDOKUS[:3]), str(start), tmp_path / "run", made, held_out=held_out, tell=said.append)
+    assert len(said) == told, "a run that is done does not warn again"
+
+
+def test_held_out_examples_are_counted_apart() -> None:
+    (line,) = check_budget(SMALL, SUDOKUS, settings(answer_tokens=64), len)
+    assert line == (
+        "warning: answer_tokens 64 is too short for the right answer to 16 of 16 held-out examples: they count as "
+        "unsolved (89 tokens)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        # "130, 215" takes 8 characters, its tags 32 more; the thought of AdaGUI-R1 100
+        pytest.param({"recipe": "guirlvg", "answer_tokens": 40}, None, id="tags fit"),
+        pytest.param({"recipe": "guirlvg", "answer_tokens": 39}, "in their tags.*full reward.*40 tokens", id="no tags"),
+        pytest.param({"recipe": "guirlvg", "answer_tokens": 9, "reward": {"format": "none"}}, None, id="none wanted"),
+        pytest.param({"recipe": "adagui", "answer_tokens": 140}, None, id="a thought fits"),
+        pytest.param({"recipe": "adagui", "answer_tokens": 64}, "thought_tokens 100.*140 tokens", id="no thought"),
+        pytest.param({"recipe": "adagui", "answer_tokens": 64, "reward": {"thought": "none"}}, None, id="not rewarded"),
+        pytest.param(
+            {"recipe": "adagui", "answer_tokens": 64, "reward": {"thought_tokens": 20}}, None, id="a short one"
+        ),
+    ],
+)
+def test_what_a_reward_wants_beside_the_answer(changes: dict[str, Any], says: str | None) -> None:
+    lines = check_budget([POINT], [], settings(**changes, group=8), len)
+    assert len(lines) == (0 if says is None else 1)
+    assert all(says is not None and re.search(says, line) for line in lines)
+
+
+def test_tokens_are_those_of_the_policys_tokenizer() -> None:
+    solution = SUDOKUS[0].target
+    assert isinstance(solution, SudokuTarget)
+    for tokenizer in (puzzle_tokenizer(), character_tokenizer()):
+        assert len(tokenizer.encode(right_answer(solution), add_special_tokens=False)) == 89

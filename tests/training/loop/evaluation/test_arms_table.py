@@ -1,0 +1,91 @@
+"""The table that `benchmarks.arms` makes of what was played."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.arms import table
+from envs.core.errors import BadInput
+from training.loop.metrics import PhaseMetrics, PlayedRun
+
+TASKS = ["click-link/0", "click-link/1", "click-tab/0", "click-tab/1"]
+EPISODES = {
+    "mira seed 0 phase 0": ["0", "1", "0", "0"],
+    "mira seed 0 phase 6": ["1", "1", "1", "0"],
+    "mira seed 1 phase 0": ["0", "1", "0", "0"],
+    "mira seed 1 phase 6": ["1", "1", "1", "1"],
+    "awr seed 0 phase 0": ["0", "1", "0", "0"],
+    "awr seed 0 phase 6": ["0", "1", "1", "?"],
+}
+ONE_OF_FOUR = PlayedRun(episodes=4, successes=1, broken=0, steps=3.0, progress=None, failures={"other": 3})
+
+
+def curve(arm: str, seed: int) -> dict[str, Any]:
+    return {"arm": arm, "seed": seed, "phases": [PhaseMetrics(phase=0, evaluation=ONE_OF_FOUR).model_dump(mode="json")]}
+
+
+def written(folder: Path, episodes: dict[str, list[str]] = EPISODES) -> Path:
+    """A table as `--write` leaves it, of *episodes*."""
+    arms = sorted({(name.split()[0], int(name.split()[2])) for name in episodes})
+    file = folder / "before.json"
+    file.write_text(json.dumps({"curves": [curve(*one) for one in arms], "tasks": TASKS, "episodes": episodes}))
+    return file
+
+
+def made(folder: Path, *, last: int | None = None, rival: str = "awr", **more: Any) -> dict[str, Any]:
+    asked: dict[str, Any] = {"added": [written(folder)], **more}
+    table(folder / "runs", folder / "after", last, rival, **asked)
+    return json.loads((folder / "after.json").read_text())
+
+
+def test_success_is_of_the_last_phase_and_the_start_counts_once_for_each_seed(tmp_path: Path) -> None:
+    told = made(tmp_path)
+    assert told["phase"] == 6
+    rates = {arm["arm"]: arm["success"]["value"] for arm in told["table"]["arms"]}
+    assert rates == pytest.approx({"start": 1 / 3, "mira": 1.0, "awr": 2 / 3}), "of the three that every arm knows"
+    starts = next(arm for arm in told["table"]["arms"] if arm["arm"] == "start")
+    assert [one["seed"] for one in starts["seeds"]] == [0, 1]
+
+
+def test_a_table_made_again_from_its_own_file_is_the_same(tmp_path: Path) -> None:
+    told = made(tmp_path)
+    assert told["episodes"] == EPISODES
+    text = (tmp_path / "after.md").read_text()
+    table(tmp_path / "runs", tmp_path / "again", None, "awr", added=[tmp_path / "after.json"])
+    assert json.loads((tmp_path / "again.json").read_text()) == told
+    assert (tmp_path / "again.md").read_text() == text
+    assert "| click-tab | 0% | 100% | 75% |" in text, "by task: start, awr, mira"
+
+
+def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
+    first = written(tmp_path)
+    told = made(tmp_path, added=[first, first])
+    assert {arm["arm"]: arm["episodes"] for arm in told["table"]["arms"]} == {"start": 8, "mira": 8, "awr": 4}
+    assert len(told["curves"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ({"rival": "digirl"}, "no seed of --rival digirl was measured after phase 6, those of awr, mira were"),
+        ({"last": 3}, "after phase 3"),
+        ({"variants": ["a=x", "a=y"]}, "--variant names a twice"),
+        ({"variants": ["a"]}, "is no NAME=FOLDER"),
+        ({"added": []}, "holds no evaluation of any arm"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        made(tmp_path, **asked)
+    assert not (tmp_path / "after.json").exists(), "nothing half-written"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"curves": []}', '{"curves": [], "tasks": [], "episodes": {"mira": []}}'])
+def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(BadInput, match=r"odd\.json' is no table"):
+        made(tmp_path, added=[tmp_path / "odd.json"])

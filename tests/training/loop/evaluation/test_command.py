@@ -1,0 +1,197 @@
+"""`mira eval` as a command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import main
+from envs.core.errors import BadInput
+from tests.agent.episodes import Play, write_run
+from training.cli.evaluate import parse_ks
+
+HALF = ((False, False), (True, False), (True, False))
+LONG = "a-task-with-a-name-that-is-far-too-long-for-any-table-of-eighty-columns"
+
+
+def mira_eval(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["mira", "eval", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
+
+
+def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
+    assert mira_eval(monkeypatch, *words, "--json") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return json.loads(said.out)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Two attempts at each of two tasks; one episode broke, one has no end."""
+    plays = [
+        Play(seed=0, attempt=1),
+        Play(seed=0, attempt=2, outcome="failure", z=HALF),
+        Play(seed=1, attempt=1, outcome="failure", z=HALF),
+        Play(seed=1, attempt=2, outcome="broken"),
+        Play(task=LONG, seed=0, attempt=1, tokens=123456),
+        Play(seed=2, outcome=None),
+    ]
+    return write_run(tmp_path / "r", plays).path
+
+
+def test_one_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    told = as_json(monkeypatch, capsys, run, "--k", "1,2")
+    found = told["evaluation"]
+    assert (found["total"]["judged"], found["total"]["successes"], found["total"]["broken"]) == (4, 2, 1)
+    assert [(one["k"], one["value"]["value"], one["tasks"]) for one in found["pass_at"]] == [(1, 0.5, 3), (2, 1.0, 1)]
+    assert (told["phases"], told["arms"], told["out"]) == ([], None, None)
+
+
+def test_everything_fits_eighty_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    other = write_run(tmp_path / "s", [Play(seed=seed) for seed in (0, 1)]).path
+    arms = ("--arm", f"base={run}", "--arm", f"{'better' * 9}={other}")
+    phases = ("--phases", f"{'before-training' * 3}={run}", "--phases", f"after={other}")
+    assert mira_eval(monkeypatch, run, *arms, *phases) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    for expected in (
+        "66.7%",
+        "no task has 8 attempts",
+        "in no rate: 1 broken, 1 without an end",
+        "diagonal",
+        "minus B",
+    ):
+        assert expected in out or expected == "66.7%"
+    assert "50.0% (15-85)" in out
+
+
+def test_arms_with_a_name_again_are_seeds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words: list[str] = []
+    for name, won in (("base-0", (0,)), ("base-1", (0, 1)), ("mira-0", (0, 1)), ("mira-1", (0, 1, 2))):
+        plays = [Play(seed=seed, outcome="success" if seed in won else "failure") for seed in range(4)]
+        write_run(tmp_path / name, plays)
+        words += ["--arm", f"{name[:4]}={tmp_path / name}"]
+    told = as_json(monkeypatch, capsys, *words, "--baseline", "base")["arms"]
+    assert [[one["success"] for one in arm["seeds"]] for arm in told["arms"]] == [[0.25, 0.5], [0.5, 0.75]]
+    assert told["arms"][1]["change"]["value"] == 0.25 and told["arms"][1]["change"]["seeds"]["why_not"]
+
+
+def test_the_phase_of_arms_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words: list[str] = []
+    for name in ("awr", "mira"):
+        for phase in (0, 2):
+            write_run(tmp_path / name / f"phase-{phase}" / "evaluation", [Play(seed=0), Play(seed=1)])
+        words += ["--arm", f"{name}={tmp_path / name}"]
+    assert [arm["phase"] for arm in as_json(monkeypatch, capsys, *words)["arms"]["arms"]] == [2, 2]
+    assert mira_eval(monkeypatch, *words) == 0
+    assert "mira after phase 2: 2 episodes" in capsys.readouterr().out
+
+
+def test_arms_are_paired_by_the_seeds_of_their_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, whatever the order."""
+    words: list[str] = []
+    for arm, seed, won in (("base", 0, 1), ("base", 5, 3), ("mira", 5, 4), ("mira", 0, 2)):
+        folder = tmp_path / f"{arm}-{seed}"
+        plays = [Play(seed=task, outcome="success" if task < won else "failure") for task in range(4)]
+        write_run(folder / "phase-1" / "evaluation", plays)
+        (folder / "config.json").write_text(f'{{"seed": {seed}}}')
+        words += ["--arm", f"{arm}={folder}"]
+    _, mira = as_json(monkeypatch, capsys, *words)["arms"]["arms"]
+    assert mira["seeds"] == [{"seed": 0, "success": 0.5}, {"seed": 5, "success": 1.0}]
+    assert mira["change"]["seeds"]["why_not"] == "all seeds are the same"
+
+
+def test_phases_are_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    told = as_json(monkeypatch, capsys, "--phases", f"0={run}", "--out", tmp_path / "maps.svg")
+    (phase,) = told["phases"]
+    assert phase["name"] == "0" and phase["milestones"]["diagonal"]["value"] == 0.75
+    assert (tmp_path / "maps.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing to evaluate"),
+        (["{0}/none"], "holds no traces"),
+        (["{0}/unfinished"], "no finished episode"),
+        (["{0}/r", "--k", "0"], "--k '0'"),
+        (["{0}/r", "--k", "one"], "--k 'one'"),
+        (["{0}/r", "--k", ""], "--k ''"),
+        (["{0}/r", "--out", "{0}/x.svg"], "name no phase"),
+        (["--phases", "a={0}/r", "--out", "{0}/x.png"], "must end in .svg or .html"),
+        (["--phases", "a={0}/r", "--out", "{0}/y/x.svg"], "there is no folder"),
+        (["--phases", "{0}/none"], "holds no phase"),
+        (["--arm", "{0}/r"], "write NAME=RUN"),
+        (["--arm", "a={0}/r", "--baseline", "b"], "no arm 'b' among a"),
+        (["--arm", "a={0}/r", "--cluster", "site"], "'site'"),
+        (["{0}/r", "--baseline", "a"], "--baseline is one of"),
+        (["{0}/r", "--suite", "miniwob"], "options of --play"),
+        (["{0}/r", "--policy", "oracle"], "options of --play"),
+        (["{0}/r", "--seeds", "0-4"], "options of --play"),
+        (["--play"], "--play needs --suite"),
+        (["--play", "--suite", "nothing"], "nothing"),
+        (["--play", "--suite", "miniwob", "--tasks", "click-buton"], "click-button"),
+    ],
+)
+def test_wrong_input_is_one_line_and_nothing_is_written(  # noqa: PLR0917 - fixtures
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    run: Path,
+    tmp_path: Path,
+    words: list[str],
+    message: str,
+) -> None:
+    write_run(tmp_path / "unfinished", [Play(outcome=None)])
+    (tmp_path / "none").mkdir()
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert mira_eval(monkeypatch, *(word.format(tmp_path) for word in words)) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and message in said.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_damaged_trace_is_named_and_cannot_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    (run / "episodes" / "login-user-1-a2.jsonl").write_text("{}\n")
+    write_run(tmp_path / "s", [Play(policy="\x1b[2Jgone")])
+    assert mira_eval(monkeypatch, run, tmp_path / "s") == 0
+    out = capsys.readouterr().out
+    assert "cannot be read" in out and "gone" in out and "\x1b[2J" not in out
+    assert "several policies are counted together" in out
+
+
+def test_ks() -> None:
+    assert parse_ks("4, 1,4") == (4, 1)
+    with pytest.raises(BadInput):
+        parse_ks("1,-2")
+
+
+@pytest.mark.browser
+def test_it_plays_and_then_reports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ("--play", "--suite", "miniwob", "--tasks", "click-test", "--seeds", "0-1", "--policy", "oracle")
+    assert mira_eval(monkeypatch, *words, "--runs", tmp_path, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["evaluation"]
+    assert (found["episodes"], found["policies"]) == (2, ["oracle"])
+    assert len(list(tmp_path.glob("*/run.json"))) == 1

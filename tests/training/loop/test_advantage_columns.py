@@ -1,0 +1,53 @@
+"""Which rows an arm learns from, and advantages that no training survives."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.training.trajectories import acted, rows_of
+from training.engine.trainer import TrainingDiverged
+from training.loop.advantage_columns import Keep, check_advantages, kept_rows
+
+EPISODES = (
+    acted("won", ((1,), (2,)), success=True),
+    acted("lost", ((3,), (4,)), success=False),
+    acted("lucky", ((5,), (6,)), success=True),
+    acted("close", ((7,), (8,)), success=False),
+)
+ROWS = rows_of(EPISODES)
+ADVANTAGES = (0.2, -0.1, 0.3, -0.4, 0.5, 0.0, -0.2, 0.1)
+VALUES = (0.9, 0.9, 0.6, 0.6, 0.1, 0.1, 0.05, 0.05)
+
+
+def test_the_rows_that_each_arm_keeps() -> None:
+    def kept(how: str) -> list[int]:
+        return kept_rows(how, ROWS, EPISODES, ADVANTAGES, VALUES)  # type: ignore[arg-type]
+
+    assert kept("all") == list(range(8))
+    assert kept("successes") == [0, 1, 4, 5]
+    assert kept("positive") == [0, 2, 4, 7]
+    # outcome - V(s_0): won 0.1, lost -0.6, lucky 0.9, close -0.05; the better half are lucky and won
+    assert kept("digirl") == [0, 4]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -21.0])
+def test_an_advantage_that_exploded_is_named(bad: float) -> None:
+    check_advantages(ADVANTAGES, ROWS, EPISODES, 20.0)
+    wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
+    with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):
+        check_advantages(wrong, ROWS, EPISODES, 20.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("keep", ["all", "successes", "positive", "digirl"])
+def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, keep: Keep) -> None:
+    """One of 16 rows: fewer than a tenth."""
+    rows, episodes = rows_of((*EPISODES, *EPISODES)), (*EPISODES, *EPISODES)
+    advantages = (bad, *ADVANTAGES[1:], *ADVANTAGES)
+    assert check_advantages(advantages, rows, episodes, 20.0) == 1
+    finite = (1.0, *ADVANTAGES[1:], *ADVANTAGES)
+    before = kept_rows(keep, rows, episodes, finite, (*VALUES, *VALUES))
+    after = kept_rows(keep, rows, episodes, advantages, (*VALUES, *VALUES))
+    assert 0 in before and after == [place for place in before if place != 0]

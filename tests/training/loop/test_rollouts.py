@@ -1,0 +1,234 @@
+"""Which runs may stand for each other, and what a policy may be measured on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from agent.run.components import open_team
+from agent.run.discover_traces import gather
+from agent.run.run_store import Manifest, RunFolder
+from envs.core.errors import BadInput
+from envs.core.observation import Observation
+from envs.core.tasks import Milestone, TaskRef
+from judges.base import Progress
+from models.embedded import embedded_dir
+from tests.agent.colleague import keyed
+from training.loop import rollouts as playing
+from training.loop.evaluating import evaluation_refs
+from training.loop.metrics import played_in
+from training.loop.rollouts import check_policy, evaluation_config, played, rollout_config, shared_key
+from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
+from training.rollouts.pool import runs_below
+
+TASKS = tuple(TaskRef(suite="miniwob", name="click-test", seed=seed) for seed in (3, 4))
+
+
+def key(
+    policy: Path, settings: RolloutSettings | None = None, *, seed: int = 1, tasks: tuple[TaskRef, ...] = TASKS
+) -> str:
+    return shared_key(rollout_config(policy, settings or RolloutSettings(), seed), policy, tasks)
+
+
+@pytest.fixture(scope="module")
+def policy() -> Path:
+    return embedded_dir()
+
+
+def test_the_same_weights_elsewhere_are_the_same_rollouts(policy: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(policy, copy)
+    assert key(copy) == key(policy)
+    weights = load_file(copy / "model.safetensors")
+    name = sorted(weights)[0]
+    weights[name] = weights[name] + torch.tensor(0.01, dtype=weights[name].dtype)
+    save_file(weights, copy / "model.safetensors", {"format": "pt"})
+    assert key(copy) != key(policy)
+
+
+def test_other_tasks_and_seeds_are_other_rollouts(policy: Path) -> None:
+    keys = [key(policy), key(policy, seed=2), key(policy, tasks=TASKS[:1]), key(policy, tasks=TASKS[::-1])]
+    assert len(set(keys)) == 4
+
+
+@pytest.mark.parametrize(
+    "changed", [{"temperature": 0.5}, {"attempts": 2}, {"show_plan": True}, {"prompt_style": "full"}], ids=str
+)
+def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str, object]) -> None:
+    assert key(policy, RolloutSettings.model_validate(changed)) != key(policy)
+
+
+def test_workers_do_not(policy: Path) -> None:
+    assert key(policy, RolloutSettings(workers=7)) == key(policy, RolloutSettings(workers=1))
+
+
+@pytest.mark.browser
+async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_once(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(playing, "WAIT", 0.05)
+    config = rollout_config(policy, RolloutSettings(workers=1), 1)
+    told: dict[str, list[str]] = {"mira": [], "awr": []}
+    runs = await asyncio.gather(
+        *(
+            played(
+                tmp_path / arm / "rollouts.json",
+                config,
+                policy,
+                TASKS,
+                shared=tmp_path / "shared",
+                listeners=(),
+                tell=said.append,
+            )
+            for arm, said in told.items()
+        )
+    )
+    assert runs[0] == runs[1]
+    assert len(gather([runs[0]])) == len(TASKS)
+    assert told["mira"] == []
+    assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
+
+
+def test_a_cluster_leaves_other_folders(policy: Path) -> None:
+    config = rollout_config(policy, RolloutSettings(), 1)
+    keys = {shared_key(config, policy, TASKS, ray) for ray in (None, RaySettings(workers=1), RaySettings(workers=2))}
+    assert len(keys) == 2
+
+
+@pytest.mark.browser
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs the extra `ray`")
+    config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings
+    for _ in range(2):
+        run = await played(
+            mark,
+            config,
+            policy,
+            TASKS,
+            shared=None,
+            listeners=(),
+            tell=print,
+            ray=ray(workers=1, shard_size=1),
+        )
+        assert run == tmp_path / "rollouts" / "run"
+        assert [one.path.name for one in runs_below(run)] == ["shard-000", "shard-001"]
+        counts = played_in(run)
+        assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
+        assert len(gather([run])) == 2, "nothing was played twice"
+
+
+def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:
+    config = evaluation_config(policy, EvaluationSettings(), RolloutSettings(), 1)
+    assert (config.planner, config.show_plan, config.temperature) == ("reference", False, 0.0)
+    assert shared_key(config, policy, TASKS) != key(policy)
+    planned = evaluation_config(policy, EvaluationSettings(planner="same"), RolloutSettings(), 1)
+    assert (planned.planner, planned.show_plan) == ("same", True)
+
+
+@pytest.fixture
+def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`scripted:PLANNER` rates the milestone `See the button` as reached."""
+    monkeypatch.chdir(tmp_path)
+    opinion = {"milestones": {"m1": {"quote": "button Save", "answer": "yes"}}, "current_complete": True}
+    said = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
+    Path("PLANNER").write_text(json.dumps([said]), encoding="utf-8")
+
+
+@pytest.mark.usefixtures("planner_file")
+@pytest.mark.parametrize(
+    ("planner", "rater"),
+    [("none", "state"), ("reference", "state"), ("scripted:PLANNER", "scripted:PLANNER"), ("same", "EMBEDDED")],
+)
+async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: Path, planner: str, rater: str) -> None:
+    """The state checkers know the reference's milestones alone: those of a model would never count as reached."""
+    config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
+    look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
+    async with open_team(config, "miniwob") as team:
+        assert team.rater.spec == (f"local:{policy}" if rater == "EMBEDDED" else rater)
+        if rater == "scripted:PLANNER":
+            milestone = Milestone(id="m1", text="See the button")
+            rated = await team.rater.rate(Progress("Save", (milestone,), (False,), look))
+            assert rated.rating.z == (True,)
+
+
+def test_an_evaluation_is_every_name_on_every_seed() -> None:
+    refs = evaluation_refs(EvaluationSettings(names=("click-test", "login-user"), seeds=(0, 5)))
+    assert [ref.id for ref in refs] == [
+        "miniwob/click-test/0",
+        "miniwob/click-test/5",
+        "miniwob/login-user/0",
+        "miniwob/login-user/5",
+    ]
+    assert len(evaluation_refs(EvaluationSettings(seeds=(0,)))) == 30, "the named tasks"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        pytest.param({"seeds": (0, 1_000_000)}, "seed 1000000 of miniwob may be trained on", id="training seed"),
+        pytest.param({"suite": "sites", "split": "test", "seeds": (8,)}, "take one below 8", id="of the sites"),
+        pytest.param({"suite": "sites", "split": "tset"}, "no split 'tset'", id="unknown split"),
+        pytest.param({"split": "test"}, "has no splits", id="a split where there are none"),
+        pytest.param({"names": ("click-tset",)}, "no task 'click-tset'", id="unknown task"),
+        pytest.param({"suite": "sites", "names": ("nope",), "seeds": (0,)}, "no template 'nope'", id="no template"),
+        pytest.param({"suite": "webarena"}, "on sites or miniwob; .*mira eval --play --suite webarena ", id="else"),
+        pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
+    ],
+)
+def test_what_may_not_be_measured_on(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        evaluation_refs(EvaluationSettings.model_validate(settings))
+
+
+def test_a_folder_that_cannot_be_trained_from(tmp_path: Path, policy: Path) -> None:
+    check_policy(policy)
+    with pytest.raises(BadInput, match=r"no config\.json"):
+        check_policy(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+    with pytest.raises(BadInput, match=r"no \*\.safetensors"):
+        check_policy(tmp_path)
+
+
+def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(policy)}))
+    assert rollout_config(tmp_path, RolloutSettings(), 1).policy == f"local:{policy.resolve()}+{tmp_path}"
+    assert rollout_config(policy, RolloutSettings(), 1).policy == f"local:{policy}"
+
+
+def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    told = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
+    layers = ["linear_attention"] * told["num_hidden_layers"]
+    (tmp_path / "config.json").write_text(json.dumps({**told, "model_type": "qwen3_next", "layer_types": layers}))
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(BadInput, match=r"a model of type qwen3_next cannot be trained in packs.*linear_attention"):
+        check_policy(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(BadInput, match=r"the configuration in .* cannot be read"):
+        check_policy(tmp_path)
+
+
+@pytest.mark.browser
+async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_says(policy: Path, tmp_path: Path) -> None:
+    """Of its run.json no model and no other setting that reaches this machine is taken."""
+    refs = (TaskRef(suite="miniwob", name="click-test", seed=1_000_000),)
+    config = rollout_config(policy, RolloutSettings(workers=1, attempts=1), 0)
+    theirs = config.model_copy(update={"policy": "local:/of/theirs", "secrets": ("PIN=env:HOME",)})
+    run = RunFolder(tmp_path / "rollouts" / "run")
+    with keyed(tmp_path / "abroad"):
+        begun = Manifest(
+            run_id="run", created_at="", config=theirs, suite="miniwob", names=(), seeds=(), picked=refs, versions={}
+        )
+        run.create(begun)
+    found = await played(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), tell=print)
+    assert (found, played_in(found).episodes) == (run.path, 1)
+    manifest, own = run.read_marked()
+    assert (own, manifest.config.policy, manifest.config.secrets) == (True, config.policy, ())

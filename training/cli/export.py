@@ -1,0 +1,83 @@
+"""`mira export`: a training checkpoint as a folder that a server takes; `--check` looks at one that exists."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import options
+from agent.cli.output import EXIT_OK, print_json, printable, stderr, stdout
+from envs.core.disk_errors import writing
+from envs.core.errors import BadInput
+from models.specs import LocalSpec, parse_spec
+from training.cli.messages import needs_local
+from training.serving.artifact import Dtype, Kind
+
+if TYPE_CHECKING:
+    from training.serving.verify import Verification
+
+Source = Annotated[
+    str, typer.Argument(help="Checkpoint DIR or DIR+ADAPTER; with --check an export.", metavar="CHECKPOINT")
+]
+To = Annotated[Path | None, typer.Option("--to", help="New folder for the export.")]
+KindOption = Annotated[Kind, typer.Option("--kind", help="Whole model, or the adapter beside its base.")]
+DtypeOption = Annotated[Dtype | None, typer.Option("--dtype", help="Of merged weights; default the base's own.")]
+Check = Annotated[bool, typer.Option("--check", help="Write nothing: compare an export with its source again.")]
+
+
+def export(
+    source: Source,
+    *,
+    to: To = None,
+    kind: KindOption = "merged",
+    dtype: DtypeOption = None,
+    check: Check = False,
+    as_json: options.Json = False,
+) -> int:
+    """Writes what `vllm serve` takes: merged weights or a LoRA adapter, compared with the checkpoint they come from."""
+    if check == (to is not None):
+        raise BadInput("say where to export to with --to DIR, or --check an export that exists (not both)")
+    needs_local("mira export")
+    if check:
+        folder, verified = Path(source), _checked(Path(source), as_json)
+    else:
+        folder = to or Path()
+        verified = _exported(source, folder, kind, dtype, as_json)
+    command = shlex.join(verified.manifest.serve_command(folder.resolve()))
+    if as_json:
+        print_json({"folder": str(folder), "serve": command, **verified.model_dump(mode="json")})
+        return EXIT_OK
+    manifest = verified.manifest
+    stdout.print(f"{printable(str(folder))}: {manifest.kind}, {manifest.parameters:,} parameters in {manifest.dtype}")
+    stdout.print(
+        f"logits differ from the source's by at most {verified.max_difference:.2g} (allowed {verified.bound:g}) over "
+        f"{verified.tokens} tokens; {verified.choices_changed} next-token choices changed"
+    )
+    stdout.print(printable(command), soft_wrap=True, highlight=False)
+    return EXIT_OK
+
+
+def _exported(source: str, to: Path, kind: Kind, dtype: Dtype | None, quiet: bool) -> Verification:
+    spec = parse_spec(source if source.startswith("local:") else f"local:{source}")
+    if not isinstance(spec, LocalSpec) or not (spec.folder / "config.json").is_file():
+        raise BadInput(f"{source!r} is no checkpoint folder (no config.json in it): give DIR or DIR+ADAPTER")
+    with _working("reading, writing, comparing", quiet):
+        from training.serving.export import export as write  # with torch, which takes seconds
+
+        with writing(to):
+            return write(spec.folder, spec.adapter, to, kind=kind, dtype=dtype)
+
+
+def _checked(folder: Path, quiet: bool) -> Verification:
+    with _working("comparing", quiet):
+        from training.serving.verify import verify
+
+        return verify(folder)
+
+
+def _working(what: str, quiet: bool) -> AbstractContextManager[object]:
+    return stderr.status(what) if stderr.is_terminal and not quiet else nullcontext()

@@ -1,0 +1,57 @@
+"""The steps of a trace as its policy saw them, so that a prompt can be rendered anew: with another plan, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.episode.prompts import PolicyView, history_line
+from envs.core.action_languages import PROGRAM
+from envs.core.actions import ActionResult
+from envs.core.observation import Observation
+from envs.core.trace import Intent, Seen
+from envs.core.trace_store import BlobStore, Trace
+
+
+def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, PolicyView]]:
+    """Every step with its view, in order. Tabs, an open dialog and values in `elements` are not in a trace and so not
+    in the view."""
+    history: list[str] = []
+    problems: tuple[str, ...] = ()
+    last: ActionResult | None = None
+    for intent, commit in trace.steps:
+        plan = next((p for p in reversed(trace.plans) if p.step <= intent.step), None)
+        yield (
+            intent,
+            PolicyView(
+                instruction=trace.header.instruction,
+                observation=seen_page(intent.seen, blobs),
+                language=PROGRAM,
+                milestones=plan.milestones if plan is not None else (),
+                z=intent.rating.z,
+                next_milestone=intent.rating.next_milestone,
+                history=tuple(history),
+                problems=problems,
+                last=last,
+            ),
+        )
+        last = None if commit is None else commit.result
+        if commit is not None:
+            target = intent.target
+            key = None if target is None else target.key
+            history.append(history_line(intent.action, key, commit.result))
+            problems = (commit.result.output,) if commit.result.output else ()
+
+
+def seen_page(seen: Seen, blobs: BlobStore) -> Observation:
+    """A recorded page as far as its text goes."""
+    return Observation(
+        url=seen.url,
+        title=seen.title,
+        text=blobs.text(seen.text_blob),
+        elements=(),
+        tabs=(),
+        digest=seen.digest,
+        viewport=seen.viewport or (0, 0),
+        scroll=(0, 0),
+        controls_total=seen.controls_total,
+    )

@@ -1,0 +1,67 @@
+"""The actor's stage: a loss of `training.mira.losses` on rows whose advantages and references are columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from transformers import TrainingArguments
+
+from training.data.packing import Packed, by_row
+from training.engine.annotate import action_token_logprobs
+from training.engine.settings import Objective
+from training.engine.step_plan import Plan
+from training.engine.trainer import RowsTrainer
+from training.mira.losses import anchor_loss, cloning_loss, regression_loss, webrl_code_loss, weighted_likelihood_loss
+
+
+class ActorTrainer(RowsTrainer):
+    """Trains a causal model. Columns: `advantage`; `reference`, the `log π_ref(a|s)` of the phase's start; `success`, 1
+    for the actions of successes (an anchor needs it)."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        model: nn.Module,
+        plan: Plan,
+        *,
+        advantages: Tensor,
+        references: Tensor,
+        successes: Tensor | None = None,
+        arguments: TrainingArguments,
+    ) -> None:
+        columns = {"advantage": advantages, "reference": references}
+        if objective.anchor:
+            if successes is None:
+                raise ValueError("an anchor needs to know which actions are those of successes")
+            columns["success"] = successes
+        super().__init__(model, plan, columns, arguments)
+        self._objective = objective
+
+    def pack_loss(
+        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, float]]:
+        logprob = by_row(action_token_logprobs(model, packed), packed)
+        ratio = (logprob - columns["reference"]).detach()
+        return self._loss(logprob, columns, packed), {
+            "logprob": logprob.mean().item(),
+            "log_ratio": ratio.mean().item(),
+            "log_ratio_spread": ratio.std(correction=0).item(),
+        }
+
+    def _loss(self, logprob: Tensor, columns: Mapping[str, Tensor], packed: Packed) -> Tensor:
+        advantage, reference = columns["advantage"], columns["reference"]
+        objective, beta = self._objective, self._objective.beta
+        match objective.kind:
+            case "regression":
+                weight = objective.negative_weight
+                loss = regression_loss(logprob, reference, advantage, beta, negative_weight=weight)
+                return loss + objective.anchor * anchor_loss(logprob, columns["success"]) if objective.anchor else loss
+            case "weighted":
+                return weighted_likelihood_loss(logprob, advantage, beta)
+            case "cloning":
+                return cloning_loss(logprob, torch.ones_like(logprob, dtype=torch.bool))
+            case "webrl_code":
+                lengths = torch.bincount(packed.owners, minlength=len(packed.states))[packed.texts]
+                return webrl_code_loss(logprob, reference, advantage, beta, tokens=lengths)

@@ -1,0 +1,97 @@
+"""The pass between the stages, on whatever machine the stages run: in this process, or a part of the rows in each of a
+launcher's."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
+from envs.core.atomic_write import replacing, write_whole
+from envs.core.errors import BadInput
+from envs.core.record import Record
+from training.data.cache import read_rows, write_rows
+from training.data.rows import Row
+from training.engine.annotate import score_actions, score_states
+from training.engine.checkpoints import is_adapter, load_policy, use_machine
+from training.engine.critic_model import Critic
+from training.engine.launcher import run_launched
+from training.engine.progress import Watcher, unwatched
+from training.engine.settings import Compute
+from training.engine.shared_base_lora import LeanModels
+
+JOB = "score.json"
+SCORES = "scores.json"
+
+Asked = Literal["actions", "states"]
+"""`actions`: a policy's `log π(a|s)` of each row; `states`: what a critic says of each row's state."""
+
+
+class ScoreJob(Record):
+    """What the processes of a launcher are told; the rows lie beside it."""
+
+    asked: Asked
+    checkpoint: Path
+    compute: Compute
+
+
+def score(
+    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
+) -> tuple[float, ...]:
+    """One number for each of *rows*, in their order, by this process. Raises BadInput."""
+    model = _loaded(asked, checkpoint, compute)
+    scored = score_states if isinstance(model, Critic) else score_actions
+    return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
+
+
+def score_launched(
+    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
+) -> tuple[float, ...]:
+    """As :func:`score`, by the processes of *launcher*, each with the whole model. *folder* is theirs, and gone
+    afterwards. Raises BadInput."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.parquet", rows, {})
+    job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
+    write_whole(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
+    (folder / SCORES).unlink(missing_ok=True)
+    run_launched(launcher, folder)
+    if not (folder / SCORES).exists():
+        raise BadInput(f"launcher {shlex.join(launcher)} ended well and scored nothing")
+    found = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
+    shutil.rmtree(folder)
+    return found
+
+
+def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
+    """This process's part of what `score_launched` asks of *folder*; the first one writes down what all have found."""
+    try:
+        job = ScoreJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+    rows, _ = read_rows(folder / "rows.parquet")
+    processes = PartialState(cpu=job.compute.cpu)
+    rank, world = processes.process_index, processes.num_processes
+    own = score(job.asked, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
+    parts: list[tuple[float, ...]] = gather_object([own])
+    if rank == 0:
+        found = [0.0] * len(rows)
+        for place, part in enumerate(parts):
+            found[place::world] = part
+        with replacing(folder / SCORES) as unfinished:
+            unfinished.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:
+    """As a stage has it: an adapter of the lean mode beside its base, since merged it would be rounded otherwise."""
+    device = use_machine(compute)
+    if compute.lean and is_adapter(checkpoint):
+        models = LeanModels(checkpoint, compute.needed_lora, device)
+        return models.reference(checkpoint) if asked == "actions" else models.use("value", checkpoint)
+    model: Any = Critic.load(checkpoint) if asked == "states" else load_policy(checkpoint)[0]
+    return model.to(device).eval()

@@ -1,0 +1,227 @@
+"""The supervised start: TRL's SFTTrainer on rows that are tokens already.
+
+Nothing is left to TRL's guesses: no chat template is rendered again, labels hold the action's tokens alone, and its
+`max_length` (1,024 by default, cut without a word) is what the rows were bounded by. The contract is
+`tests/training/engine/test_sft.py`: the loss that TRL reports is the mean over action tokens, no row is lost or cut.
+
+What is in memory at once is bounded by tokens, padding among them, and not by rows: eight rows of 16,384 tokens take 32
+times the memory of eight of 512.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from envs.core.atomic_write import write_whole
+from envs.core.errors import BadInput
+from envs.core.record import Record
+from models.local.loading import reading_old_names
+from training.data.cache import read_rows, write_rows
+from training.data.rows import Row
+from training.engine.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
+from training.engine.launcher import run_launched
+from training.engine.progress import TellSteps, Watcher, unwatched
+from training.engine.settings import Compute, Optimization
+from training.engine.trainer import (
+    SaveByTheClock,
+    one_device,
+    settle_sharding,
+    shared_arguments,
+    train_on,
+    whole_model,
+)
+
+IGNORED = -100
+"""A label that counts for nothing."""
+JOB = "sft.json"
+ROWS = "rows.parquet"
+
+
+class SupervisedJob(Record):
+    """A fine-tuning, whole but for its rows."""
+
+    start: Path
+    optimization: Optimization
+    compute: Compute = Compute()
+    seed: int = 0
+
+
+def supervised(
+    job: SupervisedJob, rows: Sequence[Row], out: Path, *, launcher: Sequence[str] = (), watch: Watcher = unwatched
+) -> Path:
+    """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed one goes on.
+
+    *launcher*: runs it on many processes, see :func:`training.engine.launcher.run_launched`. Raises BadInput where the
+    start is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
+    """
+    if (out / "model").exists():
+        return out / "model"
+    too_long = sum(len(row) > job.compute.max_tokens for row in rows)
+    if too_long:
+        raise ValueError(f"{too_long} rows are longer than {job.compute.max_tokens} tokens: they would be cut")
+    if not launcher:
+        return _trained(job, rows, out, watch)
+    out.mkdir(parents=True, exist_ok=True)
+    write_rows(out / ROWS, rows, {})
+    write_whole(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
+    run_launched(launcher, out)
+    for told in (ROWS, JOB):
+        (out / told).unlink()
+    return out / "model"
+
+
+def run_supervised(folder: Path, watch: Watcher = unwatched) -> None:
+    """What one process does of what `supervised` asks of *folder*. Raises BadInput."""
+    try:
+        job = SupervisedJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder / JOB)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
+    _trained(job, read_rows(folder / ROWS)[0], folder, watch)
+
+
+def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher) -> Path:
+    from transformers import PrinterCallback
+
+    compute, lora = job.compute, job.compute.lora
+    use_machine(compute)
+    model, tokenizer = load_policy(job.start, padded=True)
+    with reading_old_names():
+        trainer = bounded()(
+            most_tokens=compute.pack_tokens,
+            model=model,
+            args=_config(out / "checkpoints", rows, job),
+            train_dataset=_dataset(rows),
+            processing_class=tokenizer,
+            peft_config=lora_config(lora, model) if lora is not None else None,
+        )
+    settle_sharding(trainer)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(SaveByTheClock(compute.save_minutes))
+    trainer.add_callback(TellSteps("fine-tuning", watch))
+    train_on(trainer, out / "checkpoints")
+    learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
+    if learned is not None:
+        write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
+        save_policy(learned, tokenizer, out / "model", job.start)
+        shutil.rmtree(out / "checkpoints", ignore_errors=True)
+    return out / "model"
+
+
+def at_actions() -> Any:
+    """TRL's trainer, which makes no logits that the loss does not ask for."""
+    from trl.trainer.sft_trainer import SFTTrainer
+
+    class AtActions(SFTTrainer):
+        """TRL does so where it has Triton, on a GPU; elsewhere it makes logits at every position, forward and back: a
+        third of the time on a CPU with a vocabulary of 49,152."""
+
+        def compute_loss(
+            self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+        ) -> Any:
+            labels = inputs["labels"][:, 1:]
+            if labels.device.type != "cpu" or return_outputs or self.accelerator.num_processes > 1:
+                return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+            places = (labels != IGNORED).any(0).nonzero().squeeze(1)
+            rest = {name: value for name, value in inputs.items() if name != "labels"}
+            logits = model(**rest, use_cache=False, logits_to_keep=places).logits
+            targets = labels[:, places]
+            counted = targets != IGNORED
+            lost = torch.nn.functional.cross_entropy(logits[counted].float(), targets[counted], reduction="sum")
+            return lost / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
+
+    return AtActions
+
+
+def bounded() -> Any:
+    """:func:`at_actions`, whose forward passes have a bound."""
+
+    class Bounded(at_actions()):
+        """A pass has at most *most_tokens* tokens, padding among them; a longer row goes alone."""
+
+        def __init__(self, *, most_tokens: int, **given: Any) -> None:
+            self._most_tokens = most_tokens
+            super().__init__(**given)
+
+        def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+            """A part's loss counts by its action tokens among *num_items_in_batch*; without those there is one part."""
+            if num_items_in_batch is None:
+                return super().training_step(model, inputs, num_items_in_batch)
+            lengths = inputs["attention_mask"].sum(1).tolist()
+            parts = bounded_parts(lengths, self._most_tokens)
+            count = torch.tensor([len(parts)], device=self.accelerator.device)
+            parts = bounded_parts(lengths, self._most_tokens, int(self.accelerator.gather(count).max()))
+            return sum(
+                super(Bounded, self).training_step(model, _part(inputs, rows, lengths), num_items_in_batch)
+                for rows in parts
+            )
+
+    return Bounded
+
+
+def bounded_parts(lengths: Sequence[int], most_tokens: int, at_least: int = 1) -> list[list[int]]:
+    """Places of *lengths* in parts, those of like length together: a part's longest times its number of rows is at most
+    *most_tokens*, and a longer row is a part of its own.
+
+    At least *at_least* parts where there are as many rows: processes that share weights must make as many passes.
+    """
+    parts: list[list[int]] = []
+    for place in sorted(range(len(lengths)), key=lambda one: -lengths[one]):
+        if parts and lengths[parts[-1][0]] * (len(parts[-1]) + 1) <= most_tokens:
+            parts[-1].append(place)
+        else:
+            parts.append([place])
+    while len(parts) < min(at_least, len(lengths)):
+        largest = max(parts, key=len)
+        parts.append([largest.pop()])
+    return parts
+
+
+def _part(inputs: dict[str, Any], rows: list[int], lengths: Sequence[int]) -> dict[str, Any]:
+    """*rows* of a batch that is padded on the right, without the padding that none of them needs."""
+    longest = max(lengths[row] for row in rows)
+    return {name: values[rows, :longest] for name, values in inputs.items()}
+
+
+def _dataset(rows: Sequence[Row]) -> Any:
+    from datasets import Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    ids = [[*row.prompt, *row.action] for row in rows]
+    labels = [[*(IGNORED,) * len(row.prompt), *row.action] for row in rows]
+    return Dataset.from_dict({"input_ids": ids, "labels": labels})
+
+
+def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
+    """Raises BadInput where a step's rows cannot be dealt evenly to the processes."""
+    from accelerate import PartialState
+    from trl.trainer.sft_config import SFTConfig
+
+    how, compute = job.optimization, job.compute
+    processes = PartialState(cpu=compute.cpu).num_processes
+    own, left = divmod(how.batch_rows, processes)
+    if left:
+        raise BadInput(f"optimization.batch_rows {how.batch_rows} is no multiple of the {processes} processes")
+    fitting = compute.pack_tokens * len(rows) // max(1, sum(map(len, rows)))  # rows of the mean length
+    micro = max(size for size in range(1, own + 1) if own % size == 0 and size <= max(1, fitting))
+    steps = max(1, how.epochs * math.ceil(len(rows) / how.batch_rows))
+    arguments = SFTConfig(
+        output_dir=str(out),
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=own // micro,
+        num_train_epochs=how.epochs,
+        max_length=compute.max_tokens,
+        packing=False,
+        gradient_checkpointing=cast(Any, None),  # its old name, which TRL switches on
+        train_sampling_strategy="group_by_length",
+        logging_steps=max(1, steps // 20),
+        **shared_arguments(how, compute, seed=job.seed, steps=steps),
+    )
+    one_device(arguments)
+    return arguments

@@ -1,0 +1,205 @@
+"""The memory-lean mode: actor and critics are low-rank adapters on one frozen base, with a small head for each critic.
+
+Of four copies of a large model one is left. Its adapters take turns: :meth:`LeanModels.use` gives one part the turn,
+and only that part's adapter and head have gradients. A part that is used after its turn says so instead of answering
+with another's adapter, and nothing switches adapters between a forward and its backward pass, where PEFT would silently
+drop the gradients of the one that was switched off.
+
+A checkpoint of a part is a PEFT adapter folder that names its base, for a critic with its head beside it; an actor's is
+played as `local:BASE+ADAPTER` and served by vLLM as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from envs.core.errors import BadInput
+from models.local.loading import reading_old_names
+from training.engine.checkpoints import (
+    ADAPTER_WEIGHTS,
+    adapter_weights,
+    base_of,
+    check_adapter,
+    is_adapter,
+    load_policy,
+    lora_config,
+    made_whole,
+)
+from training.engine.critic_model import HEAD, Critic
+from training.engine.language_model import hidden_width
+from training.engine.settings import Lora
+
+Part = Literal["actor", "potential", "value"]
+Turn = Part | Literal["reference"]
+
+
+class LeanActor(nn.Module):
+    """A causal model for the trainer, which keeps of it what is learned and nothing else."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def activation_checkpointing_enable(self, **options: Any) -> None:
+        """For transformers' Trainer."""
+        model: Any = self.model
+        model.activation_checkpointing_enable(**options)
+
+    def forward(self, **inputs: Any) -> Any:
+        return self.model(**inputs)
+
+
+class LeanModels:
+    """One base in memory and the parts that share it, one at a time."""
+
+    def __init__(self, base: Path, lora: Lora, device: torch.device | str = "cpu") -> None:
+        """*base*: a checkpoint; or an adapter's, whose base is taken. Raises BadInput where it cannot be read."""
+        from peft import get_peft_model
+
+        self.base = base_of(base)
+        model, self.tokenizer = load_policy(self.base)
+        self._asked = lora
+        config = lora_config(lora, model)
+        with reading_old_names():
+            self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
+        causal: Any = self._peft.get_base_model()
+        width = hidden_width(causal.config)
+        self._actor = LeanActor(causal)
+        self._critics = {
+            "potential": Critic(causal.base_model, width).to(device),
+            "value": Critic(causal.base_model, width).to(device),
+        }
+        self._turn: Turn | None = None
+        self._actor.register_forward_pre_hook(self._only_in(("actor", "reference")))
+        _keep_what_is_learned(self._actor)
+        for kind, critic in self._critics.items():
+            critic.register_forward_pre_hook(self._only_in((kind,)))
+            _keep_what_is_learned(critic)
+            self._peft.add_adapter(kind, config)
+        self._freeze()
+
+    def use(self, part: Part, start: Path) -> nn.Module:
+        """*part*, to be scored with or trained, as it lies in *start*: what `save` wrote, or the base's checkpoint,
+        from which a part begins anew. An actor's adapter is where a fresh critic's trunk begins.
+
+        Raises BadInput where *start* belongs to another base or does not fit.
+        """
+        self._freeze()
+        if base_of(start) != self.base:
+            raise BadInput(f"{str(start)!r} has the base {str(base_of(start))!r}, not {str(self.base)!r}")
+        if is_adapter(start):
+            self._load(part, start)
+        else:
+            self._reset(part)
+        if part != "actor":
+            critic = self._critics[part]
+            if Critic.is_at(start):
+                critic.head.load_state_dict(load_file(start / HEAD))
+            else:
+                critic.renew_head()
+            critic.head.requires_grad_(requires_grad=True)
+        self._peft.base_model.set_adapter(part)  # and with it, this adapter alone has gradients
+        self._turn = part
+        return self._module(part).eval()
+
+    def reference(self, start: Path) -> nn.Module:
+        """The policy that a phase begins with: the base with its adapters off, or the adapter in *start*, frozen.
+
+        It is scored before the actor's turn, which would change it.
+        """
+        if is_adapter(start):
+            self.use("actor", start)
+        self._freeze()
+        if not is_adapter(start):
+            self._peft.base_model.disable_adapter_layers()
+        self._turn = "reference"
+        return self._actor.eval()
+
+    def save(self, part: Part, folder: Path) -> None:
+        """Writes *folder*: the part's adapter, a critic's head, an actor's tokenizer. Nothing is left half-written."""
+        with made_whole(folder) as unfinished:
+            save_file(_contiguous(self._adapter(part)), unfinished / ADAPTER_WEIGHTS)
+            config: Any = self._peft.peft_config[part]
+            config.base_model_name_or_path = str(self.base)
+            config.save_pretrained(str(unfinished))
+            if part == "actor":
+                self.tokenizer.save_pretrained(unfinished)
+            else:
+                save_file(_contiguous(self._critics[part].head.state_dict()), unfinished / HEAD)
+
+    def _module(self, part: Part) -> nn.Module:
+        return self._actor if part == "actor" else self._critics[part]
+
+    def _freeze(self) -> None:
+        """Nobody's turn: nothing has gradients, adapters are on."""
+        self._turn = None
+        self._peft.base_model.enable_adapter_layers()
+        for module in (self._peft, *(critic.head for critic in self._critics.values())):
+            module.requires_grad_(requires_grad=False)
+            module.zero_grad(set_to_none=True)
+
+    def _adapter(self, part: Part) -> dict[str, torch.Tensor]:
+        from peft import get_peft_model_state_dict
+
+        return get_peft_model_state_dict(self._peft, adapter_name=part)
+
+    def _load(self, part: Part, folder: Path) -> None:
+        from peft import set_peft_model_state_dict
+
+        check_adapter(folder, self._asked)
+        weights, own = adapter_weights(folder), self._adapter(part)
+        odd = sorted(name for name in own.keys() | weights.keys() if _shape(own, name) != _shape(weights, name))
+        if odd:
+            raise BadInput(
+                f"the adapter in {str(folder)!r} does not fit: {len(odd)} tensors differ, as {odd[0]!r} does"
+            )
+        set_peft_model_state_dict(self._peft, weights, adapter_name=part)
+
+    def _reset(self, part: Part) -> None:
+        from peft.tuners.lora import LoraLayer
+
+        for module in self._peft.modules():
+            if isinstance(module, LoraLayer):
+                module.reset_lora_parameters(part, init_lora_weights=True)
+
+    def _only_in(self, turns: tuple[str, ...]) -> Callable[[nn.Module, Any], None]:
+        def check(_module: nn.Module, _inputs: Any) -> None:
+            if self._turn not in turns:
+                raise RuntimeError(f"it is the turn of {self._turn or 'nobody'}, not of {turns[0]}: call use() first")
+
+        return check
+
+
+def _keep_what_is_learned(module: nn.Module) -> None:
+    """A stage's checkpoints hold what has gradients, not the base; and nobody misses the base in them."""
+
+    def learned(prefix: str = "") -> set[str]:
+        return {prefix + name for name, weight in module.named_parameters() if weight.requires_grad}
+
+    def cut(_module: nn.Module, state: dict[str, Any], prefix: str, _metadata: Any) -> None:
+        for name in state.keys() - learned(prefix):
+            del state[name]
+
+    def forgive(_module: nn.Module, incompatible: Any) -> None:
+        incompatible.missing_keys[:] = [name for name in incompatible.missing_keys if name in learned()]
+
+    module.register_state_dict_post_hook(cut)
+    module.register_load_state_dict_post_hook(forgive)
+
+
+def _contiguous(weights: dict[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: weight.detach().cpu().contiguous() for name, weight in weights.items()}
+
+
+def _shape(weights: dict[str, torch.Tensor], name: str) -> torch.Size | None:
+    return weights[name].shape if name in weights else None

@@ -1,0 +1,180 @@
+"""A stage as a folder: what it learns from and how, as files, so that any launcher can run it.
+
+    STAGE/
+    ├── job.json        a StageJob
+    ├── rows.parquet    rows and the columns that the stage learns towards
+    ├── checkpoints/    while it runs; gone when it has ended
+    ├── log.json        what was reported, step by step
+    ├── tensorboard/    the same, where `report_to` asks for it
+    └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
+
+`python -m training.engine STAGE` runs one; `accelerate launch -m training.engine STAGE` or `torchrun -m …` on many
+processes: each with the whole model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is refused:
+its engine takes a step of the optimizer at every backward, and here a step's rows come in several packs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from envs.core.atomic_write import write_whole
+from envs.core.errors import BadInput
+from envs.core.record import Record
+from training.data.cache import read_rows, write_rows
+from training.data.rows import Row
+from training.engine.actor import ActorTrainer
+from training.engine.checkpoints import load_policy, load_tokenizer, made_whole, save_policy, use_machine, with_adapter
+from training.engine.critic_model import Critic, states_of
+from training.engine.critics import CriticTrainer
+from training.engine.launcher import run_launched
+from training.engine.progress import Watcher, unwatched
+from training.engine.settings import Compute, Objective, Optimization
+from training.engine.shared_base_lora import LeanModels
+from training.engine.step_plan import Plan
+from training.engine.trainer import RowsTrainer, settle_sharding, train, training_arguments, whole_model
+
+
+class StageJob(Record):
+    """One stage, whole."""
+
+    kind: Literal["potential", "value", "actor"]
+    start: Path
+    """The policy's checkpoint for an actor; a critic's, or the policy whose trunk a fresh critic takes."""
+    optimization: Optimization
+    objective: Objective = Objective()
+    """An actor's."""
+    head_rate: float | None = Field(default=None, gt=0)
+    """Learning rate of a critic's head; None: the trunk's."""
+    compute: Compute = Compute()
+    seed: int = 0
+    report_to: tuple[str, ...] = ()
+
+
+def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> None:
+    """What `run_job` needs. Columns: `target` for a critic; `advantage`, `reference` and `success` for an actor."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.parquet", rows, columns)
+    write_whole(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
+
+
+def launch(
+    folder: Path, launcher: Sequence[str] = (), models: LeanModels | None = None, watch: Watcher = unwatched
+) -> Path:
+    """Runs the stage in *folder* unless it is done, and returns its model's folder.
+
+    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process, where
+    *models* are those that its stages share and *watch* is told of its steps; a launched one writes them to stderr.
+    Raises TrainingDiverged, and BadInput where a launched process fails: it has said why.
+    """
+    if not (folder / "model").exists():
+        if launcher:
+            run_launched(launcher, folder)
+        else:
+            run_job(folder, models, watch)
+    return folder / "model"
+
+
+def read_job(folder: Path) -> StageJob:
+    """Raises BadInput."""
+    try:
+        return StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
+
+
+def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unwatched) -> None:
+    """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
+    its own where none are given. Raises BadInput, TrainingDiverged."""
+    job = read_job(folder)
+    rows, columns = read_rows(folder / "rows.parquet")
+    device = use_machine(job.compute)
+    torch.manual_seed(job.seed)
+    if job.compute.lean and models is None:
+        models = LeanModels(job.start, job.compute.needed_lora, device)
+    if models is not None:
+        trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
+    else:
+        trainer = _trainer(folder, job, _built(job), rows, columns)
+    settle_sharding(trainer)
+    if job.compute.lean and trainer.is_fsdp_enabled:
+        raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
+    log = train(trainer, job.compute, folder.name, watch)
+    learned = None if models is not None else whole_model(trainer, lambda: _built(job))
+    if trainer.is_world_process_zero():
+        write_whole(folder / "log.json", json.dumps(log, indent=1) + "\n", sync=False)
+        if models is not None:
+            models.save(job.kind, folder / "model")
+        else:
+            _save(learned, job, folder / "model")
+        _keep_curves(folder)
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _built(job: StageJob) -> nn.Module:
+    """What the stage trains, as it starts."""
+    if job.kind == "actor":
+        return with_adapter(load_policy(job.start)[0], job.compute.lora)
+    critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
+    if job.compute.lora is not None:
+        critic.adapt(job.compute.lora)
+    return critic
+
+
+def _save(learned: Any, job: StageJob, out: Path) -> None:
+    if job.kind == "actor":
+        save_policy(learned, load_tokenizer(job.start), out, job.start)
+        return
+    with made_whole(out) as part:
+        learned.save(part)
+
+
+def _keep_curves(folder: Path) -> None:
+    """TensorBoard's events of the stage, which transformers writes among the checkpoints."""
+    events = folder / "checkpoints" / "runs"
+    if events.is_dir():
+        shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+        events.rename(folder / "tensorboard")
+
+
+def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
+    how = job.optimization
+    steps = how.epochs * math.ceil(len(rows) / how.batch_rows)
+    arguments = training_arguments(
+        folder / "checkpoints", how, job.compute, seed=job.seed, steps=steps, report_to=job.report_to
+    )
+    plan = Plan(
+        rows,
+        batch_rows=how.batch_rows,
+        pack_tokens=job.compute.pack_tokens,
+        epochs=how.epochs,
+        seed=job.seed,
+        world=arguments.world_size,
+    )
+    return plan, arguments
+
+
+Columns = Mapping[str, Sequence[float]]
+
+
+def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
+    plan, arguments = _plan(job, rows if job.kind == "actor" else states_of(rows), folder)
+    if job.kind != "actor":
+        return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments, head_rate=job.head_rate)
+    return ActorTrainer(
+        job.objective,
+        model,
+        plan,
+        advantages=torch.tensor(columns["advantage"]),
+        references=torch.tensor(columns["reference"]),
+        successes=torch.tensor(columns["success"]) if "success" in columns else None,
+        arguments=arguments,
+    )

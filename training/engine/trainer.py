@@ -1,0 +1,307 @@
+"""`transformers.Trainer` over packed rows: one item is one optimizer step's packs, and the loss is exact.
+
+The mean of a step's rows is the same however they are split into packs or over processes, because every pack counts by
+its share of the step's rows. Gradient accumulation, which the library scales in its own ways, is not used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any, cast
+
+import torch
+from accelerate.utils import DistributedType
+from torch import Tensor, distributed, nn
+from transformers import (
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+from transformers.trainer import TRAINER_STATE_NAME
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoint
+
+from envs.core.disk_errors import writing
+from envs.core.errors import BadInput
+from training.data.packing import Packed
+from training.engine.packed_model import precision, require_packs
+from training.engine.progress import TellSteps, Watcher, unwatched
+from training.engine.settings import Compute, Optimization
+from training.engine.step_plan import Plan, Share
+
+
+class TrainingDiverged(RuntimeError):
+    """A loss or a target that no training can survive; the message names the rows."""
+
+
+class RowsTrainer(Trainer, ABC):
+    """Subclasses give :meth:`pack_loss`; *columns* are the per-row numbers that it needs, one each row, (N,)."""
+
+    # Only read with gradient accumulation, which stays 1: packs are weighted below.
+    loss_is_scaled_for_ga = True
+
+    def __init__(
+        self, model: nn.Module, plan: Plan, columns: Mapping[str, Tensor], arguments: TrainingArguments
+    ) -> None:
+        require_packs(model)
+        super().__init__(model=model, args=arguments, train_dataset=plan, data_collator=_only)
+        self.remove_callback(PrinterCallback)
+        self.plan = plan
+        self.columns = columns
+        self.seen: dict[str, Tensor] = defaultdict(lambda: torch.zeros(2, dtype=torch.float64))
+        """By name, (sum over rows, rows) of the numbers of this process's packs since the last report."""
+
+    @abstractmethod
+    def pack_loss(
+        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, float]]:
+        """(mean loss over the pack's rows, numbers to report). *columns* are cut to those rows."""
+
+    def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """Forward and backward of every pack of one step; returns its loss."""
+        share: Share = inputs["share"]
+        model.train()
+        total = torch.zeros((), device=self.args.device)
+        for indices in share.packs or ((),):
+            loss = self._weighted(model, indices or self.plan[0].packs[0], len(indices) / share.batch_rows)
+            self.accelerator.backward(loss * self.args.world_size)
+            total += loss.detach()
+        return total * self.args.world_size  # the library's log takes the mean over processes
+
+    def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
+        packed = self.plan.packed(indices).to(self.args.device)
+        chosen = {name: column[list(indices)].to(self.args.device) for name, column in self.columns.items()}
+        with self.compute_loss_context_manager(), precision(self.args.device, bf16=self.args.bf16):
+            loss, numbers = self.pack_loss(model, packed, chosen)
+        if not math.isfinite(loss.item()):
+            raise TrainingDiverged(
+                f"step {self.state.global_step + 1}: the loss is {loss.item()} on the rows {_listed(indices)}"
+            )
+        if weight:
+            for name, value in numbers.items():
+                self.seen[name] += torch.tensor([value * len(indices), len(indices)], dtype=torch.float64)
+        return loss * weight
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds the means over rows, of all processes, of what :meth:`pack_loss` reported since the last time."""
+        seen = {name: values.tolist() for name, values in self.seen.items()}
+        self.seen.clear()
+        means = {name: total / rows for name, (total, rows) in _summed(seen).items()}
+        super().log({**logs, **means}, start_time)
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Not estimated: the library's formula reads one padded batch."""
+        return 0
+
+
+def _summed(seen: dict[str, list[float]]) -> dict[str, tuple[float, float]]:
+    """(sum, rows) by name over all processes, of which some may have had no row."""
+    parts = [seen]
+    if distributed.is_available() and distributed.is_initialized():
+        parts = cast("list[dict[str, list[float]]]", [None] * distributed.get_world_size())
+        distributed.all_gather_object(parts, seen)
+    names = sorted({name for part in parts for name in part})
+    given = {name: [part[name] for part in parts if name in part] for name in names}
+    return {name: (sum(total for total, _ in rows), sum(count for _, count in rows)) for name, rows in given.items()}
+
+
+class SaveByTheClock(TrainerCallback):
+    """A checkpoint every so many minutes, whatever a step takes; of several processes the first one's clock counts.
+
+    *steps*: only after so many, or a multiple of them, where what lies between cannot be taken up again.
+    """
+
+    def __init__(self, minutes: float, steps: int = 1) -> None:
+        self._every_s = minutes * 60
+        self._steps = steps
+        self._saved_at = time.monotonic()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object) -> None:
+        due = [time.monotonic() - self._saved_at >= self._every_s]
+        if distributed.is_available() and distributed.is_initialized():
+            distributed.broadcast_object_list(due, src=0)
+        if due[0] and state.global_step % self._steps == 0:
+            self._saved_at = time.monotonic()
+            control.should_save = True
+
+
+def train(
+    trainer: RowsTrainer, compute: Compute, stage: str = "", watch: Watcher = unwatched
+) -> list[dict[str, float]]:
+    """Trains to the end of the plan, from the last checkpoint where there is one; returns what was reported.
+
+    *watch* is told of the steps, as those of *stage*. Nothing is trained on an empty plan.
+    """
+    if not len(trainer.plan):
+        return []
+    out = trainer.args.output_dir
+    assert out is not None
+    trainer.add_callback(SaveByTheClock(compute.save_minutes))
+    trainer.add_callback(TellSteps(stage, watch))
+    train_on(trainer, Path(out))
+    return [dict(row) for row in trainer.state.log_history]
+
+
+def train_on(trainer: Trainer, checkpoints: Path) -> None:
+    """Trains from the last whole checkpoint in *checkpoints*, or from the start. Raises BadInput for a checkpoint that
+    holds more than tensors and plain values, none of which is run; NotWritten where the disk takes no checkpoint."""
+    found = whole_checkpoint(checkpoints)
+    try:
+        with writing(checkpoints):
+            trainer.train(resume_from_checkpoint=found)
+    except UnpicklingError as error:
+        raise BadInput(
+            f"{found!r} holds more than tensors and plain values, which is not loaded: remove it and start again"
+        ) from error
+
+
+def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module | None:
+    """The trained model, with all of its weights; None in a process that does not write it. All processes call this
+    together. *build*: the model as it was before it was trained, for weights that are spread over them (FSDP)."""
+    accelerator: Any = trainer.accelerator
+    if accelerator.distributed_type != DistributedType.FSDP:
+        return accelerator.unwrap_model(trainer.model) if trainer.is_world_process_zero() else None
+    weights = accelerator.get_state_dict(trainer.model)  # each process sends its part
+    if not trainer.is_world_process_zero():
+        return None
+    model = build()
+    model.load_state_dict(weights)
+    return model
+
+
+def settle_sharding(trainer: Trainer) -> None:
+    """Before it trains: spread weights stay float32, as whole ones do. Raises BadInput for what spreads them in a way
+    that stages do not know."""
+    accelerator: Any = trainer.accelerator
+    kind = accelerator.distributed_type
+    if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
+        raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
+    if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
+        raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
+    if kind == DistributedType.FSDP:  # it would cast the weights, which is another precision than references have
+        accelerator.state.fsdp_plugin.mixed_precision_policy = None
+
+
+def whole_checkpoint(folder: Path) -> str | None:
+    """The last checkpoint in *folder* that was written to its end; those that were not are removed.
+
+    transformers writes a checkpoint in its place, its state among the last, and would go on from half of one.
+    """
+    for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
+        try:
+            json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            shutil.rmtree(path, ignore_errors=True)
+    found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if found is not None:
+        _check_resumed(Path(found))
+    return found
+
+
+def _check_resumed(checkpoint: Path) -> None:
+    """Raises BadInput where *checkpoint* holds weights that transformers would unpickle. Moments, schedule and random
+    state are read by `torch.load(weights_only=True)`, which runs nothing. What FSDP spreads over processes is not
+    looked at: `torch.distributed.checkpoint` unpickles it."""
+    for path in sorted(checkpoint.rglob("*.bin")):
+        if path.name.startswith(("pytorch_model", "adapter_model")) and not path.name.startswith("pytorch_model_fsdp"):
+            raise BadInput(
+                f"{str(path)!r} is a pickle, and training goes on from *.safetensors alone: remove the checkpoint "
+                f"{str(checkpoint)!r} and start again"
+            )
+
+
+def training_arguments(
+    out: Path, optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
+) -> TrainingArguments:
+    """Every setting that the library would otherwise choose by itself; *steps* is how long the plan is."""
+    arguments = TrainingArguments(
+        output_dir=str(out),
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=1,
+        num_train_epochs=1,
+        optim="adamw_torch",
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        dataloader_num_workers=0,
+        logging_steps=max(1, steps // 20),
+        **shared_arguments(optimization, compute, seed=seed, steps=steps, report_to=report_to),
+    )
+    one_device(arguments)
+    return arguments
+
+
+def shared_arguments(
+    optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What every trainer of transformers, TRL's too, is told of how to optimise and on what; it saves by the clock, see
+    :class:`SaveByTheClock`, and prints nothing."""
+    return {
+        "learning_rate": optimization.learning_rate,
+        "lr_scheduler_type": "constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
+        "warmup_steps": warmup_steps(optimization, steps),
+        "max_grad_norm": optimization.clip,
+        "weight_decay": optimization.weight_decay,
+        "bf16": compute.bf16,
+        "fp16": False,
+        "activation_checkpointing": compute.gradient_checkpointing,
+        "use_cpu": compute.cpu or not torch.cuda.is_available(),
+        "seed": seed,
+        "data_seed": seed,
+        "dataloader_pin_memory": False,
+        "logging_strategy": "steps",
+        "logging_nan_inf_filter": False,
+        "save_strategy": "no",
+        "save_total_limit": 1,
+        "report_to": list(report_to),
+        "disable_tqdm": True,
+        "push_to_hub": False,
+    }
+
+
+def warmup_steps(optimization: Optimization, steps: int) -> int:
+    """Steps in which the rate rises from 0, of *steps*. Rounded down: the first of them learns nothing, and one in a
+    stage of few steps would be much of it, in a stage of one step all."""
+    return math.floor(optimization.warmup * steps)
+
+
+def rate_share(optimization: Optimization, step: int, steps: int) -> float:
+    """The rate of *step*, 0-based, of *steps*, as a share of `learning_rate`, 0 to 1: the library's schedules."""
+    rising = warmup_steps(optimization, steps)
+    if step < rising:
+        return step / rising
+    done = (step - rising) / max(1, steps - rising)
+    match optimization.schedule:
+        case "constant":
+            return 1.0
+        case "linear":
+            return 1.0 - done
+        case "cosine":
+            return 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def one_device(arguments: TrainingArguments) -> None:
+    """A process trains on one device, however many it sees: several take a launcher. transformers would wrap the model
+    in `nn.DataParallel` and ask for a batch of as many items."""
+    if arguments.n_gpu > 1:  # asking sets it up
+        arguments._n_gpu = 1  # pyright: ignore[reportPrivateUsage]
+
+
+def _only(items: list[Any]) -> dict[str, Any]:
+    if len(items) != 1:
+        raise ValueError(f"one item is one step, and {len(items)} were asked for")
+    return {"share": items[0]}
+
+
+def _listed(indices: Sequence[int], most: int = 8) -> str:
+    shown = ", ".join(map(str, indices[:most]))
+    return shown if len(indices) <= most else f"{shown} and {len(indices) - most} more"

@@ -1,0 +1,156 @@
+"""How good a policy is at examples: its most likely answers, judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from envs.core.record import Record
+from judges.statistics import Estimate, proportion
+from models.base import Message
+from models.prompting.prompt_tokens import PromptTokens, processor_markers
+from training.engine.progress import Watcher, unwatched
+from training.grpo.examples import Example
+from training.grpo.rewards import is_right, nearness, read_completion, thought_of
+from training.grpo.rewards.answers import OPEN
+from training.grpo.settings import GrpoSettings
+
+TOO_GOOD = 0.7
+"""SSL paper, App. H.1: a failure that is nearer than this is a sign of a reward that is being gamed."""
+
+
+class Measured(Record):
+    """Greedy answers to examples."""
+
+    examples: int
+    correct: Estimate
+    """Share of them that are right, with Wilson's interval."""
+    proximity: float
+    """Mean S of the SSL paper, 0 to 1: how near they are, untiered."""
+    near_misses: float
+    """Share of all that are wrong with S above `TOO_GOOD`."""
+    answer_tokens: float
+    """Mean length of a completion, its thought included."""
+    thought_tokens: float
+    """Mean length of what is said beside the answer, in tags or not."""
+    solved: tuple[str, ...]
+    """Names of the examples that are right."""
+
+
+def measure(
+    model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings, watch: Watcher = unwatched
+) -> Measured:
+    """Answers every example once, at temperature 0, and judges the answers."""
+    answers: list[str] = []
+    opening = opening_of(processor)
+    lengths: list[int] = []
+    for texts, tokens in _answers(model, processor, examples, settings):
+        answers += [opening + text for text in texts]
+        lengths += tokens
+        watch("measuring", len(answers), len(examples), None)
+    said = [read_completion(text) for text in answers]
+    tokens = PromptTokens(tokenizer_of(processor))
+    thoughts = [thought_of(example.target, one) for example, one in zip(examples, said, strict=True)]
+    right = [is_right(example.target, one) for example, one in zip(examples, said, strict=True)]
+    near = [nearness(example.target, one) for example, one in zip(examples, said, strict=True)]
+    missed = [not correct and close > TOO_GOOD for correct, close in zip(right, near, strict=True)]
+    return Measured(
+        examples=len(examples),
+        correct=proportion(sum(right), len(right)),
+        proximity=fmean(near),
+        near_misses=math.fsum(missed) / len(missed),
+        answer_tokens=fmean(lengths),
+        thought_tokens=fmean(len(tokens.plain(text)) if text else 0 for text in thoughts),
+        solved=tuple(example.name for example, correct in zip(examples, right, strict=True) if correct),
+    )
+
+
+def tokenizer_of(processor: Any) -> Any:
+    """The tokenizer of what encodes images, too; a tokenizer itself."""
+    return getattr(processor, "tokenizer", processor)
+
+
+def opening_of(processor: Any) -> str:
+    """What the chat template has said of an answer before the model says anything: `<think>`, where it opens a thought,
+    as templates of reasoning models do, else nothing. A completion is read with it in front."""
+    tokenizer = tokenizer_of(processor)
+    if getattr(processor, "chat_template", None) is not None and processor is not tokenizer:
+        turn = {"role": "user", "content": [{"type": "text", "text": "?"}]}
+        prompt: str = processor.apply_chat_template([turn], add_generation_prompt=True, tokenize=False)
+    elif tokenizer.chat_template is not None:
+        turn = {"role": "user", "content": "?"}
+        prompt = tokenizer.apply_chat_template([turn], add_generation_prompt=True, tokenize=False)
+    else:
+        return ""
+    return OPEN if prompt.rstrip().endswith(OPEN) else ""
+
+
+@torch.no_grad()
+def _answers(
+    model: Any, processor: Any, examples: Sequence[Example], settings: GrpoSettings
+) -> Iterator[tuple[list[str], list[int]]]:
+    """(texts, lengths in tokens) of batches of *examples*, in their order."""
+    tokenizer = tokenizer_of(processor)
+    declared = model.generation_config.eos_token_id
+    ends = sorted({tokenizer.eos_token_id, *(declared if isinstance(declared, list) else [declared])} - {None})
+    was_training = model.training
+    model.eval()
+    for start in range(0, len(examples), settings.micro_rows):
+        inputs = encoded(processor, examples[start : start + settings.micro_rows], settings.room).to(model.device)
+        made = model.generate(
+            **inputs,
+            do_sample=False,
+            max_new_tokens=settings.answer_tokens,
+            pad_token_id=_pad(tokenizer),
+            eos_token_id=ends,
+        )[:, inputs["input_ids"].shape[1] :]
+        ended = torch.isin(made, torch.tensor(ends, device=made.device)).cumsum(1) > 0
+        yield tokenizer.batch_decode(made, skip_special_tokens=True), (~ended).sum(1).tolist()
+    model.train(was_training)
+
+
+def encoded(processor: Any, examples: Sequence[Example], room: int) -> Any:
+    """Prompts as the model takes them: padded on the left, images among them."""
+    from transformers import BatchEncoding
+
+    tokenizer = tokenizer_of(processor)
+    if examples[0].image is not None:
+        return _with_images(processor, examples)
+    prompts = PromptTokens(tokenizer)
+    ids = [prompts.encode([Message(role, text) for role, text in one.messages], room) for one in examples]
+    longest = max(map(len, ids))
+    padded = torch.tensor([[_pad(tokenizer)] * (longest - len(row)) + list(row) for row in ids])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in ids])
+    return BatchEncoding({"input_ids": padded, "attention_mask": mask})
+
+
+def turns_of(processor: Any, example: Example) -> list[dict[str, str]]:
+    """The messages of an example that shows an image, as a chat template takes them. Text of a page that looks like a
+    special token, one for images among them, is broken up."""
+    tokens = PromptTokens(tokenizer_of(processor), processor_markers(processor))
+    return [{"role": role, "content": tokens.defused(text)} for role, text in example.messages]
+
+
+def _with_images(processor: Any, examples: Sequence[Example]) -> Any:
+    from PIL import Image
+    from trl.data_utils import prepare_multimodal_messages
+
+    turns = [turns_of(processor, example) for example in examples]
+    images = [[Image.open(example.image)] for example in examples if example.image is not None]
+    conversations = [prepare_multimodal_messages(turn, images=image) for turn, image in zip(turns, images, strict=True)]
+    return processor.apply_chat_template(
+        conversations,
+        add_generation_prompt=True,
+        tokenize=True,
+        return_dict=True,
+        return_tensors="pt",
+        processor_kwargs={"padding": True, "padding_side": "left"},
+    )
+
+
+def _pad(tokenizer: Any) -> int:
+    return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id

@@ -1,0 +1,60 @@
+"""Patterns: a rule shown by two pairs of grids, to be applied to a third (in the way of ARC-AGI, Chollet 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from training.grpo.rewards.targets import GridTarget
+
+ASK = "Each pair of grids is one rule at work. Apply it to the last grid. Answer with its rows."
+COLOURS = 4
+"""Digits of a grid: 0, which is the ground, to 3."""
+PAIRS = 2
+"""Shown."""
+
+Rows = tuple[str, ...]
+Rule = Callable[[Rows], Rows]
+
+
+def pattern(rng: Random, size: int) -> tuple[str, GridTarget]:
+    """(prompt, target) of grids of *size* x *size*, at least 2."""
+    if size < 2:
+        raise ValueError(f"a pattern's side is at least 2, not {size}")
+    rule = _rule(rng)
+    shown = [_grid(rng, size, rule) for _ in range(PAIRS)]
+    last = _grid(rng, size, rule)
+    parts = ["\n".join((*grid, ">", *rule(grid))) for grid in shown]
+    return "\n\n".join((ASK, *parts, "\n".join((*last, ">")))), GridTarget(rows=rule(last))
+
+
+def _grid(rng: Random, size: int, rule: Rule) -> Rows:
+    """One that the rule changes: a pair that is the same shows nothing."""
+    while True:
+        cells = ["".join(str(rng.choice((0, 0, *range(1, COLOURS)))) for _ in range(size)) for _ in range(size)]
+        found = tuple(cells)
+        if rule(found) != found:
+            return found
+
+
+def _rule(rng: Random) -> Rule:
+    one, other = rng.sample(range(1, COLOURS), 2)
+    rules: list[Rule] = [
+        lambda rows: tuple(row[::-1] for row in rows),
+        lambda rows: rows[::-1],
+        lambda rows: tuple("".join(column) for column in zip(*rows, strict=True)),
+        lambda rows: tuple("".join(column)[::-1] for column in zip(*rows, strict=True)),
+        lambda rows: tuple(row[-1] + row[:-1] for row in rows),
+        lambda rows: (rows[-1], *rows[:-1]),
+        lambda rows: tuple(row.translate(str.maketrans({str(one): str(other), str(other): str(one)})) for row in rows),
+        lambda rows: tuple(row.replace(str(one), str(other)) for row in rows),
+        _fallen,
+    ]
+    return rng.choice(rules)
+
+
+def _fallen(rows: Rows) -> Rows:
+    """Every coloured cell falls down its column."""
+    columns = ["".join(column) for column in zip(*rows, strict=True)]
+    low = ["0" * column.count("0") + column.replace("0", "") for column in columns]
+    return tuple("".join(row) for row in zip(*low, strict=True))

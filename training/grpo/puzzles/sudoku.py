@@ -1,0 +1,73 @@
+"""Sudokus of 4x4 or 9x9 with one solution."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from training.grpo.rewards.targets import SudokuTarget
+
+ASK = "Fill the empty cells (0): each row, column and square holds every digit once. Answer with the rows."
+BLANKS = 0.4
+"""Share of the cells that are empty, at most: one whose emptying would let in a second solution stays."""
+
+
+def sudoku(rng: Random, size: int) -> tuple[str, SudokuTarget]:
+    """(prompt, target) of a sudoku whose side is *size*, 4 or 9."""
+    if size not in (4, 9):
+        raise ValueError(f"a sudoku's side is 4 or 9, not {size}")
+    solution = _solution(rng, size)
+    puzzle = [list(row) for row in solution]
+    places = [(r, c) for r in range(size) for c in range(size)]
+    rng.shuffle(places)
+    left = round(BLANKS * size * size)
+    for r, c in places:
+        if not left:
+            break
+        clue, puzzle[r][c] = puzzle[r][c], 0
+        if _solutions(puzzle, 2) == 1:
+            left -= 1
+        else:
+            puzzle[r][c] = clue
+    rows = tuple("".join(map(str, row)) for row in puzzle)
+    target = SudokuTarget(puzzle=rows, solution=tuple("".join(map(str, row)) for row in solution))
+    return "\n".join((ASK, *rows)), target
+
+
+def _solution(rng: Random, size: int) -> list[list[int]]:
+    """The cyclic square with its digits, rows and columns exchanged where that keeps it one."""
+    side = math.isqrt(size)
+    digits = rng.sample(range(1, size + 1), size)
+    lines = [[band * side + i for i in rng.sample(range(side), side)] for band in rng.sample(range(side), side)]
+    rows = [line for band in lines for line in band]
+    stacks = [[stack * side + i for i in rng.sample(range(side), side)] for stack in rng.sample(range(side), side)]
+    columns = [line for stack in stacks for line in stack]
+    found = [[digits[(side * (r % side) + r // side + c) % size] for c in columns] for r in rows]
+    return [list(line) for line in zip(*found, strict=True)] if rng.random() < 0.5 else found
+
+
+def _solutions(puzzle: list[list[int]], most: int) -> int:
+    """How many solutions there are, counted up to *most*: the emptiest cell first. *puzzle* is as before afterwards."""
+    size, side = len(puzzle), math.isqrt(len(puzzle))
+    best: tuple[int, int, list[int]] | None = None
+    for r in range(size):
+        for c in range(size):
+            if puzzle[r][c]:
+                continue
+            top, left = r - r % side, c - c % side
+            used = {*puzzle[r], *(row[c] for row in puzzle)}
+            used |= {digit for row in puzzle[top : top + side] for digit in row[left : left + side]}
+            free = [digit for digit in range(1, size + 1) if digit not in used]
+            if best is None or len(free) < len(best[2]):
+                best = (r, c, free)
+    if best is None:
+        return 1
+    r, c, free = best
+    found = 0
+    for digit in free:
+        puzzle[r][c] = digit
+        found += _solutions(puzzle, most - found)
+        if found >= most:
+            break
+    puzzle[r][c] = 0
+    return found

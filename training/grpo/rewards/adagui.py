@@ -1,0 +1,163 @@
+"""AdaGUI-R1 (anonymous 2025): think where a step is hard, be exact where it is easy.
+
+A step's difficulty is the policy's own: the share ρ of a group's answers that are right (Eq. 3 and 4). What the paper
+leaves open or contradicts:
+
+* what a thought is: here all of a completion but its answer, so that a thought outside `<think>` is not free;
+* how rewards are put together: here `R = R_action + w·R_thought`, the latter for an answer that can be read alone;
+* a click's distance is normalised by the screen (Eq. 8) and its σ "by the element" (Eq. 6). With both on the screen the
+  reward is flat: within the threshold of 0.04 it is at least 0.98. `scale = "element"` holds the threshold against the
+  screen and the Gaussian against the element;
+* other numbers of levels: the formula for ten in §4.3 gives 5 to 10; here Eq. 4 with ten in place of five.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from envs.core.record import Record
+from training.grpo.rewards.answers import Said, TokenCount
+from training.grpo.rewards.geometry import Box, Point
+from training.grpo.rewards.grids import path_of, rows_of
+from training.grpo.rewards.score import Score
+from training.grpo.rewards.targets import (
+    GridTarget,
+    MazeTarget,
+    PointTarget,
+    StepTarget,
+    SudokuTarget,
+    Target,
+    action_of,
+    aimed,
+    is_right,
+    point_of,
+)
+from training.grpo.rewards.thoughts import thought_of
+
+LEAST, GREATEST = 0.01, 1.0
+"""Bounds of the thought reward (Eq. 5)."""
+SIGMA_LEAST, SIGMA_GREATEST = 0.2, 0.8
+"""Eq. 6."""
+
+
+class Adaptive(Record):
+    """GAPO's reward."""
+
+    kind: Literal["adagui"] = "adagui"
+    levels: int = Field(default=5, ge=2, le=20)
+    hard_above: float = Field(default=0.6, gt=0, lt=1)
+    """A level is hard where it is more than this share of all: level 3 of 5 is the paper's threshold."""
+    thought: Literal["cosine", "delta", "accuracy", "none"] = "cosine"
+    """Eq. 5; Eq. 9; Eq. 10; no thought reward."""
+    thought_weight: float = Field(default=0.5, ge=0, le=1)
+    thought_tokens: int = Field(default=100, ge=1)
+    """T: a longer thought counts as one of T tokens."""
+    click: Literal["gaussian", "box"] = "gaussian"
+    """Eq. 7; Eq. 11."""
+    scale: Literal["element", "screen"] = "element"
+    """Of the Gaussian."""
+    threshold: float = Field(default=0.04, gt=0)
+    """N_thr: farther from the centre, in screens, a click is worth nothing."""
+
+    @property
+    def most(self) -> float:
+        return 1.0 + (0.0 if self.thought == "none" else self.thought_weight)
+
+    def of_group(self, target: Target, group: Sequence[Said], count: TokenCount) -> list[Score]:
+        """The rewards of answers to one prompt, whose difficulty is that of the group. *count*: of a thought."""
+        correct = [is_right(target, said) for said in group]
+        solved = sum(correct) / max(1, len(correct))
+        level = difficulty(solved, self.levels)
+        scores: list[Score] = []
+        for said, right in zip(group, correct, strict=True):
+            thought_text = thought_of(target, said)
+            tokens = count(thought_text) if thought_text else 0
+            action = self._action(target, said, level, right=right)
+            thought = self._thought(tokens, level, solved) if _can_be_read(target, said) else 0.0
+            parts = {"correct": float(right), "action": action, "thought": thought, "thought_tokens": float(tokens)}
+            total = action + (0.0 if self.thought == "none" else self.thought_weight * thought)
+            scores.append(Score(total, {**parts, "level": float(level)}))
+        return scores
+
+    def is_hard(self, level: int) -> bool:
+        return level > self.hard_above * self.levels + 1e-9
+
+    def _thought(self, tokens: int, level: int, solved: float) -> float:
+        tokens = min(tokens, self.thought_tokens)
+        match self.thought:
+            case "cosine":
+                return thought_reward(tokens, self.thought_tokens, hard=self.is_hard(level))
+            case "delta":
+                half = self.thought_tokens / 2
+                return float(tokens > half if self.is_hard(level) else tokens < half)
+            case "accuracy":
+                fading = math.exp(-tokens / self.thought_tokens)
+                return (1 - solved) * (1 - fading) + solved * fading
+            case "none":
+                return 0.0
+
+    def _action(self, target: Target, said: Said, level: int, *, right: bool) -> float:
+        """Of a click where it lands, of anything else whether it is right."""
+        points = aimed(target, said)
+        if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
+            return float(right)
+        point, _, place = points[0]
+        return exploration_reward(
+            point, place.region, place.size, sigma(level, self.levels), threshold=self.threshold, scale=self.scale
+        )
+
+
+def _clicks(target: StepTarget) -> bool:
+    return target.action.kind == "click_at"
+
+
+def difficulty(solved: float, levels: int = 5) -> int:
+    """Eq. 4: `L − max(0, ⌈L·ρ⌉ − 1)`, 1 (easy) to *levels*. *solved* is ρ, 0 to 1."""
+    return levels - max(0, math.ceil(levels * solved - 1e-9) - 1)
+
+
+def thought_reward(tokens: int, longest: int = 100, *, hard: bool) -> float:
+    """Eq. 5: half a cosine from one bound to the other while a thought grows to *longest* tokens; falling where the
+    step is easy, rising where it is *hard*."""
+    grown = (1 - math.cos(math.pi * min(tokens, longest) / longest)) / 2
+    span = (GREATEST - LEAST) * grown
+    return LEAST + span if hard else GREATEST - span
+
+
+def sigma(level: int, levels: int = 5) -> float:
+    """Eq. 6: `0.2 + 0.6·ℓ/L`."""
+    return SIGMA_LEAST + (SIGMA_GREATEST - SIGMA_LEAST) * level / levels
+
+
+def exploration_reward(
+    point: Point,
+    box: Box,
+    screen: tuple[int, int],
+    sigma: float,
+    *,
+    threshold: float = 0.04,
+    scale: Literal["element", "screen"] = "element",
+) -> float:
+    """Eq. 7 and 8, 0 to 1: a Gaussian around the centre of *box*, cut off *threshold* screens away from it."""
+    across, down = point.x - box.centre.x, point.y - box.centre.y
+    away = math.hypot(across / screen[0], down / screen[1])
+    if away > threshold:
+        return 0.0
+    spread = away if scale == "screen" else math.hypot(across / box.width, down / box.height)
+    return math.exp(-(spread**2) / (2 * sigma**2))
+
+
+def _can_be_read(target: Target, said: Said) -> bool:
+    match target:
+        case PointTarget():
+            return point_of(said) is not None
+        case StepTarget():
+            return action_of(target, said) is not None
+        case MazeTarget():
+            return bool(path_of(said))
+        case SudokuTarget() | GridTarget():
+            return bool(rows_of(said))

@@ -1,0 +1,94 @@
+"""How much of a grid is right, block by block (SSL paper, §3.3 and App. B.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+from training.grpo.rewards.answers import Said
+from training.grpo.rewards.grids import cells_of, path_of, rows_of
+from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
+
+Grid = Sequence[Sequence[object]]
+Scale = Literal["tiered", "counts", "continuous"]
+"""Of a block: by the share of its cells that match, in tiers with 0 (App. B.2); the fixed counts of §3.3, which know
+no 0 and want blocks of nine cells; the share itself."""
+
+
+def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: Said) -> tuple[Grid, Grid]:
+    """(what the answer says, what is right), as grids of one size.
+
+    Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is
+    read as its nearest neighbours (App. B.2). An answer that is no such thing is right nowhere.
+    """
+    match target:
+        case MazeTarget():
+            path = path_of(said)
+            if not path:  # standing still is no attempt, and most of a maze is not on any path
+                return _nothing(target.rows), _walked(target.rows, target.path)
+            return _walked(target.rows, path), _walked(target.rows, target.path)
+        case SudokuTarget():
+            rows = rows_of(said)
+            return (rows if _sizes(rows) == _sizes(target.solution) else _nothing(target.solution)), target.solution
+        case GridTarget():
+            return _fitted(rows_of(said), target.rows), target.rows
+
+
+def _walked(rows: Sequence[str], path: str) -> Grid:
+    on = set(cells_of(rows, path))
+    return [[(r, c) in on for c in range(len(row))] for r, row in enumerate(rows)]
+
+
+def _nothing(like: Sequence[Sequence[object]]) -> Grid:
+    return [[None] * len(row) for row in like]
+
+
+def _sizes(rows: Sequence[str]) -> list[int]:
+    return [len(row) for row in rows]
+
+
+def _fitted(rows: Sequence[str], like: Sequence[str]) -> Grid:
+    if not rows or len({len(row) for row in rows}) != 1:
+        return _nothing(like)
+    high, wide = len(like), len(like[0])
+    return [
+        [rows[(2 * r + 1) * len(rows) // (2 * high)][(2 * c + 1) * len(rows[0]) // (2 * wide)] for c in range(wide)]
+        for r in range(high)
+    ]
+
+
+def block_edges(length: int, parts: int) -> tuple[int, ...]:
+    """Where blocks begin and end (App. B.2): `⌈i·length/parts⌉` for i = 0 … parts."""
+    return tuple(math.ceil(i * length / parts) for i in range(parts + 1))
+
+
+def block_score(
+    said: Grid, right: Grid, *, parts: int = 3, scale: Scale = "tiered", zones: int = 4, marked_only: bool = False
+) -> float:
+    """S(τ): the mean over *parts* x *parts* blocks of what each is worth, 0 to 1. A block without cells, in a grid
+    smaller than *parts*, counts for nothing.
+
+    *zones*: of the tiered scale; 4 are the paper's 1, 2/3, 1/3 and 0. *marked_only*: cells that are False in both grids
+    do not count, and are no match (not in the paper: most of a maze is on no path, and any short walk matches it).
+    """
+    down, across = block_edges(len(right), parts), block_edges(len(right[0]), parts)
+    worth: list[float] = []
+    for top, bottom in pairwise(down):
+        for left, end in pairwise(across):
+            cells = [(said[r][c], right[r][c]) for r in range(top, bottom) for c in range(left, end)]
+            counted = [(one, other) for one, other in cells if not marked_only or (one, other) != (False, False)]
+            if counted:
+                worth.append(_worth(sum(one == other for one, other in counted), len(counted), scale, zones))
+    return sum(worth) / len(worth)
+
+
+def _worth(matched: int, cells: int, scale: Scale, zones: int) -> float:
+    match scale:
+        case "continuous":
+            return matched / cells
+        case "counts":
+            return 1.0 if matched >= 7 else 2 / 3 if matched >= 4 else 1 / 3
+        case "tiered":
+            return min(zones * matched // cells, zones - 1) / (zones - 1)

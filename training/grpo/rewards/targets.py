@@ -1,0 +1,217 @@
+"""What is right, for each kind of task, and whether an answer is: the verifiers C of the SSL paper, App. B.4.
+
+A target is data of an example; nothing that a completion says can change it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, FiniteFloat, PositiveInt, model_validator
+
+from envs.core.action_languages import ParseError, language
+from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
+from envs.core.record import Record
+from training.grpo.rewards.answers import Said
+from training.grpo.rewards.geometry import Box, Point
+from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, path_of, rows_of
+
+AIMS = frozenset({"x", "y", "to_x", "to_y"})
+"""Fields of an action that are places on the screen: boxes judge them, not equality."""
+
+
+class PointTarget(Record):
+    """An element to point at: two numbers, or the four of a box."""
+
+    kind: Literal["point"] = "point"
+    box: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+    """Left, top, right, bottom of the right element, in pixels of the image: at least one pixel each way."""
+    size: tuple[PositiveInt, PositiveInt]
+    """Width and height of the image, in pixels."""
+
+    @property
+    def region(self) -> Box:
+        return Box(*self.box)
+
+    @model_validator(mode="after")
+    def _fits(self) -> PointTarget:
+        box = self.region
+        if min(box.width, box.height) < 1:
+            raise ValueError(f"box {self.box} is smaller than a pixel; its numbers are left, top, right, bottom")
+        if not Box(0, 0, *self.size).holds(box.centre):
+            raise ValueError(f"box {self.box} lies outside the image of {self.size[0]} x {self.size[1]} pixels")
+        return self
+
+
+class StepTarget(Record):
+    """One action of an agent."""
+
+    kind: Literal["step"] = "step"
+    action: Action
+    language: Literal["program", "id"] = "program"
+    """In which the answer is written."""
+    places: tuple[PointTarget, ...] = ()
+    """Where each point that the action names may be, of a drag its start and its end; none: points must be equal."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> StepTarget:
+        points = aims_of(self.action)
+        if self.places and len(self.places) != len(points):
+            raise ValueError(f"{self.action.kind!r} names {len(points)} points, not {len(self.places)}")
+        if not all(place.region.holds(point) for point, place in zip(points, self.places, strict=False)):
+            raise ValueError(f"{self.action.kind!r} does not aim into its own places")
+        return self
+
+
+class MazeTarget(Record):
+    """A maze: `#` wall, `.` floor, `S` start, `G` goal. The answer is a path as letters U, D, L, R."""
+
+    kind: Literal["maze"] = "maze"
+    rows: tuple[str, ...]
+    path: str
+    """A right path: what nearness compares with. Every other one is as right."""
+
+    @model_validator(mode="after")
+    def _is_one(self) -> MazeTarget:
+        if len({len(row) for row in self.rows}) != 1 or set("".join(self.rows)) - set("#.SG"):
+            raise ValueError("a maze is rows of one length, of the characters # . S G")
+        if not is_path(self.rows, self.path):
+            raise ValueError(f"{self.path!r} does not lead from S to G")
+        return self
+
+
+class SudokuTarget(Record):
+    """A sudoku of 4x4 or 9x9: rows of digits, 0 where it is empty. The answer is the filled rows."""
+
+    kind: Literal["sudoku"] = "sudoku"
+    puzzle: tuple[str, ...]
+    solution: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _is_one(self) -> SudokuTarget:
+        if not (keeps_clues(self.puzzle, self.solution) and is_sudoku(self.solution)):
+            raise ValueError("the solution does not solve the puzzle")
+        return self
+
+
+class GridTarget(Record):
+    """A grid of digits, as in ARC. The answer is its rows."""
+
+    kind: Literal["grid"] = "grid"
+    rows: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _is_one(self) -> GridTarget:
+        joined = "".join(self.rows)
+        if len({len(row) for row in self.rows}) != 1 or not (joined.isascii() and joined.isdigit()):
+            raise ValueError("a grid is rows of one length, of the digits 0 to 9")
+        return self
+
+
+Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
+
+
+def is_right(target: Target, said: Said) -> bool:
+    """C(τ): whether the answer solves the task."""
+    match target:
+        case PointTarget():
+            point = point_of(said)
+            return point is not None and target.region.holds(point)
+        case StepTarget():
+            return is_right_step(target, action_of(target, said))
+        case MazeTarget():
+            return is_path(target.rows, path_of(said))
+        case SudokuTarget():
+            rows = rows_of(said)
+            return keeps_clues(target.puzzle, rows) and is_sudoku(rows)
+        case GridTarget():
+            return rows_of(said) == target.rows
+
+
+class Aimed(NamedTuple):
+    """A point that an answer names, and what judges it."""
+
+    point: Point
+    right: Point
+    """Where the right answer points: at the centre of an element, at an action's own point."""
+    place: PointTarget
+
+
+def aimed(target: Target, said: Said) -> tuple[Aimed, ...]:
+    """The points that the answer names where places judge them; none where it names none, or does something else, were
+    it only with another button: then nothing of it is near."""
+    match target:
+        case PointTarget():
+            point = point_of(said)
+            return () if point is None else (Aimed(point, target.region.centre, target),)
+        case StepTarget():
+            action = action_of(target, said)
+            if action is None or not _does_the_same(target, action):
+                return ()
+            points = zip(aims_of(action), aims_of(target.action), target.places, strict=False)
+            return tuple(Aimed(*each) for each in points)
+        case _:
+            return ()
+
+
+def places_of(target: Target) -> tuple[PointTarget, ...]:
+    """Those that judge where a right answer points; none where it points nowhere."""
+    match target:
+        case PointTarget():
+            return (target,)
+        case StepTarget():
+            return target.places
+        case _:
+            return ()
+
+
+def is_placed(target: Target) -> bool:
+    """Whether places judge where a right answer points."""
+    return bool(places_of(target))
+
+
+def point_of(said: Said) -> Point | None:
+    """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
+    points = [place for place in said.places if len(place) == 2]
+    if len(points) == 1:
+        return Point(*points[0])
+    box = box_of(said)
+    return None if points or box is None else box.centre
+
+
+def box_of(said: Said) -> Box | None:
+    """The box that the answer gives; None where it gives none, or several."""
+    boxes = [place for place in said.places if len(place) == 4]
+    return Box(*boxes[0]) if len(boxes) == 1 else None
+
+
+def action_of(target: StepTarget, said: Said) -> Action | None:
+    """None where the answer holds no action."""
+    try:
+        return language(target.language).parse(said.answer).action
+    except ParseError:
+        return None
+
+
+def is_right_step(target: StepTarget, action: Action | None) -> bool:
+    """Same kind, same arguments, and each point in its place (SSL paper, App. B.4, 1 to 3)."""
+    if action is None or not _does_the_same(target, action):
+        return False
+    return all(place.region.holds(point) for point, place in zip(aims_of(action), target.places, strict=False))
+
+
+def _does_the_same(target: StepTarget, action: Action) -> bool:
+    """All but the points that places judge are equal."""
+    judged = set(AIMS) if target.places else set[str]()
+    return action.model_dump(exclude=judged) == target.action.model_dump(exclude=judged)
+
+
+def aims_of(action: Action) -> tuple[Point, ...]:
+    """The places on the screen that *action* names."""
+    match action:
+        case ClickAt() | ScrollAt():
+            return (Point(action.x, action.y),)
+        case DragAt():
+            return (Point(action.x, action.y), Point(action.to_x, action.to_y))
+        case _:
+            return ()

@@ -1,0 +1,57 @@
+"""What a completion says beside its answer, in tags or not: a thought outside `<think>` counts as one inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from envs.core.action_languages.ids import PHRASE
+from training.grpo.rewards.answers import Said
+from training.grpo.rewards.targets import PointTarget, StepTarget, Target, action_of, point_of
+
+_WORD = re.compile(r"\S+")
+_LABEL = r"[\"'](?:label|action|type)[\"']\s*:\s*(?:\"[^\"]{0,80}\"|'[^']{0,80}')"
+_KEY = r"[\"']\w+[\"']\s*:"
+_FORMAT = re.compile(rf"```\w*|<[/|]?\w[^<>]{{0,80}}>|{_LABEL}|{_KEY}|{re.escape(PHRASE)}", re.IGNORECASE)
+"""Fences, tags, keys of JSON with short labels, the phrase before an action in id style: form, not thought."""
+
+
+def thought_of(target: Target, said: Said) -> str:
+    """All text of a completion but its answer: inside `<think>` tags, outside `<answer>` tags, and in the answer around
+    the point or the action that it gives. Empty where the completion is its answer."""
+    outside = _FORMAT.sub(" ", said.outside)
+    parts = (said.thought, *(_words(part) for part in (outside, _around(target, said))))
+    return "\n".join(filter(None, parts))
+
+
+def _words(text: str) -> str:
+    """*text*, or nothing where it has no word and no number."""
+    return text.strip() if re.search(r"\w", text) else ""
+
+
+def _around(target: Target, said: Said) -> str:
+    """The answer without the point or the action; empty where it gives none, or leaves no room for words (puzzles)."""
+    match target:
+        case PointTarget():
+            point = point_of(said)
+            return "" if point is None else _without(said.answer, lambda text: point_of(_answer(said, text)) == point)
+        case StepTarget():
+            action = action_of(target, said)
+            if action is None:
+                return ""
+            return _without(said.answer, lambda text: action_of(target, _answer(said, text)) == action)
+        case _:
+            return ""
+
+
+def _answer(said: Said, text: str) -> Said:
+    return replace(said, answer=text)
+
+
+def _without(text: str, gives_it: Callable[[str], bool]) -> str:
+    """*text* without its last and shortest run of words that *gives_it*, and without its form."""
+    words = [match.span() for match in _WORD.finditer(text)]
+    begin = next(start for start, _ in reversed(words) if gives_it(text[start:]))
+    end = next(stop for _, stop in words if stop > begin and gives_it(text[begin:stop]))
+    return _FORMAT.sub(" ", f"{text[:begin]} {text[end:]}")

@@ -1,0 +1,72 @@
+"""What may be trained on. The rules are the suites' own; here they are asked before a task is ever listed.
+
+Two traps are the reason for a module of its own. `split_of` calls every name that is not held out a training one, also
+a name that no template has. And a site's instance number beyond the last distinct task rewords an earlier one: it is
+held out where that one is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from envs.core.errors import BadInput
+from envs.core.tasks import TaskRef
+
+POOLED = ("sites", "miniwob")
+"""Suites that have tasks to train on; benchmarks have none."""
+
+
+def training_seeds(suite: str) -> range:
+    """Every seed of *suite* that is for training. Raises BadInput for a suite without training tasks."""
+    match suite:
+        case "sites":
+            from envs.suites.sites.splits import EVALUATION_SEEDS
+
+            return range(EVALUATION_SEEDS, 2**31)
+        case "miniwob":
+            from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED
+
+            return range(FIRST_TRAINING_SEED, 2**31)
+        case _:
+            raise BadInput(f"the suite {suite!r} is never trained on; a curriculum draws from {' and '.join(POOLED)}")
+
+
+def check_trainable(task: TaskRef, distinct: int | None = None) -> None:
+    """Raises BadInput where *task* is held out, or is no task at all.
+
+    *distinct*: how many different tasks a site's template offers, where the caller knows; then a rewording of an
+    evaluation task is refused, too. Without it, only the seed itself is looked at.
+    """
+    seeds = training_seeds(task.suite)
+    check_name(task.suite, task.name)
+    seed = task.seed % distinct if task.suite == "sites" and distinct and task.seed >= 0 else task.seed
+    if seed not in seeds:
+        reworded = f", a rewording of {seed}," if seed != task.seed else ""
+        raise BadInput(f"{task.id}: seed {task.seed}{reworded} is for evaluation; train on seeds from {seeds.start}")
+
+
+def check_name(suite: str, name: str) -> None:
+    """Raises BadInput for a name that *suite* does not know or keeps for evaluation."""
+    if suite == "sites":
+        from envs.suites.sites.catalog import template
+        from envs.suites.sites.splits import split_of
+
+        split = split_of(template(name).name)
+        if split != "train":
+            raise BadInput(f"the template {name!r} is held out for {split} and is never trained on")
+    elif name not in names_of(suite):
+        raise BadInput(f"no task {name!r} in {suite}; list them with: mira tasks --suite {suite}")
+
+
+@cache
+def names_of(suite: str) -> tuple[str, ...]:
+    """Every name of *suite* that may be trained on, in the suite's order."""
+    training_seeds(suite)
+    if suite == "sites":
+        from envs.suites.sites.catalog import templates
+        from envs.suites.sites.splits import split_of
+
+        return tuple(name for name in templates() if split_of(name) == "train")
+    from envs.suites.miniwob.pages import html_root, task_names
+
+    return task_names(html_root())

@@ -1,0 +1,40 @@
+"""WebRL's curriculum: keep the tasks that the value critic finds neither hopeless nor solved.
+
+WebRL has a large model rewrite failed instructions and means to keep those whose start its critic values between 0.05
+and 0.75; in the published code the function that does so is never called. Here it is, over our pool and variants: we
+rewrite nothing that has no checker (:mod:`training.loop.curriculum.variants`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from training.loop.curriculum.pool import Candidate
+from training.loop.curriculum.settings import ValueBand
+
+Value = Callable[[Sequence[Candidate]], Sequence[float]]
+"""The critic's V of each task's start, in [0, 1], in the order given; from the instruction, as no page is open yet."""
+
+
+class Reach(NamedTuple):
+    kept: tuple[Candidate, ...]
+    """In the order given."""
+    too_hard: int
+    too_easy: int
+
+
+def within_reach(tasks: Sequence[Candidate], values: Sequence[float], band: ValueBand) -> Reach:
+    """The *tasks* whose value lies in *band*, ends included.
+
+    Raises ValueError unless there is one value in [0, 1] for each task: a critic that says NaN says nothing.
+    """
+    if len(values) != len(tasks):
+        raise ValueError(f"{len(tasks)} tasks need as many values, got {len(values)}")
+    wrong = next((value for value in values if not (math.isfinite(value) and 0 <= value <= 1)), None)
+    if wrong is not None:
+        raise ValueError(f"a value must lie in [0, 1], not {wrong!r}")
+    kept = tuple(task for task, value in zip(tasks, values, strict=True) if band.low <= value <= band.high)
+    too_hard = sum(value < band.low for value in values)
+    return Reach(kept, too_hard, len(tasks) - len(kept) - too_hard)

@@ -1,0 +1,157 @@
+"""The milestones of each phase, side by side: one SVG or HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import jinja2
+from markupsafe import Markup
+
+from agent.inspection.report import charts
+from agent.inspection.report.svg import element, text
+from envs.core.atomic_write import write_whole
+from envs.core.errors import BadInput
+from judges.statistics import Estimate
+from judges.subgoal_quality import HeatMap
+from training.loop.evaluation.summary import Evaluation
+
+FORMATS: Final = (".svg", ".html")
+_HERE: Final = Path(__file__).parent
+_ACROSS: Final = 3
+"""Maps in a row of the sheet."""
+_WIDE, _GAP, _HEAD, _ROW, _FOOT = 440, 28, 52, 28, 40
+"""Pixels: a map of :func:`charts.heat`, between maps, above one, a milestone, below the last."""
+
+
+class Phase(NamedTuple):
+    """One map of the sheet."""
+
+    name: str
+    evaluation: Evaluation
+
+
+class Panel(NamedTuple):
+    """A row of the table below the maps, as it is read."""
+
+    name: str
+    episodes: int
+    success: str
+    stuck: str
+    diagonal: str
+    order: str
+    all_done: str
+
+
+def check_target(target: Path, formats: Sequence[str] = FORMATS) -> None:
+    """Raises BadInput where a picture in one of *formats* could not be written to *target*."""
+    if target.suffix.lower() not in formats:
+        raise BadInput(f"--out {str(target)!r} must end in {' or '.join(formats)}")
+    if not target.parent.is_dir():
+        raise BadInput(f"--out {str(target)!r}: there is no folder {str(target.parent)!r}")
+
+
+def write_phases(phases: Sequence[Phase], target: Path) -> None:
+    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    check_target(target)
+    style = (_HERE / "phases.css").read_text("utf-8")
+    write_picture(str(sheet(phases, style)) if target.suffix.lower() == ".svg" else page(phases, style), target)
+
+
+def write_picture(content: str, target: Path) -> None:
+    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    try:
+        write_whole(target, content + "\n")
+    except OSError as error:
+        raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
+
+
+def sheet(phases: Sequence[Phase], style: str = "") -> Markup:
+    """All maps over the same steps, three in a row, as one picture; with *style* inside where it stands alone.
+
+    Steps after which no map changes any more are not drawn: one episode that went on for long would fill the sheet.
+    """
+    maps = [phase.evaluation.milestones.heat for phase in phases]
+    columns = 2 + max((row.index(row[-1]) for map_ in maps for row in map_.rows), default=0)
+    high = _HEAD + _ROW * max((len(map_.rows) for map_ in maps), default=0) + _FOOT
+    across = min(len(phases), _ACROSS)
+    wide, deep = across * (_WIDE + _GAP) + _GAP, -(-len(phases) // _ACROSS) * high + _GAP
+    panels = [
+        element(
+            "g",
+            *_panel(phase, over_steps(map_, columns)),
+            transform=f"translate({_GAP + place % _ACROSS * (_WIDE + _GAP)} {_GAP + place // _ACROSS * high})",
+        )
+        for place, (phase, map_) in enumerate(zip(phases, maps, strict=True))
+    ]
+    return element(
+        "svg",
+        element("title", "P(milestone k done by step t), by phase"),
+        *([element("style", Markup(style))] if style else []),
+        element("rect", width=wide, height=deep, class_="paper"),
+        *panels,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {wide} {deep}",
+        width=wide,
+        height=deep,
+        role="img",
+        class_="phases",
+    )
+
+
+def page(phases: Sequence[Phase], style: str) -> str:
+    """The sheet with its numbers as a table below."""
+    loader = jinja2.FileSystemLoader(_HERE)
+    templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return templates.get_template("phases.html.j2").render(
+        style=style, style_hash=digest, sheet=sheet(phases), panels=[panel(phase) for phase in phases]
+    )
+
+
+def panel(phase: Phase) -> Panel:
+    """The numbers of one phase, for people."""
+    found, progress = phase.evaluation, phase.evaluation.milestones
+    stuck = next(one for one in found.failures if one.category == "stuck_midway")
+    return Panel(
+        name=phase.name,
+        episodes=progress.traces,
+        success=percent(found.total.success, 0),
+        stuck=percent(stuck.of_judged, 0),
+        diagonal=percent(progress.diagonal, 0),
+        order="-" if progress.order is None else f"{progress.order:+.2f}",
+        all_done=percent(progress.all_done, 0),
+    )
+
+
+def over_steps(map_: HeatMap, columns: int) -> HeatMap:
+    """The same map over *columns* steps: an episode that ended keeps what it had, and so does the last column."""
+    rows = tuple((row + row[-1:] * (columns - len(row)))[:columns] for row in map_.rows)
+    return map_.model_copy(update={"rows": rows})
+
+
+def percent(estimate: Estimate, digits: int = 1) -> str:
+    """A share with its interval, in percent; `-` where it is not defined."""
+    if estimate.value is None:
+        return "-"
+    value = f"{estimate.value:.{digits}%}"
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _panel(phase: Phase, map_: HeatMap) -> list[Markup]:
+    told = panel(phase)
+    name = text(0, 14, phase.name, class_="name")
+    if not map_.rows:
+        return [name, text(0, 32, "no episode tells of milestones", class_="numbers")]
+    line = f"diagonal {told.diagonal} · all done {told.all_done} · {told.episodes} episodes"
+    picture = charts.heat(map_, label=f"milestones by step, {phase.name}")
+    return [
+        name,
+        text(0, 32, line, class_="numbers"),
+        element("g", picture, transform=f"translate(0 {_HEAD - 8})"),
+    ]

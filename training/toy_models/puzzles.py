@@ -1,0 +1,88 @@
+"""A small model for puzzles: one token a character, and one a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from training.data.rows import Row
+from training.engine.checkpoints import save_policy
+from training.grpo.evaluation import tokenizer_of
+from training.grpo.examples import Example
+from training.grpo.puzzles import maze, pattern, sudoku
+from training.grpo.rewards import GridTarget, MazeTarget, SudokuTarget
+
+CHARACTERS = "0123456789#.SGUDLR>\n "
+"""Each is one token; so is each kind's question."""
+PAD, END, UNKNOWN = "<pad>", "<end>", "<unk>"
+
+
+def puzzle_tokenizer() -> Any:
+    """One token a character, and one a question."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    asks = [maze.ASK, sudoku.ASK, pattern.ASK]
+    vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, *asks, *CHARACTERS])}
+    made: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex("|".join([*map(_escaped, asks), "(?m:.)"])), "isolated")
+    made.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token=UNKNOWN)
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{c}" if c in "().,:#" else c for c in text)
+
+
+def fresh_model(out: Path, *, width: int = 128, layers: int = 4, seed: int = 0) -> Path:
+    """A checkpoint in *out* of a Llama that knows nothing, for contexts of 512 tokens."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = puzzle_tokenizer()
+    torch.manual_seed(seed)
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=width,
+            intermediate_size=3 * width,
+            num_hidden_layers=layers,
+            num_attention_heads=max(1, width // 32),
+            max_position_embeddings=512,
+            pad_token_id=tokenizer.pad_token_id,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            tie_word_embeddings=True,
+        )
+    )
+    save_policy(model, tokenizer, out)
+    return out
+
+
+def reference_answer(example: Example) -> str:
+    """A right answer. Raises ValueError for a target that is no puzzle's."""
+    match example.target:
+        case MazeTarget():
+            return example.target.path
+        case SudokuTarget():
+            return "\n".join(example.target.solution)
+        case GridTarget():
+            return "\n".join(example.target.rows)
+        case _:
+            raise ValueError(f"a {example.target.kind} is no puzzle")
+
+
+def reference_rows(examples: Sequence[Example], processor: Any) -> list[Row]:
+    """Puzzles and their right answers as rows to clone."""
+    from models.base import Message
+    from models.prompting.prompt_tokens import PromptTokens
+
+    tokenizer = tokenizer_of(processor)
+    tokens = PromptTokens(tokenizer)
+    rows: list[Row] = []
+    for index, example in enumerate(examples):
+        prompt = tokens.encode([Message(role, text) for role, text in example.messages], 1 << 20)
+        action = (*tokens.plain(reference_answer(example)), tokenizer.eos_token_id)
+        rows.append(Row(prompt, action, index, 0))
+    return rows

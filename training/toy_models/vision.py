@@ -1,0 +1,97 @@
+"""A small model that sees: a SigLIP encoder and a Llama, joined as LLaVA joins them (Liu et al. 2023)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from training.grpo.run import save_start
+
+PAD, END, UNKNOWN, IMAGE = "<pad>", "<end>", "<unk>", "<image>"
+TEMPLATE = """\
+{%- for message in messages -%}
+{%- if message.content is string %}{{ message.content }}
+{%- else %}{% for part in message.content %}{{ '<image>' if part.type == 'image' else part.text }}{% endfor %}
+{%- endif %}{{ '\n' }}
+{%- endfor %}"""
+
+
+def character_tokenizer() -> Any:
+    """Printable ASCII, a token a character."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    characters = ["\n", *(chr(code) for code in range(32, 127))]
+    vocabulary = {token: index for index, token in enumerate([PAD, END, UNKNOWN, IMAGE, *characters])}
+    made: Any = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    made.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    made.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token=PAD, eos_token=END, unk_token=UNKNOWN, extra_special_tokens=[IMAGE]
+    )
+
+
+def seeing_model(
+    out: Path, *, side: int = 160, patch: int = 16, width: int = 128, layers: int = 4, seed: int = 0
+) -> Path:
+    """A checkpoint in *out* that knows nothing: images are scaled to *side* x *side* pixels and read in patches of
+    *patch*; both halves are *width* wide and *layers* deep."""
+    import torch
+    from transformers import (
+        CLIPImageProcessorPil,
+        LlamaConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+        SiglipVisionConfig,
+    )
+
+    tokenizer = character_tokenizer()
+    heads = max(1, width // 32)
+    vision = SiglipVisionConfig(
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        image_size=side,
+        patch_size=patch,
+    )
+    text = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        max_position_embeddings=1_024,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        tie_word_embeddings=True,
+    )
+    torch.manual_seed(seed)
+    model = LlavaForConditionalGeneration(
+        LlavaConfig(
+            vision_config=vision,
+            text_config=text,
+            image_token_index=tokenizer.convert_tokens_to_ids(IMAGE),
+            vision_feature_select_strategy="full",
+            vision_feature_layer=-1,
+            tie_word_embeddings=True,
+        )
+    )
+    model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    pictures = CLIPImageProcessorPil(
+        size={"height": side, "width": side}, do_center_crop=False, image_mean=[0.5] * 3, image_std=[0.5] * 3
+    )
+    processor = LlavaProcessor(
+        pictures,
+        tokenizer,
+        patch_size=patch,
+        vision_feature_select_strategy="full",
+        chat_template=TEMPLATE,
+        image_token=IMAGE,
+        num_additional_image_tokens=0,
+    )
+    save_start(model, processor, out)
+    return out
