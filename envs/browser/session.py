@@ -8,8 +8,7 @@ Guarantees:
   - Every request of the context passes the boundary's proxy; a tab whose canonical URL is not
     allowed is taken back, whatever brought it there.
   - The text of a `type` action appears in no message, log or exception.
-  - What :class:`envs.security.request_holding.Holding` holds is decided when a step ends; a person's time
-    does not count against `step_deadline_s`.
+  - Requests held for approval are decided when a step ends; that time does not count against `step_deadline_s`.
 """
 
 from __future__ import annotations

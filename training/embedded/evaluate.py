@@ -95,9 +95,7 @@ def table(scores: Sequence[Score]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--tasks", default="named", help="`named`, `longer` (see envs.suites.miniwob.task_sets) or a,b,c"
-    )
+    parser.add_argument("--tasks", default="named", help="`named`, `longer` (envs.suites.miniwob.task_sets) or a,b,c")
     parser.add_argument("--seeds", default="0-24", help="evaluation seeds, e.g. 0-24")
     parser.add_argument("--policy", default="embedded", help="any model spec")
     parser.add_argument("--planner", default="reference", help="`reference`, `none`, `same` (as the policy) or a model")

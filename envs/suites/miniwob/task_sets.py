@@ -1,4 +1,4 @@
-"""Sets of MiniWoB++ tasks: those that the embedded model is measured on, longer ones, and the seeds never trained on."""
+"""Sets of MiniWoB++ tasks: those that the embedded model is measured on, longer ones, and held-out seeds."""
 
 from __future__ import annotations
 

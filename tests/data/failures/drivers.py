@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urljoin
 
-from agent.policy import Policy, Proposal, Turn, storable_action
-from envs.actions import Action, Back, Click, Find, Goto, Hover, Scroll, Stop, Type, Wait
-from envs.observation import Element
-
-from envs.languages import Language
+from agent.episode.policy import Policy, Proposal, Turn, storable_action
+from envs.core.action_languages import Language
+from envs.core.actions import Action, Back, Click, Find, Goto, Hover, Scroll, Stop, Type, Wait
+from envs.core.observation import Element
 from models.base import ModelUnavailable
 
 Category = Literal["stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other"]

@@ -23,15 +23,15 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 
-from agent.oracle import oracle_policy  # noqa: E402
-from agent.runner import run_suite  # noqa: E402
 from drivers import KINDS, Category, Kind, Saboteur  # noqa: E402
-from envs.actions import Back  # noqa: E402
-from envs.tasks import TaskSelection  # noqa: E402
-from envs.trace_store import Trace, read_trace  # noqa: E402
 
 from agent.config import parse_config  # noqa: E402
-from envs.languages import language  # noqa: E402
+from agent.run.oracle import oracle_policy  # noqa: E402
+from agent.run.runner import run_suite  # noqa: E402
+from envs.core.action_languages import language  # noqa: E402
+from envs.core.actions import Back  # noqa: E402
+from envs.core.tasks import TaskSelection  # noqa: E402
+from envs.core.trace_store import Trace, read_trace  # noqa: E402
 
 MAX_STEPS = 16
 TASKS = {

@@ -20,16 +20,15 @@ from typing import Literal
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[3])]
 
-from agent.oracle import oracle_policy  # noqa: E402
-from agent.policy import Policy, Proposal, Turn, storable_action  # noqa: E402
-from agent.runner import run_suite  # noqa: E402
-from envs.actions import Action, Back, Click, Find, Hover, Scroll, Stop, Type  # noqa: E402
-from envs.tasks import TaskSelection  # noqa: E402
-from envs.trace import EndedBy  # noqa: E402
-from envs.trace_store import Trace, read_trace  # noqa: E402
-
 from agent.config import parse_config  # noqa: E402
-from envs.languages import language  # noqa: E402
+from agent.episode.policy import Policy, Proposal, Turn, storable_action  # noqa: E402
+from agent.run.oracle import oracle_policy  # noqa: E402
+from agent.run.runner import run_suite  # noqa: E402
+from envs.core.action_languages import language  # noqa: E402
+from envs.core.actions import Action, Back, Click, Find, Hover, Scroll, Stop, Type  # noqa: E402
+from envs.core.tasks import TaskSelection  # noqa: E402
+from envs.core.trace import EndedBy  # noqa: E402
+from envs.core.trace_store import Trace, read_trace  # noqa: E402
 
 Script = Generator[Action, Turn, None]
 LANGUAGE = language("program")
