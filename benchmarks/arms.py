@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from agent.cli.options import parse_seeds
 from agent.cli.output import EXIT_INTERRUPTED
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from training.loop.evaluation import ArmsTable, Trial, compare_arms
@@ -71,7 +71,7 @@ def trials(out: Path, variant: str = "") -> Iterator[tuple[int, Trial]]:
         arm, seed = f"{path.parts[-4]}{variant}", int(path.parts[-3].removeprefix("seed-"))
         phase = int(path.parts[-2].removeprefix("phase-"))
         run = place_of(path)
-        for file in gather([run]) if is_whole(run) else ():
+        for file in discover_traces([run]) if is_whole(run) else ():
             trace = file.read()
             if trace.footer is None:
                 continue

@@ -28,16 +28,16 @@ from envs.core.plain_values import merged
 from training.engine.checkpoints import load_policy
 from training.grpo.puzzles import kind_of
 from training.grpo.rewards import Rewarder
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import parse_settings
 from training.grpo.trainer import trainer_of
 
 REWARDS: Final = {
-    "binary": SweetSpot(proximity="none"),
-    "continuous": SweetSpot(proximity="continuous"),
-    "tiered, K = 2": SweetSpot(zones=2),
-    "tiered, K = 4": SweetSpot(),
-    "tiered, K = 8": SweetSpot(zones=8),
+    "binary": SslReward(proximity="none"),
+    "continuous": SslReward(proximity="continuous"),
+    "tiered, K = 2": SslReward(zones=2),
+    "tiered, K = 4": SslReward(),
+    "tiered, K = 8": SslReward(zones=8),
 }
 RESAMPLES = 2_000
 

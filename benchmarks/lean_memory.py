@@ -31,7 +31,7 @@ from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.critic_model import Critic
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
-from training.engine.shared_base_lora import LeanModels
+from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 
@@ -49,7 +49,7 @@ def nothing(_base: Path, _rows: list[Row], _folder: Path) -> None:
 
 
 def lean(base: Path, rows: list[Row], folder: Path) -> None:
-    models = LeanModels(base, COMPUTE.needed_lora)
+    models = SharedBaseModels(base, COMPUTE.needed_lora)
     reference: Any = models.reference(base)
     references = score_actions(reference, rows, COMPUTE.pack_tokens)
     target = [row.time / len(rows) for row in rows]

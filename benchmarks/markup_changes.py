@@ -12,7 +12,7 @@ from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 
 SCRIPT = Path(__file__).with_suffix(".js")
@@ -26,7 +26,7 @@ class RebuildingChromium(Chromium):
         self._other = browser
 
     async def session(
-        self, settings: SessionSettings, boundary: Boundary, folder: Path, secrets: SecretVault = NO_SECRETS
+        self, settings: SessionSettings, boundary: AllowlistProxy, folder: Path, secrets: SecretVault = NO_SECRETS
     ) -> BrowserSession:
         opened = await self._other.session(settings, boundary, folder, secrets)
         await opened.context.add_init_script(path=SCRIPT)

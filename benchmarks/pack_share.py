@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from models.embedded import embedded_dir
 from training.data.cache import read_rows
 from training.data.packing import packs
@@ -42,7 +42,7 @@ def rows_in(folder: Path) -> Sequence[Row]:
     learned = folder / "actor" / "rows.parquet"
     if learned.is_file():
         return read_rows(learned)[0]
-    kept = select((one.read(), one.blobs) for one in gather([folder])).kept
+    kept = select((one.read(), one.blobs) for one in discover_traces([folder])).kept
     return RowEncoder(load_tokenizer(embedded_dir()), 16_384).encode(kept).rows
 
 

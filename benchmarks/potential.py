@@ -21,7 +21,7 @@ import numpy as np
 from markupsafe import Markup
 
 from agent.inspection.report.svg import element, text
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from judges.statistics import Estimate, resampled
 from training.data.rows import RowEncoder
 from training.data.trajectories import Trajectory, select
@@ -50,7 +50,7 @@ def curves(critic: Path, policy: Path, runs: Sequence[Path], max_tokens: int) ->
     import torch
 
     torch.set_num_threads(1)
-    selection = select((one.read(), one.blobs) for one in gather(runs))
+    selection = select((one.read(), one.blobs) for one in discover_traces(runs))
     encoder = RowEncoder(load_policy(policy)[1], max_tokens)
     rows = encoder.encode(selection.kept).rows
     labels = row_progress(selection.kept, rows)

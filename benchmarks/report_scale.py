@@ -25,7 +25,19 @@ from agent.config import RunConfig
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.tasks import Milestone, Score
-from envs.core.trace import Call, Commit, Footer, Header, Intent, KeyRow, PlanRecord, Rating, Seen, Timings, Totals
+from envs.core.trace import (
+    Call,
+    Commit,
+    ElementKeyRecord,
+    Footer,
+    Header,
+    Intent,
+    ObservationRecord,
+    PlanRecord,
+    Rating,
+    Timings,
+    Totals,
+)
 from envs.core.trace_store import BlobStore, TraceWriter
 
 AT = "2026-01-01T00:00:00Z"
@@ -86,10 +98,10 @@ def _write(run: RunFolder, job: Job, steps: int, rng: random.Random, *, pictures
 
 def _intent(blobs: BlobStore, step: int, done: int, rng: random.Random, *, pictures: bool) -> Intent:
     text = "".join(f'[{n}] link "{rng.choice(WORDS)} {rng.random():.6f}"\n' for n in range(70))
-    target = KeyRow(ref=3, frame="", role="link", name=rng.choice(WORDS), ordinal=0, digest="0" * 8)
+    target = ElementKeyRecord(ref=3, frame="", role="link", name=rng.choice(WORDS), ordinal=0, digest="0" * 8)
     return Intent(
         step=step,
-        seen=Seen(
+        seen=ObservationRecord(
             url=f"http://127.0.0.1/{rng.choice(WORDS)}",
             title=rng.choice(WORDS),
             digest=f"{rng.randrange(10**15):016d}",

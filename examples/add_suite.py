@@ -19,7 +19,7 @@ from custom_policy import OrderPolicy
 from local_site import LAPTOPS, LocalShop
 
 from agent import RunConfig, run_suite
-from agent.episode.policy import Proposal, Turn
+from agent.episode.policy import ActionProposal, Turn
 from envs.browser.chromium import Chromium
 from envs.core.actions import Action, ActionResult
 from envs.core.observation import Observation
@@ -121,7 +121,7 @@ class Solver:
 
     spec = "solver"
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         return await OrderPolicy(*wanted(turn.task)).propose(turn)
 
 

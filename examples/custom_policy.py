@@ -14,7 +14,7 @@ import asyncio
 from local_site import LocalShop
 
 from agent import run_task
-from agent.episode.policy import Proposal, Turn
+from agent.episode.policy import ActionProposal, Turn
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Click, Select, Stop, Type
 from envs.core.observation import Observation
@@ -29,9 +29,9 @@ class OrderPolicy:
         self._name = name
         self._model = model
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         action = self._next(turn.view.observation, len(turn.past))
-        return Proposal(action, PROGRAM.show(action))
+        return ActionProposal(action, PROGRAM.show(action))
 
     def _next(self, page: Observation, done: int) -> Action:
         if "Thank you" in page.title:

@@ -93,7 +93,7 @@ def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
     return None
 
 
-class ModelRater:
+class ModelAutoRater:
     """Asks *model* about the milestones that are not achieved yet (MiRA paper, Fig. 5).
 
     A flip counts only with evidence (:func:`weigh`); the others are rejected, named in the rating's reason and counted

@@ -216,11 +216,11 @@ class Answer(NamedTuple):
         return f"{key(self.place)}: {'yes' if self.achieved else 'no'}"
 
 
-class CompactRater:
+class CompactAutoRater:
     """Asks a small *model* about the first open milestone, and after every one that is achieved about the next.
 
     So milestones are reached in the order of the plan only. Evidence, `rejected` and errors are those of
-    :class:`judges.autorater.ModelRater`, and with the budget `auto` the model is asked as rarely. It never thinks.
+    :class:`judges.autorater.ModelAutoRater`, and with the budget `auto` the model is asked as rarely. It never thinks.
     """
 
     def __init__(self, model: ChatModel, settings: RaterSettings | None = None) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from judges.autorater import ModelRater, RaterSettings
+from judges.autorater import ModelAutoRater, RaterSettings
 from judges.base import AutoRater, OutcomeJudge, Progress, Rated
-from judges.compact_autorater import CompactRater
+from judges.compact_autorater import CompactAutoRater
 from judges.outcome import JudgeSettings, ModelJudge
 from judges.ratings import make_rating
-from judges.state_autorater import StateRater
+from judges.state_autorater import StateAutoRater
 from models.base import ChatModel
 
 
-class NoRater:
+class NoAutoRater:
     """Leaves `z` as it is."""
 
     spec = "none"
@@ -29,7 +29,7 @@ class ChecksFirst:
     def __init__(self, otherwise: AutoRater) -> None:
         self.spec = otherwise.spec
         self._otherwise = otherwise
-        self._state = StateRater()
+        self._state = StateAutoRater()
 
     async def rate(self, progress: Progress) -> Rated:
         rater = self._otherwise if progress.checks is None else self._state
@@ -49,10 +49,10 @@ def make_rater(
     rate. Raises ValueError where a model is needed and none is given.
     """
     if spec == "none":
-        return NoRater()
+        return NoAutoRater()
     if spec == "state":
-        return StateRater()
-    return ChecksFirst((CompactRater if compact else ModelRater)(_needed(spec, model), settings))
+        return StateAutoRater()
+    return ChecksFirst((CompactAutoRater if compact else ModelAutoRater)(_needed(spec, model), settings))
 
 
 def make_judge(spec: str, model: ChatModel | None = None, settings: JudgeSettings | None = None) -> OutcomeJudge | None:

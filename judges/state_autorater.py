@@ -7,7 +7,7 @@ from judges.base import Progress, Rated
 from judges.ratings import make_rating
 
 
-class StateRater:
+class StateAutoRater:
     """`z_t` from the environment's checks, with the checker's evidence for every flip.
 
     An achieved milestone stays achieved (it is an anchor), also when its check turns false later: see

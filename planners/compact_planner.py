@@ -38,7 +38,7 @@ NO_PLAN: Final = "none"
 def plan_text(situation: Situation, count: int) -> str:
     """The whole prompt that asks for *count* milestones; equal arguments give equal text.
 
-    `Have:` (an anchor), `Trouble:` and `Done:` (an action) stand only in the prompt of a re-plan.
+    `Have:` (an anchor), `ReplanTrigger:` and `Done:` (an action) stand only in the prompt of a re-plan.
     """
     return _plan_prompt(situation, count).text
 

@@ -18,7 +18,7 @@ from envs.core.record import Record
 from envs.core.trace import Cause
 
 
-class WatchSettings(Record):
+class ReplanSettings(Record):
     """How much trouble is enough. Counts are steps unless said otherwise."""
 
     max_period: int = Field(default=4, ge=1)
@@ -42,7 +42,7 @@ class WatchSettings(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class StepSummary:
     """What the watch needs to know of one step."""
 
     step: int
@@ -59,20 +59,20 @@ class Tick:
     """Texts of milestones that were achieved and, by their state checker, no longer hold."""
 
 
-class Trouble(NamedTuple):
+class ReplanTrigger(NamedTuple):
     """Why to plan again, and the sentence that tells the planner what exactly happened."""
 
     cause: Cause
     detail: str
 
 
-class Watch:
+class ReplanDetector:
     """Pure: the same ticks give the same answer, nothing is remembered between calls."""
 
-    def __init__(self, settings: WatchSettings | None = None) -> None:
-        self.settings = settings or WatchSettings()
+    def __init__(self, settings: ReplanSettings | None = None) -> None:
+        self.settings = settings or ReplanSettings()
 
-    def check(self, ticks: Sequence[Tick], planned_at: int = 0) -> Trouble | None:
+    def check(self, ticks: Sequence[StepSummary], planned_at: int = 0) -> ReplanTrigger | None:
         """The first cause that holds now, or None.
 
         *ticks* are the latest steps, oldest first (a tail is enough: `window` of them). *planned_at* is the number of
@@ -87,12 +87,12 @@ class Watch:
                 return trouble
         return None
 
-    def unreadable(self, answers: int) -> Trouble | None:
+    def unreadable(self, answers: int) -> ReplanTrigger | None:
         """The cause where the policy has just given the last of *answers* in a row without a readable action; once for
         each such row."""
         if answers != self.settings.parse_errors:
             return None
-        return Trouble("parse_error", f"{answers} answers in a row held no readable action")
+        return ReplanTrigger("parse_error", f"{answers} answers in a row held no readable action")
 
     @property
     def window(self) -> int:
@@ -115,41 +115,41 @@ def loop_period(keys: Sequence[object], *, max_period: int, repeats: int, cycle_
     return None
 
 
-def _run(ticks: Sequence[Tick], holds: Callable[[Tick], bool]) -> list[Tick]:
+def _run(ticks: Sequence[StepSummary], holds: Callable[[StepSummary], bool]) -> list[StepSummary]:
     """The longest tail of *ticks* for which *holds*, oldest first."""
     return list(takewhile(holds, reversed(ticks)))[::-1]
 
 
-def _blocked(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
+def _blocked(ticks: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
     run = _run(ticks, lambda tick: tick.status is Status.BLOCKED)
     if len(run) < settings.blocked:
         return None
-    return Trouble("blocked", f"step {run[-1].step}: {run[-1].action_text!r} was refused")
+    return ReplanTrigger("blocked", f"step {run[-1].step}: {run[-1].action_text!r} was refused")
 
 
-def _stale(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
+def _stale(ticks: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
     run = _run(ticks, lambda tick: tick.status in (Status.STALE, Status.AMBIGUOUS))
     if len(run) < settings.stale:
         return None
     last = run[-1]
-    return Trouble(
+    return ReplanTrigger(
         "stale_element",
         f"{len(run)} actions in a row named an element that is gone or ambiguous, last {last.action_text!r}",
     )
 
 
-def _lost(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
+def _lost(ticks: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
     last = ticks[-1]
     if last.lost:
-        return Trouble("milestone_lost", "no longer holds: " + "; ".join(repr(text) for text in last.lost))
+        return ReplanTrigger("milestone_lost", "no longer holds: " + "; ".join(repr(text) for text in last.lost))
     before = ticks[-2].z if len(ticks) > 1 else ()
     if len(before) == len(last.z) and any(old and not new for old, new in zip(before, last.z, strict=True)):
         numbers = [i + 1 for i, (old, new) in enumerate(zip(before, last.z, strict=True)) if old and not new]
-        return Trouble("milestone_lost", f"no longer achieved: milestone {', '.join(map(str, numbers))}")
+        return ReplanTrigger("milestone_lost", f"no longer achieved: milestone {', '.join(map(str, numbers))}")
     return None
 
 
-def _loop(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
+def _loop(ticks: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
     period = loop_period(
         [(tick.action_text, tick.digest) for tick in ticks],
         max_period=settings.max_period,
@@ -159,15 +159,15 @@ def _loop(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
     if period is None:
         return None
     actions = " → ".join(repr(tick.action_text) for tick in ticks[-period:])
-    return Trouble("loop", f"the same {'action' if period == 1 else 'actions'} on the same page again: {actions}")
+    return ReplanTrigger("loop", f"the same {'action' if period == 1 else 'actions'} on the same page again: {actions}")
 
 
-def _stall(ticks: Sequence[Tick], settings: WatchSettings) -> Trouble | None:
+def _stall(ticks: Sequence[StepSummary], settings: ReplanSettings) -> ReplanTrigger | None:
     last = ticks[-1]
     same = _run(ticks, lambda tick: tick.digest == last.digest)
     if len(same) > settings.same_page:
-        return Trouble("stall", f"the page has not changed for {len(same) - 1} steps")
+        return ReplanTrigger("stall", f"the page has not changed for {len(same) - 1} steps")
     flat = _run(ticks, lambda tick: sum(tick.z) == sum(last.z) and len(tick.z) == len(last.z))
     if last.z and not all(last.z) and len(flat) > settings.no_milestone:
-        return Trouble("stall", f"no milestone was achieved for {len(flat) - 1} steps")
+        return ReplanTrigger("stall", f"no milestone was achieved for {len(flat) - 1} steps")
     return None

@@ -13,7 +13,7 @@ from agent.cli.output import print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from agent.inspection.compare import MEASURES, Arm, Comparison, Difference
 from agent.inspection.compare import compare as compared
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from judges.statistics import Estimate
 
 RunA = Annotated[Path, typer.Argument(help="The run to compare with.")]
@@ -30,7 +30,7 @@ def compare(
     as_json: options.Json = False,
 ) -> int:
     """Compares two runs: success with a paired test on common tasks, pass@k, failures, steps, tokens, time, cost."""
-    found = compared(gather([run_a]), gather([run_b]), seed=seed)
+    found = compared(discover_traces([run_a]), discover_traces([run_b]), seed=seed)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return 0

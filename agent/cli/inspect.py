@@ -18,7 +18,7 @@ from agent.cli.show_trace import show_trace
 from agent.cli.tables import Column, FittedTable
 from agent.episode.refused_origins import print_refused
 from agent.inspection.listing import EpisodeRow, episode_row
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import summed
 from models.specs import statuses
@@ -35,7 +35,7 @@ def show(where: Where, wide: options.Wide = False, as_json: options.Json = False
             return _show_json(trace)
         show_trace(trace, file.blobs)
         return 0
-    rows = [episode_row(file.path) for file in gather(where)]
+    rows = [episode_row(file.path) for file in discover_traces(where)]
     if as_json:
         print_json([row.model_dump(mode="json") for row in rows])
     else:

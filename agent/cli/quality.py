@@ -12,7 +12,7 @@ from agent.cli import options
 from agent.cli.output import counting, print_json, print_table, stdout
 from agent.cli.tables import Column, FittedTable
 from agent.inspection.quality import RunsQuality, runs_quality
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from judges.subgoal_quality import PAPER, Calibration, Quality
@@ -33,7 +33,7 @@ def quality(
     as_json: options.Json = False,
 ) -> int:
     """Measures subgoal quality: do milestones done tell success, beside the numbers of the MiRA paper (§5.1)?"""
-    files = gather(runs)
+    files = discover_traces(runs)
     with counting("traces", len(files), quiet=as_json) as tell:
         found = runs_quality(files, without_last=without_last, resamples=resamples, seed=seed, tell=tell)
     if len(found.damaged) == found.read:

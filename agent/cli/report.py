@@ -11,7 +11,7 @@ from rich.text import Text
 from agent.cli import options
 from agent.cli.output import counting, print_json, stderr, stdout
 from agent.inspection.report import Report, Screenshots, explained, write_report
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
 References = Annotated[
@@ -36,7 +36,7 @@ def report(
     as_json: options.Json = False,
 ) -> int:
     """Writes one HTML file, good offline, that shows every episode: its steps, its milestones, and why it failed."""
-    total = len(gather(runs))
+    total = len(discover_traces(runs))
     with counting("episodes", total, quiet=as_json) as tell:
         written = write_report(
             runs,

@@ -16,12 +16,12 @@ from envs.core.action_languages import PROGRAM
 from envs.core.actions import Drag
 from envs.core.errors import TraceError
 from envs.core.observation import ElementKey
-from envs.core.trace import Flip, Footer, Header, Intent, KeyRow
+from envs.core.trace import ElementKeyRecord, Flip, Footer, Header, Intent
 from envs.core.trace_store import BlobStore, Step, Trace, edited_message
 from envs.security.blocked_requests import summed
 from judges.trace_ratings import reached_after
 
-_ROWS = TypeAdapter(tuple[KeyRow, ...])
+_ROWS = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 
 def show_trace(trace: Trace, blobs: BlobStore) -> None:

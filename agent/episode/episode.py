@@ -18,21 +18,34 @@ from pydantic import JsonValue
 
 from agent.config import RunConfig
 from agent.episode.approval import Approver, decline
-from agent.episode.policy import Asked, PastAction, Policy, Proposal
+from agent.episode.policy import ActionProposal, Asked, PastAction, Policy
 from agent.episode.refused_origins import blocked_in, news
 from agent.episode.resources import Provided
 from agent.episode.structured_answers import AnswerSchema
 from agent.progress import Event as ProgressEvent
 from agent.progress import ModelWaits, RequestsRefused
-from agent.run.limits import Ledger
-from agent.run.resume import Recovered
+from agent.run.limits import UsageTracker
+from agent.run.resume import RecoveredEpisode
 from envs.browser.session import BrowserSession
 from envs.core.action_languages import Language
 from envs.core.errors import EnvError
 from envs.core.observation import ElementKey, Observation
 from envs.core.record import storable
 from envs.core.tasks import Environment, EpisodeStart, MilestoneCheck, Score, TaskRef
-from envs.core.trace import Call, Commit, Event, Failure, Intent, KeyRow, Outcome, Rating, Role, Seen, Timings, Totals
+from envs.core.trace import (
+    Call,
+    Commit,
+    ElementKeyRecord,
+    Event,
+    Failure,
+    Intent,
+    ObservationRecord,
+    Outcome,
+    Rating,
+    Role,
+    Timings,
+    Totals,
+)
 from envs.core.trace_store import BlobStore, TraceWriter, now
 from envs.observer.page_state import page_state
 from envs.observer.set_of_marks import marked
@@ -43,7 +56,7 @@ from models.asking import calls_end_at
 from models.base import ChatReply, Message, ModelError
 from models.transport import Waiting, waits_heard_by
 from planners.base import Planner
-from planners.replan_triggers import Tick, Watch
+from planners.replan_triggers import ReplanDetector, StepSummary
 
 JUDGING_S = 30.0
 """Seconds that rater and judge have at least for the end of an episode, `max_seconds` used up or not; no more than
@@ -63,7 +76,7 @@ class WorldLost(EnvError):
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class AgentComponents:
     """Who decides in a run: shared by all its episodes."""
 
     policy: Policy
@@ -71,7 +84,7 @@ class Team:
     rater: AutoRater
     judge: OutcomeJudge | None
     language: Language
-    watch: Watch
+    watch: ReplanDetector
     answers: AnswerSchema | None
     """What an answer must fit; None where any text will do."""
     compares: FuzzyJudge | None = None
@@ -110,7 +123,7 @@ class Episode:
 
     identity: Identity
     config: RunConfig
-    team: Team
+    team: AgentComponents
     environment: Environment
     trace: TraceWriter
     blobs: BlobStore
@@ -127,7 +140,7 @@ class Episode:
     """Questions about held requests that were not answered with yes, since :meth:`take_declined`."""
     may_retry: bool = False
     """The world may be lost once: the episode then goes on in a new one, from its trace."""
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: UsageTracker = field(default_factory=UsageTracker)
     began: float = field(default_factory=time.monotonic)
     judging_ends: float | None = None
     """When the judging must have ended, on the monotonic clock; None until it begins, or without a limit."""
@@ -139,13 +152,13 @@ class Episode:
     rating: Rating = field(default_factory=lambda: Rating(z=()))
     unrated: bool = False
     """The last rating could not be read: the next page is rated whether or not anything has changed since."""
-    proposal: Proposal | None = None
+    proposal: ActionProposal | None = None
     calls: list[Call] = field(default_factory=list[Call])
     """Model calls that no line of the trace holds yet."""
     past: list[PastAction] = field(default_factory=list[PastAction])
     steps: list[tuple[Intent, Commit | None]] = field(default_factory=list[tuple[Intent, Commit | None]])
     """Every step of the episode as recorded, for the failure analyzer."""
-    ticks: list[Tick] = field(default_factory=list[Tick])
+    ticks: list[StepSummary] = field(default_factory=list[StepSummary])
     blocked: tuple[BlockedOrigin, ...] = ()
     """All that the boundary refused so far, by origin."""
     planned_at: int = 0
@@ -252,7 +265,7 @@ class Episode:
         """Writes an event that is no step."""
         self.trace.append(Event(step=step, name=name, detail=storable(detail), calls=self.take_calls(), at=now()))
 
-    def tick(self, tick: Tick) -> None:
+    def tick(self, tick: StepSummary) -> None:
         self.ticks = [*self.ticks, tick][-self.team.watch.window :]
 
     def drop_reflection(self) -> None:
@@ -261,7 +274,7 @@ class Episode:
             self.reflecting.cancel()
             self.reflecting = None
 
-    def take_over(self, found: Recovered) -> None:
+    def take_over(self, found: RecoveredEpisode) -> None:
         """Takes over the state of an episode that an earlier process left unfinished."""
         self.past, self.ticks = found.past(), found.ticks(self.team.language)[-self.team.watch.window :]
         self.steps = [(sent.intent, sent.commit) for sent in found.sent]
@@ -277,9 +290,9 @@ class Episode:
         if self.environment.restore == "reopen":
             await self.environment.save_state(self.saved)
 
-    def store_look(self, look: Observation) -> Seen:
+    def store_look(self, look: Observation) -> ObservationRecord:
         """The observation as a trace keeps it, its large parts as blobs."""
-        return Seen(
+        return ObservationRecord(
             url=storable(look.url),
             title=storable(look.title),
             digest=look.digest,
@@ -301,7 +314,8 @@ class Episode:
 
 
 def keys_json(look: Observation) -> JsonValue:
-    """The shown elements as a JSON list of :class:`envs.core.trace.KeyRow`, written without building the rows."""
+    """The shown elements as a JSON list of :class:`envs.core.trace.ElementKeyRecord`, written without building the
+    rows."""
     return [
         {"ref": e.ref, "frame": k.frame, "role": k.role, "name": k.name, "ordinal": k.ordinal, "digest": k.digest}
         for e in look.elements
@@ -310,8 +324,10 @@ def keys_json(look: Observation) -> JsonValue:
     ]
 
 
-def key_row(ref: int, key: ElementKey) -> KeyRow:
-    return KeyRow(ref=ref, frame=key.frame, role=key.role, name=key.name, ordinal=key.ordinal, digest=key.digest)
+def key_row(ref: int, key: ElementKey) -> ElementKeyRecord:
+    return ElementKeyRecord(
+        ref=ref, frame=key.frame, role=key.role, name=key.name, ordinal=key.ordinal, digest=key.digest
+    )
 
 
 def call_record(role: Role, reply: ChatReply, prompt_blob: str | None = None, error: str | None = None) -> Call:

@@ -81,7 +81,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ActionProposal:
     """A policy's answer."""
 
     action: Action | None
@@ -117,7 +117,7 @@ class Policy(Protocol):
 
     spec: str
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         """One action, or a proposal without one. Raises :class:`models.base.ModelError`."""
         ...
 
@@ -151,7 +151,7 @@ class ModelPolicy:
         self._deadline_s = deadline_s
         self._shows_pictures = shows_pictures
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         messages = self._prompt(turn)
         first = await self._ask(messages, turn, 1, self._temperature)
         proposal = self._read(messages, first, ())
@@ -167,7 +167,7 @@ class ModelPolicy:
             return proposal
         return await self._another(messages, turn, proposal)
 
-    async def _another(self, messages: tuple[Message, ...], turn: Turn, vain: Proposal) -> Proposal:
+    async def _another(self, messages: tuple[Message, ...], turn: Turn, vain: ActionProposal) -> ActionProposal:
         """The first of some answers that is another action than *vain*; else that one."""
         asked = tuple(replace(one, error=one.error or VAIN) for one in vain.asked)
         for time in range(VAIN_TRIES):
@@ -223,14 +223,14 @@ class ModelPolicy:
             charge(error, [one.reply for one in before])  # nothing came, which says nothing of the policy
             raise
 
-    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> Proposal:
+    def _read(self, messages: tuple[Message, ...], reply: ChatReply, before: tuple[Asked, ...]) -> ActionProposal:
         raw = storable(reply.text)
         try:
             parsed = self._language.parse(raw)
         except ParseError as error:
             asked = Asked(messages, reply, str(error))
-            return Proposal(None, raw, asked=(*before, asked), error=str(error))
-        return Proposal(parsed.action, raw, parsed.notes, asked=(*before, Asked(messages, reply)))
+            return ActionProposal(None, raw, asked=(*before, asked), error=str(error))
+        return ActionProposal(parsed.action, raw, parsed.notes, asked=(*before, Asked(messages, reply)))
 
 
 Script = Callable[[Turn], Action] | Sequence[Action]
@@ -246,9 +246,9 @@ class ScriptedPolicy:
         self._script = script
         self._language = language
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         action = storable_action(self._next(turn))
-        return Proposal(action, self._language.show(action))
+        return ActionProposal(action, self._language.show(action))
 
     def _next(self, turn: Turn) -> Action:
         if callable(self._script):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.errors import TraceError
 from envs.core.record import Record
 from envs.core.trace import Outcome
@@ -67,8 +67,8 @@ def survey(runs: Sequence[Path], references: Sequence[Path] = ()) -> Survey:
     Raises BadInput for a place that holds no traces.
     """
     found = Survey()
-    mine = {file.path.resolve(): file for file in gather(runs)}
-    others = [file for file in gather(references) if file.path.resolve() not in mine] if references else []
+    mine = {file.path.resolve(): file for file in discover_traces(runs)}
+    others = [file for file in discover_traces(references) if file.path.resolve() not in mine] if references else []
     for file in (*mine.values(), *others):
         try:
             header, footer = read_summary(file.path)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from agent.config import RunConfig
-from agent.episode.episode import Team
+from agent.episode.episode import AgentComponents
 from agent.episode.policy import ModelPolicy, Policy
 from agent.episode.prompts import Style
 from agent.episode.structured_answers import AnswerSchema
@@ -30,14 +30,14 @@ from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
 from planners.registry import make_planner
-from planners.replan_triggers import Watch
+from planners.replan_triggers import ReplanDetector
 
 CLOSE_S = 5.0
 NOT_MODELS = frozenset({"none", "reference", "state", "same", "scripted", *SPECS})
 
 
 @asynccontextmanager
-async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[Team]:
+async def open_team(config: RunConfig, suite: str, policy: Policy | None = None) -> AsyncGenerator[AgentComponents]:
     """The team, its models shared by spec and closed at the end.
 
     *policy* replaces the configured one. Raises :class:`models.base.ModelUnavailable` or BadInput, in one line,
@@ -45,13 +45,13 @@ async def open_team(config: RunConfig, suite: str, policy: Policy | None = None)
     """
     async with AsyncExitStack() as stack:
         models = _Models(config, stack)
-        yield Team(
+        yield AgentComponents(
             policy=policy if policy is not None else _policy(config, suite, models),
             planner=_planner(config, models),
             rater=_rater(config, models),
             judge=_judge(config, models),
             language=LANGUAGES[config.language],
-            watch=Watch(),
+            watch=ReplanDetector(),
             compares=_compares(config, models),
             answers=None if config.answer_schema is None else AnswerSchema.read(config.answer_schema),
         )

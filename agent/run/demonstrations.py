@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.episode.policy import Asked, Policy, Proposal, Turn
+from agent.episode.policy import ActionProposal, Asked, Policy, Turn
 from agent.episode.prompts import Style, render_policy_prompt
 from models.base import ChatReply, Usage
 
@@ -20,7 +20,7 @@ class Demonstrating:
         self._policy = policy
         self._style: Style = style
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         proposal = await self._policy.propose(turn)
         if proposal.asked or proposal.action is None:
             return proposal

@@ -31,7 +31,7 @@ class EpisodeFile:
         return read_trace(self.path)
 
 
-def gather(places: Sequence[Path]) -> tuple[EpisodeFile, ...]:
+def discover_traces(places: Sequence[Path]) -> tuple[EpisodeFile, ...]:
     """The episodes of all *places*, each a run, a folder of runs, or a trace; a run's in its own order, none twice.
 
     Raises BadInput naming the first place that holds none.

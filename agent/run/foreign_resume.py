@@ -19,7 +19,7 @@ SET_ASIDE: Final = ".foreign"
 
 
 @dataclass(frozen=True, slots=True)
-class TakenOver:
+class ResumableRun:
     """A run as it may be played here."""
 
     manifest: Manifest
@@ -45,14 +45,14 @@ def recorded_run(folder: RunFolder) -> tuple[Manifest, Recorded]:
     return manifest, recorded
 
 
-def taken_over(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> TakenOver:
+def taken_over(folder: RunFolder, given: Mapping[str, Any], own_rule: OwnRule) -> ResumableRun:
     """The run with what was *given* again. Raises as `recorded_run` and :func:`agent.run.foreign_runs.settle` do."""
     manifest, recorded = recorded_run(folder)
     settled = settle(recorded, given, own_rule)
-    return TakenOver(_with(manifest, settled), recorded.own, settled.given)
+    return ResumableRun(_with(manifest, settled), recorded.own, settled.given)
 
 
-def reviewed(folder: RunFolder, given: Mapping[str, Any]) -> TakenOver | None:
+def reviewed(folder: RunFolder, given: Mapping[str, Any]) -> ResumableRun | None:
     """As `taken_over`, for a person who is told of it first; None where nothing is left to play. Raises BadInput also
     for what was *given* and differs from a run of this machine."""
     jobs = folder.read_manifest().jobs()

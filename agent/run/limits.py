@@ -23,7 +23,7 @@ LIMITS: Final = frozenset(_RAISED_BY)
 
 
 @dataclass(slots=True)
-class Ledger:
+class UsageTracker:
     """Running sums of one episode, over all its sittings."""
 
     seconds_before: float = 0.0

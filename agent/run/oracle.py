@@ -9,7 +9,7 @@ import asyncio
 import random
 from contextlib import suppress
 
-from agent.episode.policy import Policy, Proposal, ScriptedPolicy, Turn, storable_action
+from agent.episode.policy import ActionProposal, Policy, ScriptedPolicy, Turn, storable_action
 from envs.core.action_languages import Language
 from envs.core.actions import Action, ActionResult, Status, Stop
 from envs.core.errors import BadInput
@@ -55,7 +55,7 @@ class SitesOracle:
         self._drawer = Drawer()
         self._plays: dict[tuple[str, int], _Play] = {}
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         key = (turn.task.id, turn.attempt)
         if not turn.past:
             rng = random.Random(f"detours {key}") if self._detours else None
@@ -68,9 +68,9 @@ class SitesOracle:
             del self._plays[key]
         return self._proposal(action, play.problem)
 
-    def _proposal(self, action: Action, note: str) -> Proposal:
+    def _proposal(self, action: Action, note: str) -> ActionProposal:
         clean = storable_action(action)
-        return Proposal(clean, self._language.show(clean), notes=(note,) if note else ())
+        return ActionProposal(clean, self._language.show(clean), notes=(note,) if note else ())
 
 
 class _Play:

@@ -25,7 +25,7 @@ from agent.episode.approval import MAX_DECLINES
 from agent.episode.policy import PastAction
 from agent.episode.prompts import history_line
 from agent.episode.state import HISTORY_TAIL, State
-from agent.run.limits import Ledger
+from agent.run.limits import UsageTracker
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Status, Stop
 from envs.core.observation import ElementKey
@@ -33,7 +33,7 @@ from envs.core.tasks import Milestone
 from envs.core.trace import Commit, EndedBy, Event, Footer, Header, Intent, Line, PlanRecord, Rating
 from envs.core.trace_store import has_header, iter_lines
 from planners.anchors import carry_over
-from planners.replan_triggers import Tick
+from planners.replan_triggers import StepSummary
 
 UNCERTAIN = (
     "the run was cut off while this action was sent, so it may or may not have happened: {action}. "
@@ -71,7 +71,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class Recovered:
+class RecoveredEpisode:
     """An unfinished episode as its trace tells it; built by :func:`recover`."""
 
     header: Header
@@ -89,7 +89,7 @@ class Recovered:
     """The last step that a person declined; 0 if none was."""
     parse_errors: int = 0
     """In a row, after the last intent."""
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: UsageTracker = field(default_factory=UsageTracker)
     ended: Footer | None = None
     """The last footer after the last intent, in force or not."""
 
@@ -116,31 +116,33 @@ class Recovered:
     def past(self) -> list[PastAction]:
         return [PastAction(s.intent.action, s.target, s.commit.result if s.commit else None) for s in self.sent]
 
-    def ticks(self, language: Language) -> list[Tick]:
+    def ticks(self, language: Language) -> list[StepSummary]:
         """What the watch knew, but for milestones that were lost."""
         return [
-            Tick(s.intent.step, language.show(s.intent.action), s.intent.seen.digest, s.status, s.intent.rating.z)
+            StepSummary(
+                s.intent.step, language.show(s.intent.action), s.intent.seen.digest, s.status, s.intent.rating.z
+            )
             for s in self.sent
         ]
 
 
-def read_unfinished(path: Path) -> Recovered | None:
+def read_unfinished(path: Path) -> RecoveredEpisode | None:
     """What is left of an episode; None where it never got as far as a header. Raises TraceError."""
     return recover(tuple(iter_lines(path))) if has_header(path) else None
 
 
-def recover(lines: Sequence[Line]) -> Recovered:
+def recover(lines: Sequence[Line]) -> RecoveredEpisode:
     """Reads the lines of a trace, the header first."""
     header = lines[0]
     if not isinstance(header, Header):
         raise ValueError(f"a trace begins with a header, not {header.kind!r}")
-    found = Recovered(header)
+    found = RecoveredEpisode(header)
     for line in lines[1:]:
         _fold(found, line)
     return found
 
 
-def _fold(found: Recovered, line: Line) -> None:
+def _fold(found: RecoveredEpisode, line: Line) -> None:
     match line:
         case Intent():
             found.open, found.rating, found.parse_errors, found.ended = line, line.rating, 0, None
@@ -177,7 +179,7 @@ def _fold(found: Recovered, line: Line) -> None:
             pass
 
 
-def rebuilt_state(found: Recovered) -> State:
+def rebuilt_state(found: RecoveredEpisode) -> State:
     """The graph's state after the last step that counts. An open intent must have been decided before."""
     last = found.sent[-1] if found.sent else None
     stopped = last is not None and isinstance(last.intent.action, Stop) and last.status is Status.STOPPED

@@ -15,12 +15,12 @@ from typing import Any, Final
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
 from agent.episode.approval import Approver
-from agent.episode.episode import Episode, Identity, Interrupted, Team
+from agent.episode.episode import AgentComponents, Episode, Identity, Interrupted
 from agent.episode.graph import Graph
 from agent.episode.run_episode import Entry, broken_start, error_line, play, thread_id
 from agent.progress import EpisodeEnded, EpisodeStarted, Event, Listener
 from agent.results import EpisodeResult
-from agent.run.resume import Recovered, read_unfinished, rebuilt_state
+from agent.run.resume import RecoveredEpisode, read_unfinished, rebuilt_state
 from agent.run.run_store import Job, Manifest, RunFolder
 from envs.browser.playwright_trace import TracedEnvironment
 from envs.core.disk_errors import disk_refusal, writing
@@ -101,12 +101,12 @@ def header_of(manifest: Manifest, job: Job, start: EpisodeStart = NOT_STARTED, s
 
 
 @dataclass(slots=True)
-class Sitting:
+class RunExecutor:
     """Everything the workers share."""
 
     manifest: Manifest
     folder: RunFolder
-    team: Team
+    team: AgentComponents
     suite: Suite
     graph: Graph
     saver: BaseCheckpointSaver[Any]
@@ -194,7 +194,7 @@ class Sitting:
             await environment.save_playwright_trace(self.folder.zip(job.episode_id))
         return EpisodeResult.of(header, footer)
 
-    async def _continue(self, episode: Episode, found: Recovered) -> Footer:
+    async def _continue(self, episode: Episode, found: RecoveredEpisode) -> Footer:
         """Continues after the last committed step. Records in the trace what became of an open intent."""
         checkpoint = await self._drop_checkpoint(thread_id(self.manifest.run_id, episode.identity.episode_id))
         if found.open is not None:

@@ -34,7 +34,7 @@ from platform import python_version
 from agent.config import RunConfig
 from agent.results import EpisodeResult
 from agent.run.run_mark import is_own, marked
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.disk_errors import disk_refusal, write_all, writing
 from envs.core.errors import BadInput, NotWritten
 from envs.core.record import Record
@@ -188,7 +188,7 @@ class RunFolder:
     def write_manifest(self, manifest: Manifest) -> None:
         """Replaces `run.json`, marked as written on this machine."""
         values = marked(manifest.model_dump(mode="json"))
-        write_whole(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
+        write_atomically(self.manifest, json.dumps(values, indent=2, ensure_ascii=False) + "\n", private=True)
 
     def discard_if_unplayed(self) -> None:
         """Removes the folder of a run that could not start; one with a line in any trace stays."""
@@ -221,7 +221,7 @@ class RunFolder:
                 os.close(fd)
 
     def write_results(self, results: Iterable[EpisodeResult]) -> None:
-        write_whole(self.results, "".join(result.model_dump_json() + "\n" for result in results), private=True)
+        write_atomically(self.results, "".join(result.model_dump_json() + "\n" for result in results), private=True)
 
 
 @contextmanager

@@ -25,13 +25,13 @@ from agent.run.foreign_resume import adopt, check_plain_files, taken_over
 from agent.run.langsmith_tracing import langsmith_tracing
 from agent.run.open_defaults import with_open_defaults
 from agent.run.oracle_tasks import check_solvable
-from agent.run.run_executor import Sitting
+from agent.run.run_executor import RunExecutor
 from agent.run.run_store import Manifest, OpenTask, RunFolder, checked_run_id, goes_on, new_run_id, versions
 from agent.run.stopping import play_until_stopped
 from envs.browser.chromium import Chromium
 from envs.core.errors import BadInput, BrowserNotStarted
 from envs.core.tasks import Suite, TaskSelection
-from envs.core.trace_store import RunLease, now
+from envs.core.trace_store import RunLock, now
 from envs.security.allowlist import check_address
 from envs.security.secrets import SecretVault
 from envs.suites.open_web import SUITE, TASK
@@ -144,7 +144,7 @@ async def resume(
     No committed action is sent again. *policy* and *suite* must be given again where they came from Python. Of a run
     that this machine did not write, what reads from this machine or names a server is not taken: *given_again* holds
     those settings, see :func:`agent.run.foreign_runs.settle`; on a run of this machine it has no effect. Raises
-    LeaseHeld while another process plays the run, :class:`agent.run.foreign_runs.ForeignRun` where such a setting is
+    RunLocked while another process plays the run, :class:`agent.run.foreign_runs.ForeignRun` where such a setting is
     missing, and BadInput where the folder holds links.
     """
     given = _Given(tuple(listeners), approver or decline, policy, suite)
@@ -161,7 +161,7 @@ def _report(manifest: Manifest, folder: RunFolder, given: _Given) -> RunResult:
     """What a finished run came to, from its footers alone: no browser, no model, no secret is needed."""
     began = time.monotonic()
     jobs = manifest.jobs()
-    with goes_on(folder.path), RunLease(folder.path):
+    with goes_on(folder.path), RunLock(folder.path):
         finished = folder.finished(jobs)
         episodes = tuple(finished[job] for job in jobs)
         folder.write_results(episodes)
@@ -231,9 +231,9 @@ async def _run(
         if fresh:
             folder.create(manifest)
             stack.enter_context(_discarded_if_refused(folder))
-        stack.enter_context(RunLease(folder.path))
+        stack.enter_context(RunLock(folder.path))
         saver = await stack.enter_async_context(open_checkpoints(folder.checkpoints, manifest.config.checkpoint_url))
-        sitting = Sitting(
+        sitting = RunExecutor(
             manifest=manifest,
             folder=folder,
             team=team,

@@ -8,14 +8,14 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from agent.run.run_executor import Sitting
+from agent.run.run_executor import RunExecutor
 from envs.core.errors import EnvError
 
 GRACE_S = 10.0
 """Seconds that running steps get to commit after the first signal; a second signal cuts them short."""
 
 
-async def play_until_stopped(sitting: Sitting) -> None:
+async def play_until_stopped(sitting: RunExecutor) -> None:
     """Plays to the end, or until a signal: then unfinished episodes are left without a footer.
 
     Raises the first error that concerns the run as a whole (BadInput, BrowserMissing, a full disk), unwrapped.

@@ -91,7 +91,7 @@ class Go(Protocol):
 
 
 @dataclass(frozen=True)
-class Surface:
+class ActionContext:
     """What an action reaches of its session."""
 
     tabs: Tabs
@@ -109,7 +109,7 @@ class Surface:
         return self.tabs.front.page
 
 
-async def perform(surface: Surface, action: Action) -> ActionResult:
+async def perform(surface: ActionContext, action: Action) -> ActionResult:
     """Does *action* on the front tab. Raises what Playwright raises; does not settle."""
     match action:
         case Click() | Hover() | Type() | Select() | Upload() | Drag():
@@ -130,7 +130,7 @@ async def perform(surface: Surface, action: Action) -> ActionResult:
             return OK  # the session's own business
 
 
-async def _on_element(surface: Surface, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
+async def _on_element(surface: ActionContext, action: Click | Hover | Type | Select | Upload | Drag) -> ActionResult:
     target = await surface.tabs.front.observer.resolve(action.ref)
     if isinstance(target, ActionResult):
         return target
@@ -159,7 +159,7 @@ async def _on_element(surface: Surface, action: Click | Hover | Type | Select | 
     return OK
 
 
-async def _drag_to(surface: Surface, x: float, y: float, to_ref: int) -> ActionResult:
+async def _drag_to(surface: ActionContext, x: float, y: float, to_ref: int) -> ActionResult:
     target = await surface.tabs.front.observer.resolve(to_ref)
     if isinstance(target, ActionResult):
         return target
@@ -170,7 +170,7 @@ async def _drag_to(surface: Surface, x: float, y: float, to_ref: int) -> ActionR
     return OK
 
 
-async def _drag(surface: Surface, x: float, y: float, to_x: float, to_y: float) -> None:
+async def _drag(surface: ActionContext, x: float, y: float, to_x: float, to_y: float) -> None:
     mouse = surface.page.mouse
     await mouse.move(x, y)
     await mouse.down()
@@ -181,7 +181,7 @@ async def _drag(surface: Surface, x: float, y: float, to_x: float, to_y: float) 
         await mouse.up()
 
 
-async def _upload(surface: Surface, target: Target, path: str) -> ActionResult:
+async def _upload(surface: ActionContext, target: Target, path: str) -> ActionResult:
     file = allowed_upload(surface.settings.upload_folder, path)
     if file is None:
         return ActionResult(status=Status.BLOCKED, message=_no_such_file(surface.settings.upload_folder))
@@ -208,7 +208,7 @@ def _no_such_file(folder: Path | None) -> str:
     return message + (f": {shown}" if shown else "") + (f" and {more} more" if more > 0 else "")
 
 
-async def _scroll(surface: Surface, action: Scroll) -> ActionResult:
+async def _scroll(surface: ActionContext, action: Scroll) -> ActionResult:
     dx, dy = DIRECTIONS[action.direction]
     if action.ref is None:
         moved = await surface.tabs.front.world.call(SCROLL_PAGE, dx, dy)
@@ -222,7 +222,7 @@ async def _scroll(surface: Surface, action: Scroll) -> ActionResult:
     )
 
 
-async def _input(surface: Surface, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
+async def _input(surface: ActionContext, action: Press | ClickAt | DragAt | ScrollAt) -> ActionResult:
     page = surface.page
     match action:
         case Press():
@@ -245,7 +245,7 @@ async def _input(surface: Surface, action: Press | ClickAt | DragAt | ScrollAt) 
     return OK
 
 
-async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
+async def _look_up(surface: ActionContext, action: Find | Expand) -> ActionResult:
     observer = surface.tabs.front.observer
     match action:
         case Find():
@@ -255,7 +255,7 @@ async def _look_up(surface: Surface, action: Find | Expand) -> ActionResult:
     return ActionResult(status=Status.OK, output=output)
 
 
-async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionResult:
+async def _navigate(surface: ActionContext, action: Goto | Back | Forward) -> ActionResult:
     match action:
         case Goto():
             return await _goto(surface, action.url)
@@ -265,7 +265,7 @@ async def _navigate(surface: Surface, action: Goto | Back | Forward) -> ActionRe
             return await _through_history(surface, surface.page.go_forward)
 
 
-async def _through_history(surface: Surface, go: Go) -> ActionResult:
+async def _through_history(surface: ActionContext, go: Go) -> ActionResult:
     """One entry back or forward. Where only an iframe goes, Playwright waits in vain for the page to do so; it is
     waited for beyond HISTORY_S only while the page itself has asked for a document and not got it yet."""
     page, before, clock, seconds = surface.page, surface.page.url, surface.clock, surface.settings.navigation_s
@@ -289,7 +289,7 @@ async def _through_history(surface: Surface, go: Go) -> ActionResult:
     return OK if page.url != before else ActionResult(status=Status.OK, message="the address did not change")
 
 
-async def _goto(surface: Surface, url: str) -> ActionResult:
+async def _goto(surface: ActionContext, url: str) -> ActionResult:
     absolute = full_url(url, surface.page.url)
     if not surface.allowed(absolute) or absolute == "":
         return ActionResult(status=Status.BLOCKED, message="the address is not among the allowed origins")
@@ -308,7 +308,7 @@ async def _goto(surface: Surface, url: str) -> ActionResult:
     return OK  # what interrupted it was the visit before, to the same address
 
 
-async def _open(surface: Surface, url: str) -> ActionResult:
+async def _open(surface: ActionContext, url: str) -> ActionResult:
     page = surface.page
     try:
         response = await surface.clock.call(
@@ -327,7 +327,7 @@ async def _open(surface: Surface, url: str) -> ActionResult:
     return ActionResult(status=status, message=text.removeprefix(PROXY_SAYS).strip()[:300])
 
 
-async def _loaded(surface: Surface, seconds: float) -> None:
+async def _loaded(surface: ActionContext, seconds: float) -> None:
     page = surface.page
     await surface.clock.call(lambda ms: page.wait_for_load_state("domcontentloaded", timeout=ms), seconds)
 
@@ -342,7 +342,7 @@ def full_url(url: str, current: str) -> str:
     return text if named or not text else f"https://{text}"
 
 
-async def _tab(surface: Surface, action: NewTab | CloseTab | FocusTab) -> ActionResult:
+async def _tab(surface: ActionContext, action: NewTab | CloseTab | FocusTab) -> ActionResult:
     tabs = surface.tabs
     match action:
         case NewTab():
@@ -360,7 +360,7 @@ async def _tab(surface: Surface, action: NewTab | CloseTab | FocusTab) -> Action
     return OK
 
 
-async def _wait(surface: Surface) -> ActionResult:
+async def _wait(surface: ActionContext) -> ActionResult:
     """Gives the page time to begin something; the settling that follows waits for its end."""
     changed = await first_change(surface.tabs.front.world, surface.settings.settle.max_s / 2)
     return OK if changed else ActionResult(status=Status.OK, message="nothing changed")

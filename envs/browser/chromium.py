@@ -32,7 +32,7 @@ from envs.browser.session import BrowserSession
 from envs.core.errors import BadInput, BrowserMissing, BrowserNotStarted
 from envs.core.settings import SessionSettings
 from envs.core.wait_notices import waiting_for
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 from envs.security.tls_termination import own_end
 
@@ -143,7 +143,7 @@ class Chromium:
                     raise
 
     async def session(
-        self, settings: SessionSettings, boundary: Boundary, folder: Path, secrets: SecretVault = NO_SECRETS
+        self, settings: SessionSettings, boundary: AllowlistProxy, folder: Path, secrets: SecretVault = NO_SECRETS
     ) -> BrowserSession:
         """A new isolated context whose every request passes *boundary*; its files go below *folder*.
 

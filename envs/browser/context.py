@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from envs.core.errors import BadInput
 from envs.core.settings import HttpCredentials, SessionSettings
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 
 # [origin, entries]; a document without an origin of its own may not look at its storage.
 LOCAL_STORAGE = """() => {
@@ -19,7 +19,7 @@ LOCAL_STORAGE = """() => {
 }"""
 
 
-async def new_context(browser: Browser, settings: SessionSettings, boundary: Boundary) -> BrowserContext:
+async def new_context(browser: Browser, settings: SessionSettings, boundary: AllowlistProxy) -> BrowserContext:
     """Every request passes *boundary*; no service workers, no permissions but a location that was given.
 
     Raises BadInput where HTTP credentials are named and not to be had.

@@ -20,7 +20,7 @@ from playwright.async_api import Download as PlaywrightDownload
 from playwright.async_api import Error as PlaywrightError
 
 from envs.browser.download_limit import DownloadLimit, Limits, bytes_in
-from envs.browser.event_counter import Arrivals
+from envs.browser.event_counter import EventCounter
 from envs.core.actions import UNAPPROVED, Download
 from envs.core.disk_errors import writing
 from envs.core.errors import NotWritten
@@ -47,7 +47,7 @@ class Downloads:
         self._limits = limits
         self._tasks: dict[asyncio.Task[None], str] = {}
         """Those under way, with their names."""
-        self.begun = Arrivals()
+        self.begun = EventCounter()
         self.limit: DownloadLimit | None = None
         """Cancels what grows too large while it streams; None: the size is checked when a download is whole."""
         self.not_written: NotWritten | None = None

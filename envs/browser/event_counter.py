@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Arrivals:
+class EventCounter:
     def __init__(self) -> None:
         self.count = 0
         """So far."""

@@ -20,13 +20,13 @@ from envs.browser.chromium import Chromium
 from envs.browser.context import stored_origins
 from envs.browser.session import BrowserSession
 from envs.core.actions import Action, ActionResult, Goto, NewTab, Status
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput, ResetFailed
 from envs.core.observation import Observation
 from envs.core.record import Record
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 from envs.security.tls_termination import unverified
 
@@ -63,7 +63,7 @@ class LiveSession:
     def __init__(self, chromium: Chromium, bounds: Bounds, begin: Begin, reopened: Reopened | None = None) -> None:
         self.bounds = bounds
         authorities = unverified() if bounds.settings.ignore_https_errors else None
-        self.boundary = Boundary(bounds.origins, authorities=authorities)
+        self.boundary = AllowlistProxy(bounds.origins, authorities=authorities)
         self._chromium = chromium
         self._begin = begin
         self._reopened = reopened
@@ -165,7 +165,7 @@ class LiveSession:
     def _write(self, path: Path, text: str) -> None:
         """Not at all if the file holds this text already."""
         if self._saved.get(path) != text:
-            write_whole(path, text, private=True, sync=False)
+            write_atomically(path, text, private=True, sync=False)
             self._saved[path] = text
 
 

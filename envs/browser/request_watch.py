@@ -14,7 +14,7 @@ from playwright.async_api import BrowserContext, Request, WebSocket
 from playwright.async_api import Error as PlaywrightError
 
 from envs.security.allowlist import Origin, origin_of
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN, BlockedOrigin, Count, Place, RequestKind, in_order, summed
 
 _MAX_SEEN: Final = 1_000
@@ -45,7 +45,7 @@ class _Seen:
 class RequestWatch:
     """Made once a session."""
 
-    def __init__(self, context: BrowserContext, boundary: Boundary) -> None:
+    def __init__(self, context: BrowserContext, boundary: AllowlistProxy) -> None:
         self._boundary = boundary
         self._before = {place: count.requests for place, count in boundary.tally.counts.items()}
         """Refusals of earlier sessions of the same boundary."""

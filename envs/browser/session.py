@@ -56,11 +56,11 @@ from envs.core.record import storable
 from envs.core.settings import SessionSettings
 from envs.observer.nearest_controls import told_with_nearest
 from envs.observer.world import WorldGone
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.blocked_requests import BROWSERS_OWN
 from envs.security.masking import masked_observation, masked_result
 from envs.security.net_errors import explained, tried_in_vain
-from envs.security.request_holding import CHECK, Holding, refusal_messages
+from envs.security.request_holding import CHECK, RequestHolding, refusal_messages
 from envs.security.secret_guard import SecretGuard
 from envs.security.secret_screenshots import SEARCH_S, look_without_secrets
 from envs.security.secrets import NO_SECRETS, SecretVault
@@ -87,7 +87,7 @@ class BrowserSession:
         self,
         context: BrowserContext,
         settings: SessionSettings,
-        boundary: Boundary,
+        boundary: AllowlistProxy,
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
     ) -> None:
@@ -102,12 +102,12 @@ class BrowserSession:
         self._download_limits = Limits(settings.max_download_bytes, settings.max_run_download_bytes)
         self.downloads = Downloads(folder, self._download_limits, secrets, permitted=settings.downloads == "keep")
         self.tabs = Tabs(context, settings, self._tab_opened, boundary.allows)
-        self.holding = Holding(settings.hold, settings.background, secrets.mask)
+        self.holding = RequestHolding(settings.hold, settings.background, secrets.mask)
         """Holds requests of steps that were not approved."""
         if settings.hold:
             boundary.checks.put(CHECK, self.holding.check)
         self._clock = self.holding.clock
-        self._surface = action_executor.Surface(
+        self._surface = action_executor.ActionContext(
             self.tabs, self.dialogs, settings, self.guard, self.allowed, self._clock
         )
         self._races = Races(self._clock)
@@ -128,7 +128,7 @@ class BrowserSession:
         cls,
         browser: Browser,
         settings: SessionSettings,
-        boundary: Boundary,
+        boundary: AllowlistProxy,
         folder: Path,
         secrets: SecretVault = NO_SECRETS,
         *,

@@ -10,7 +10,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Page
 from playwright.async_api import Error as PlaywrightError
 
-from envs.browser.event_counter import Arrivals
+from envs.browser.event_counter import EventCounter
 from envs.browser.isolated_world import Isolated
 from envs.core.errors import PageCrashed
 from envs.core.observation import Tab
@@ -43,7 +43,7 @@ class Tabs:
     allowed: Callable[[str], bool]
     """May an iframe's document of this address be read?"""
     all: list[OpenTab] = field(default_factory=list[OpenTab])
-    opened: Arrivals = field(default_factory=Arrivals)
+    opened: EventCounter = field(default_factory=EventCounter)
     """Tabs that pages opened by themselves; one may have been refused silently."""
     refused: int = 0
     """Tabs closed because there were too many, so far."""

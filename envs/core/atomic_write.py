@@ -23,7 +23,7 @@ def replacing(path: Path) -> Generator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_whole(path: Path, text: str, *, private: bool = False, sync: bool = True) -> None:
+def write_atomically(path: Path, text: str, *, private: bool = False, sync: bool = True) -> None:
     """Replaces *path* by *text*, and makes its folder. *private*: only its owner reads it; *sync*: it survives a power
     cut. Raises NotWritten."""
     with writing(path):

@@ -19,11 +19,11 @@ from envs.core.errors import BadInput
 LOCK_NAME = "lease"
 
 
-class LeaseHeld(BadInput):
+class RunLocked(BadInput):
     """The run belongs to a living process, which the message names."""
 
 
-class RunLease:
+class RunLock:
     """An exclusive hold on a run's folder, for as long as this process lives or until `release`.
 
     It rests on `flock`, so the kernel frees it when the owner dies, however it dies; there is no stale lease. A
@@ -36,7 +36,7 @@ class RunLease:
         self._handle: int | None = None
 
     def acquire(self) -> Self:
-        """Takes the lease at once or raises LeaseHeld; never waits. The folder must exist."""
+        """Takes the lease at once or raises RunLocked; never waits. The folder must exist."""
         if self._handle is not None:
             return self
         try:
@@ -48,7 +48,7 @@ class RunLease:
         except OSError:
             owner = _owner(handle)
             os.close(handle)
-            raise LeaseHeld(f"run {self.path.parent} is in use by {owner}; wait for it or stop it first") from None
+            raise RunLocked(f"run {self.path.parent} is in use by {owner}; wait for it or stop it first") from None
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since": datetime.now(UTC).isoformat("T", "seconds")}
         self._handle = handle
         _HELD.add(self)
@@ -80,7 +80,7 @@ class RunLease:
         self.release()
 
 
-_HELD: weakref.WeakSet[RunLease] = weakref.WeakSet()
+_HELD: weakref.WeakSet[RunLock] = weakref.WeakSet()
 
 
 def _leave_to_parent() -> None:

@@ -29,10 +29,11 @@ from envs.security.blocked_requests import BlockedOrigin
 SCHEMA_VERSION = 4
 """4: every line ends with its chain value, see :mod:`envs.core.trace_chain`; `ActionResult.held_requests`.
 
-3: `Footer.resumable`, and lines after such a footer; `Seen.blocked_requests`, `Footer.blocked_requests`,
+3: `Footer.resumable`, and lines after such a footer; `ObservationRecord.blocked_requests`, `Footer.blocked_requests`,
 `Footer.declined`, `Failure.cut_short`, `Loop.last`.
 
-2: `Seen.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and step."""
+2: `ObservationRecord.state` and `viewport`, `Intent.target_box`, `Failure.loop`, `Header.parent` with its run and
+step."""
 
 Outcome = Literal["success", "failure", "broken", "unjudged"]
 """`broken`: the world or a model failed, so nothing is known about the policy. `unjudged`: nobody could judge."""
@@ -75,7 +76,7 @@ class Call(Record):
     error: str | None = None
 
 
-class KeyRow(Record):
+class ElementKeyRecord(Record):
     """An element's durable key as stored, see :class:`envs.core.observation.ElementKey`."""
 
     ref: int
@@ -90,7 +91,7 @@ class KeyRow(Record):
         return ElementKey(self.frame, self.role, self.name, self.ordinal, self.digest)
 
 
-class Seen(Record):
+class ObservationRecord(Record):
     """The observation of a step."""
 
     url: str
@@ -103,7 +104,7 @@ class Seen(Record):
     text_blob: str
     """Blob holding the text shown to the policy."""
     keys_blob: str
-    """Blob holding the JSON list of :class:`KeyRow` of the shown elements."""
+    """Blob holding the JSON list of :class:`ElementKeyRecord` of the shown elements."""
     controls_total: int
     screenshot_blob: str | None = None
     viewport: tuple[int, int] | None = None
@@ -194,14 +195,14 @@ class Intent(Record):
     kind: Literal["intent"] = "intent"
     step: int
     """1-based."""
-    seen: Seen
+    seen: ObservationRecord
     rating: Rating
     action: Action
     raw: str
     """The policy's text as it came, the comment lines included."""
     notes: tuple[str, ...] = ()
     """`# Note:` and `# Element:` comments of the policy."""
-    target: KeyRow | None = None
+    target: ElementKeyRecord | None = None
     """Key of the element that the action names."""
     target_box: tuple[float, float, float, float] | None = None
     """That element's x, y, width, height in CSS pixels of the viewport; None unless boxes were observed."""

@@ -16,15 +16,15 @@ from envs.core.tasks import Score, TaskRef
 from envs.core.trace import (
     Call,
     Commit,
+    ElementKeyRecord,
     EndedBy,
     Event,
     Footer,
     Header,
     Intent,
-    KeyRow,
+    ObservationRecord,
     Outcome,
     Rating,
-    Seen,
     Timings,
     Totals,
 )
@@ -46,7 +46,7 @@ class ForeignStep:
     action: Action
     raw: str
     """The policy's own words."""
-    target: KeyRow | None = None
+    target: ElementKeyRecord | None = None
     status: Status = Status.OK
     message: str = ""
     screenshot: bytes | None = None
@@ -85,7 +85,7 @@ class ForeignEpisode:
 class Nodes:
     """The elements that an accessibility tree as text names, by their foreign id."""
 
-    rows: dict[str, KeyRow] = field(default_factory=dict[str, KeyRow])
+    rows: dict[str, ElementKeyRecord] = field(default_factory=dict[str, ElementKeyRecord])
 
     @classmethod
     def of(cls, text: str) -> Nodes:
@@ -98,7 +98,9 @@ class Nodes:
             ordinal = seen.get((role, name), 0)
             seen[role, name] = ordinal + 1
             digest = hashlib.sha256(f"{role}\n{name}".encode()).hexdigest()[:8]
-            row = KeyRow(ref=len(nodes.rows) + 1, frame="", role=role, name=name, ordinal=ordinal, digest=digest)
+            row = ElementKeyRecord(
+                ref=len(nodes.rows) + 1, frame="", role=role, name=name, ordinal=ordinal, digest=digest
+            )
             nodes.rows.setdefault(match["id"], row)
         return nodes
 
@@ -165,7 +167,7 @@ def _header(episode: ForeignEpisode, episode_id: str, run_id: str) -> Header:
 
 def _intent(step: ForeignStep, number: int, policy: str, blobs: BlobStore) -> Intent:
     url, text = storable(step.url), storable(step.text)
-    seen = Seen(
+    seen = ObservationRecord(
         url=url,
         title=storable(step.title),
         digest=hashlib.sha256(f"{url}\n{text}".encode()).hexdigest()[:16],

@@ -57,7 +57,7 @@ _listening: set[int] = set()
 """Ports of all boundaries of this process: none may be used to reach another."""
 
 
-class Boundary:
+class AllowlistProxy:
     """One allowlist, one port. Use as `async with Boundary(origins) as boundary:`."""
 
     def __init__(

@@ -34,7 +34,7 @@ from envs.security.tls_termination import begins_tls, own_end
 from envs.security.web_sockets import Early, pass_messages
 
 if TYPE_CHECKING:
-    from envs.security.allowlist_proxy import Boundary
+    from envs.security.allowlist_proxy import AllowlistProxy
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 class Client:
     """One connection of the browser: any number of requests, or one tunnel."""
 
-    def __init__(self, boundary: Boundary, link: Link) -> None:
+    def __init__(self, boundary: AllowlistProxy, link: Link) -> None:
         self._boundary = boundary
         self._limits = boundary.limits
         self._link = link

@@ -66,7 +66,7 @@ class _Held:
     answer: asyncio.Future[Answer] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class Holding:
+class RequestHolding:
     """Of one browser session. Begins as the task's start: everything passes, and is learned as background."""
 
     def __init__(self, held: Sequence[HoldCategory], background: Sequence[str] = (), mask: Mask = str) -> None:

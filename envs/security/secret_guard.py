@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from playwright.async_api import Page
 
 from envs.core.actions import Action, ActionResult, AnswerDialog, Click, ClickAt, Drag, DragAt, Goto, Press, Status
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secret_requests import CHECK, LeakCheck
 from envs.security.secrets import SecretVault
 
@@ -149,7 +149,7 @@ class SecretGuard:
         self.outgoing = LeakCheck(vault)
 
     @classmethod
-    def at(cls, boundary: Boundary, vault: SecretVault) -> Self:
+    def at(cls, boundary: AllowlistProxy, vault: SecretVault) -> Self:
         """A guard whose check of outgoing requests is put at *boundary*. None is put where every allowed origin is in
         every secret's scope, or where the browser does not accept the key that reading https needs."""
         guard = cls(vault)

@@ -1,8 +1,8 @@
 """An episode's steps with pages and actions that can be compared.
 
-*Pages.* Two looks are at one state where `Seen.state` is equal, which ignores clocks, tokens and the focus, or
-`Seen.digest` in traces that have no states; or where the address and the text are equal but for volatile numbers
-(:mod:`judges.analysis.numbers`). The latter needs page texts.
+*Pages.* Two looks are at one state where `ObservationRecord.state` is equal, which ignores clocks, tokens and the
+focus, or `ObservationRecord.digest` in traces that have no states; or where the address and the text are equal but for
+volatile numbers (:mod:`judges.analysis.numbers`). The latter needs page texts.
 
 *Actions.* Two actions are equal by kind, the element's durable key and what was typed or chosen; never by the number
 that an element had in one observation. On one state, two clicks are also the same action

@@ -33,7 +33,7 @@ from envs.core.actions import (
     Type,
     Upload,
 )
-from envs.core.trace import Intent, KeyRow, Seen
+from envs.core.trace import ElementKeyRecord, Intent, ObservationRecord
 from envs.observer.page_state import steady_text
 from judges.analysis.history import LOOKING, Done, History, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
@@ -75,7 +75,7 @@ class Page:
     place: str
     state: str
     """Tells pages of one episode apart; empty where the page was not seen (after the last step)."""
-    seen: Seen | None
+    seen: ObservationRecord | None
     at: float = 0.0
     """When it was seen, in seconds since the epoch."""
 
@@ -223,7 +223,7 @@ def _called(target: Target | None) -> str:
     return f"{target.role} {target.name!r}" if target is not None else "an element without a key"
 
 
-def _target(row: KeyRow | None) -> Target | None:
+def _target(row: ElementKeyRecord | None) -> Target | None:
     if row is None:
         return None
     return Target(row.frame, row.role, _COUNTED.sub("", fold(row.name)), row.ordinal)

@@ -1,8 +1,8 @@
 """What an episode saw, made comparable with what another episode saw.
 
-`Seen.state` tells pages of one episode apart, but holds the address as it was: a world on loopback has another port in
-every run. Here an address on this machine loses its origin, so that two episodes of one task agree. Page texts are read
-only where addresses and hashes do not decide.
+`ObservationRecord.state` tells pages of one episode apart, but holds the address as it was: a world on loopback has
+another port in every run. Here an address on this machine loses its origin, so that two episodes of one task agree.
+Page texts are read only where addresses and hashes do not decide.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from envs.core.blobs import BlobStore
 from envs.core.errors import TraceError
-from envs.core.trace import Seen
+from envs.core.trace import ObservationRecord
 from envs.observer.page_state import steady_text, steady_url
 from judges.analysis.numbers import Split, split
 
@@ -46,15 +46,15 @@ class Pages:
         self._prints: OrderedDict[str, str | None] = OrderedDict()
         self._splits: OrderedDict[str, Split | None] = OrderedDict()
 
-    def text(self, seen: Seen) -> str | None:
+    def text(self, seen: ObservationRecord) -> str | None:
         """Without times that pass, tokens, the focus, the numbers of elements, and the origin of this machine."""
         return _kept(self._texts, _TEXTS_KEPT, seen.text_blob, self._read)
 
-    def fingerprint(self, seen: Seen) -> str | None:
+    def fingerprint(self, seen: ObservationRecord) -> str | None:
         """Equal for equal pages, also over episodes and runs."""
         return _kept(self._prints, _PRINTS_KEPT, seen.text_blob, lambda _: self._hashed(seen))
 
-    def split(self, seen: Seen) -> Split | None:
+    def split(self, seen: ObservationRecord) -> Split | None:
         """The text with its numbers apart."""
         return _kept(self._splits, _SPLITS_KEPT, seen.text_blob, lambda _: self._split(seen))
 
@@ -64,11 +64,11 @@ class Pages:
         except TraceError:
             return None
 
-    def _hashed(self, seen: Seen) -> str | None:
+    def _hashed(self, seen: ObservationRecord) -> str | None:
         text = self.text(seen)
         return None if text is None else hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
-    def _split(self, seen: Seen) -> Split | None:
+    def _split(self, seen: ObservationRecord) -> Split | None:
         text = self.text(seen)
         return None if text is None else split(text)
 

@@ -26,7 +26,7 @@ from agent.run.run_store import Manifest, OpenTask, RunFolder
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, ActionResult, Click, Goto, Status, Stop, Type, Upload
 from envs.core.tasks import TaskRef
-from envs.core.trace import Commit, Header, Intent, KeyRow, Rating, Seen, Timings
+from envs.core.trace import Commit, ElementKeyRecord, Header, Intent, ObservationRecord, Rating, Timings
 from envs.core.trace_store import BlobStore, TraceWriter
 from tests.models.providers.servers import Reply, answer_body
 
@@ -255,14 +255,18 @@ def header_of(machine: Machine, run_id: str, config: RunConfig) -> Header:
 
 def write_shared_trace(machine: Machine, path: Path, actions: Sequence[Action] | None = None) -> Path:
     """A trace of the form, filled in and sent, then of a page elsewhere."""
-    seen = Seen(url=machine.server.url, title="Form", digest="d", text_blob="", keys_blob="", controls_total=3)
+    seen = ObservationRecord(
+        url=machine.server.url, title="Form", digest="d", text_blob="", keys_blob="", controls_total=3
+    )
     names = {1: ("textbox", "Pin"), 2: ("file", "File"), 3: ("button", "Send")}
     with TraceWriter(path, BlobStore(path.parent / "blobs")) as trace:
         trace.append(header_of(machine, "shared", machine.config()))
         for step, action in enumerate(machine.actions if actions is None else actions, 1):
             ref = getattr(action, "ref", None)
             role, name = names.get(ref or 0, ("", ""))
-            target = KeyRow(ref=ref, frame="", role=role, name=name, ordinal=0, digest="0" * 8) if ref else None
+            target = (
+                ElementKeyRecord(ref=ref, frame="", role=role, name=name, ordinal=0, digest="0" * 8) if ref else None
+            )
             intent = Intent(step=step, seen=seen, rating=Rating(z=()), action=action, raw="", target=target, at=AT)
             trace.append(intent)
             result = ActionResult(status=Status.STOPPED if isinstance(action, Stop) else Status.OK)

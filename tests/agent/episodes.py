@@ -16,16 +16,16 @@ from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
 from envs.core.trace import (
     Call,
     Commit,
+    ElementKeyRecord,
     Failure,
     Flip,
     Footer,
     Header,
     Intent,
-    KeyRow,
+    ObservationRecord,
     Outcome,
     PlanRecord,
     Rating,
-    Seen,
     Timings,
     Totals,
 )
@@ -114,10 +114,10 @@ def png(width: int, height: int) -> bytes:
 
 def _intent(blobs: BlobStore, play: Play, place: int, action: Action) -> Intent:
     prompt = blobs.put_json([{"role": "user", "text": play.text, "images": []}])
-    target = KeyRow(ref=1, frame="", role="button", name=play.text, ordinal=0, digest="0" * 8)
+    target = ElementKeyRecord(ref=1, frame="", role="button", name=play.text, ordinal=0, digest="0" * 8)
     return Intent(
         step=place + 1,
-        seen=Seen(
+        seen=ObservationRecord(
             url=play.text,
             title=play.text,
             digest=f"{place:016d}",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envs.core.observation import Observation
 from envs.core.tasks import MilestoneCheck
-from judges.autorater import ModelRater, RaterSettings
+from judges.autorater import ModelAutoRater, RaterSettings
 from judges.autorater_prompt import SYSTEM, reflection_schema
 from judges.base import Progress
 from judges.registry import make_rater
@@ -41,9 +41,9 @@ def reflection(
     )
 
 
-def rater(*answers: str, budget: Any = 1024, **options: Any) -> tuple[ModelRater, ScriptedModel]:
+def rater(*answers: str, budget: Any = 1024, **options: Any) -> tuple[ModelAutoRater, ScriptedModel]:
     model = ScriptedModel(answers)
-    return ModelRater(model, RaterSettings(budget=budget, **options)), model
+    return ModelAutoRater(model, RaterSettings(budget=budget, **options)), model
 
 
 def prompt(model: ScriptedModel, call: int = 0) -> str:
@@ -231,7 +231,7 @@ async def test_z_never_falls_and_every_gain_has_a_quote_on_the_page(
         asked = request.schema.model_fields["milestones"].annotation.model_fields
         return reflection(**{k: opinions[int(k[1:]) - 1] for k in asked})
 
-    made = ModelRater(ScriptedModel(answer), RaterSettings(budget=budget))
+    made = ModelAutoRater(ScriptedModel(answer), RaterSettings(budget=budget))
     rating = (await made.rate(progress(PAGE, z=z))).rating
     assert all(new >= old for old, new in zip(z, rating.z, strict=True))
     assert sum(rating.z) - sum(z) == len(rating.flips)

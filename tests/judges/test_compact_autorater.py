@@ -17,7 +17,7 @@ from judges.base import Progress
 from judges.compact_autorater import (
     CHECK_PAGE_CHARS,
     QUOTE_CHARS,
-    CompactRater,
+    CompactAutoRater,
     check_answer,
     check_text,
     parse_check,
@@ -35,9 +35,9 @@ ANN = '[1] textbox "Username" = "ann"'
 FILLED = '[2] textbox "Password" (filled)'
 
 
-def rater(*answers: str, **options: Any) -> tuple[CompactRater, ScriptedModel]:
+def rater(*answers: str, **options: Any) -> tuple[CompactAutoRater, ScriptedModel]:
     model = ScriptedModel(answers)
-    return CompactRater(model, RaterSettings(**options)), model
+    return CompactAutoRater(model, RaterSettings(**options)), model
 
 
 def asked(model: ScriptedModel) -> list[str]:

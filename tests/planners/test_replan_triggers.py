@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envs.core.actions import Status
-from planners.replan_triggers import Tick, Watch, WatchSettings, loop_period
+from planners.replan_triggers import ReplanDetector, ReplanSettings, StepSummary, loop_period
 
 
-def ticks(*steps: tuple[str, str] | dict[str, Any]) -> list[Tick]:
+def ticks(*steps: tuple[str, str] | dict[str, Any]) -> list[StepSummary]:
     """Steps from (action, digest) pairs or from fields that differ from a healthy step."""
-    made: list[Tick] = []
+    made: list[StepSummary] = []
     for number, step in enumerate(steps, 1):
-        healthy = Tick(number, f"click [{number}]", f"page{number}", Status.OK)
+        healthy = StepSummary(number, f"click [{number}]", f"page{number}", Status.OK)
         fields = {"action_text": step[0], "digest": step[1]} if isinstance(step, tuple) else step
         made.append(replace(healthy, **fields))
     return made
@@ -63,12 +63,12 @@ CASES = {
 
 @pytest.mark.parametrize(("steps", "cause"), CASES.values(), ids=CASES.keys())
 def test_cause(steps: list[Any], cause: str | None):
-    trouble = Watch().check(ticks(*steps))
+    trouble = ReplanDetector().check(ticks(*steps))
     assert (trouble and trouble.cause) == cause
 
 
 def test_the_detail_says_what_happened():
-    watch = Watch()
+    watch = ReplanDetector()
     assert watch.check(ticks(A, B, A, B)) == ("loop", "the same actions on the same page again: 'a' → 'b'")
     assert watch.check(ticks({"lost": ("Have Ann in Name",)})) == (
         "milestone_lost",
@@ -82,35 +82,35 @@ def test_the_detail_says_what_happened():
 
 def test_steps_before_the_plan_do_not_count_against_it():
     looped = ticks(A, B, A, B)
-    assert Watch().check(looped) is not None
-    assert Watch().check(looped, planned_at=4) is None
+    assert ReplanDetector().check(looped) is not None
+    assert ReplanDetector().check(looped, planned_at=4) is None
 
 
 def test_a_loop_must_close_after_the_plan_to_count_against_it():
-    watch = Watch(WatchSettings(cooldown=0))
+    watch = ReplanDetector(ReplanSettings(cooldown=0))
     steps = ticks(A, B, A, B, A, B, A)
     assert [watch.check(steps[:n], planned_at=3) is not None for n in range(4, 8)] == [False, False, False, True]
 
 
 def test_a_new_plan_is_given_its_cooldown():
     steps = ticks(OK, OK, BLOCKED, BLOCKED, BLOCKED)
-    watch = Watch(WatchSettings(cooldown=2))
+    watch = ReplanDetector(ReplanSettings(cooldown=2))
     assert [watch.check(steps[:n], planned_at=2) is not None for n in (3, 4, 5)] == [False, False, True]
 
 
 def test_unreadable_answers_call_for_a_plan_once_in_each_row():
-    watch = Watch(WatchSettings(parse_errors=2))
+    watch = ReplanDetector(ReplanSettings(parse_errors=2))
     causes = [trouble and trouble.cause for trouble in map(watch.unreadable, range(1, 6))]
     assert causes == [None, "parse_error", None, None, None]
 
 
 def test_the_first_plan_has_no_cooldown():
-    assert Watch().check(ticks(BLOCKED)) is not None
+    assert ReplanDetector().check(ticks(BLOCKED)) is not None
 
 
 def test_unknown_settings_are_refused():
     with pytest.raises(ValueError, match="extra"):
-        WatchSettings.model_validate({"period": 3})
+        ReplanSettings.model_validate({"period": 3})
 
 
 STEP = st.fixed_dictionaries(
@@ -125,7 +125,7 @@ STEP = st.fixed_dictionaries(
 
 @given(st.lists(STEP, max_size=30))
 def test_a_window_of_the_history_is_enough(steps: list[dict[str, Any]]):
-    watch, made = Watch(), ticks(*steps)
+    watch, made = ReplanDetector(), ticks(*steps)
     full, tail = watch.check(made), watch.check(made[-watch.window :])
     assert (full and full.cause) == (tail and tail.cause)
 

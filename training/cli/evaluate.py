@@ -14,7 +14,7 @@ from agent.cli import options
 from agent.cli.output import EXIT_INTERRUPTED, EXIT_OK, counting, print_json, print_problem, print_table, stderr, stdout
 from agent.config import RunConfig
 from agent.inspection.compare import PASS_AT
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
 from training.cli import evaluation_tables as tables
@@ -118,7 +118,7 @@ def evaluate(
         raise BadInput("--baseline is one of the arms of --arm, which name none")
     if out is not None:
         check_target(out)
-    files = gather(runs) if runs else ()
+    files = discover_traces(runs) if runs else ()
     phase_groups, arm_groups = phases_of(phases or ()), arms_of(arm or ())
     drawn = [Phase(group.name, asked.evaluation(group.files)) for group in phase_groups]
     table = _compared(arm_groups, baseline, asked) if arm_groups else None
@@ -163,7 +163,7 @@ def _play(
         print_problem(
             f"{len(result.episodes)} of {result.planned} episodes; continue with: mira resume {result.folder}"
         )
-    return gather([result.folder]), result.complete
+    return discover_traces([result.folder]), result.complete
 
 
 def _compared(groups: Sequence[Group], baseline: str | None, asked: _Asked) -> ArmsTable:

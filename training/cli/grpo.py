@@ -124,7 +124,7 @@ def examples(
     needs_extra()
     import asyncio
 
-    from agent.run.discover_traces import gather
+    from agent.run.discover_traces import discover_traces
     from training.grpo.examples import write_examples
     from training.grpo.from_traces import Asking, examples_of
     from training.loop.curriculum import held_out
@@ -135,7 +135,7 @@ def examples(
         raise BadInput(f"--ask {ask} shows the screenshot: leave --no-screenshots away")
     if out.is_dir():
         raise BadInput(f"{str(out)!r} is a folder, and --out names a file")
-    traces = [(one.read(), one.blobs) for one in gather(runs)]
+    traces = [(one.read(), one.blobs) for one in discover_traces(runs)]
     held = {} if allow_evaluation else asyncio.run(held_out(trace.header.task for trace, _ in traces))
     asking = Asking(ask, think, resolution, frozenset(held), screenshots)
     found = examples_of(traces, asking, out.parent / f"{out.stem}-images")

@@ -8,7 +8,7 @@ from agent.episode.prompts import PolicyView, history_line
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import ActionResult
 from envs.core.observation import Observation
-from envs.core.trace import Intent, Seen
+from envs.core.trace import Intent, ObservationRecord
 from envs.core.trace_store import BlobStore, Trace
 
 
@@ -42,7 +42,7 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
             problems = (commit.result.output,) if commit.result.output else ()
 
 
-def seen_page(seen: Seen, blobs: BlobStore) -> Observation:
+def seen_page(seen: ObservationRecord, blobs: BlobStore) -> Observation:
     """A recorded page as far as its text goes."""
     return Observation(
         url=seen.url,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agent.episode.prompts import PolicyView, compact_text
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Back, Status
 from envs.core.trace import Cause, Intent
@@ -27,7 +27,7 @@ from judges.compact_autorater import check_answer, check_text, proof_of
 from planners.base import Situation
 from planners.compact_planner import plan_answer, plan_text
 from planners.model_planner import PlannerSettings
-from planners.replan_triggers import Tick, Trouble, Watch
+from planners.replan_triggers import ReplanDetector, ReplanTrigger, StepSummary
 from training.data.provenance import Provenance
 from training.data.trace_views import policy_views
 from training.embedded.lesson import Lesson
@@ -43,7 +43,7 @@ OFTEN = 12
 def lessons_of(places: Sequence[Path]) -> list[Lesson]:
     """From the traces below *places*, in their order. Raises BadInput where a place holds none, TraceError for a
     trace that was edited after it was written."""
-    files = [(one.read(), one.blobs) for one in gather(places)]
+    files = [(one.read(), one.blobs) for one in discover_traces(places)]
     provenance = Provenance()
     for trace, _ in files:
         provenance.add(trace)
@@ -124,14 +124,14 @@ def _plans(trace: Trace, steps: Sequence[tuple[Intent, PolicyView]]) -> Iterator
         before, last = z, intent
 
 
-def _trouble(cause: Cause, last: Intent) -> Trouble:
+def _trouble(cause: Cause, last: Intent) -> ReplanTrigger:
     """*cause* in the words that the planner is told it in, as if it had come of doing *last* again and again."""
-    watch = Watch()
+    watch = ReplanDetector()
     if cause == "parse_error":
         return next(trouble for number in range(OFTEN) if (trouble := watch.unreadable(number)) is not None)
     said = PROGRAM.show(last.action)
     ticks = [
-        Tick(
+        StepSummary(
             step=number,
             action_text=f"{said} ({number})" if cause == "stall" else said,
             digest=last.seen.digest if cause in ("stall", "loop") else str(number),

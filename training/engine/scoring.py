@@ -13,7 +13,7 @@ from typing import Any, Literal
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
-from envs.core.atomic_write import replacing, write_whole
+from envs.core.atomic_write import replacing, write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
@@ -24,7 +24,7 @@ from training.engine.critic_model import Critic
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute
-from training.engine.shared_base_lora import LeanModels
+from training.engine.shared_base_lora import SharedBaseModels
 
 JOB = "score.json"
 SCORES = "scores.json"
@@ -58,7 +58,7 @@ def score_launched(
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
     job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
-    write_whole(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
+    write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     (folder / SCORES).unlink(missing_ok=True)
     run_launched(launcher, folder)
     if not (folder / SCORES).exists():
@@ -91,7 +91,7 @@ def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:
     """As a stage has it: an adapter of the lean mode beside its base, since merged it would be rounded otherwise."""
     device = use_machine(compute)
     if compute.lean and is_adapter(checkpoint):
-        models = LeanModels(checkpoint, compute.needed_lora, device)
+        models = SharedBaseModels(checkpoint, compute.needed_lora, device)
         return models.reference(checkpoint) if asked == "actions" else models.use("value", checkpoint)
     model: Any = Critic.load(checkpoint) if asked == "states" else load_policy(checkpoint)[0]
     return model.to(device).eval()

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import torch
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.local.loading import reading_old_names
@@ -70,7 +70,7 @@ def supervised(
         return _trained(job, rows, out, watch)
     out.mkdir(parents=True, exist_ok=True)
     write_rows(out / ROWS, rows, {})
-    write_whole(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
+    write_atomically(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     run_launched(launcher, out)
     for told in (ROWS, JOB):
         (out / told).unlink()
@@ -108,7 +108,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
     if learned is not None:
-        write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
+        write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n", sync=False)
         save_policy(learned, tokenizer, out / "model", job.start)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
     return out / "model"

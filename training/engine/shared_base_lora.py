@@ -1,9 +1,9 @@
 """The memory-lean mode: actor and critics are low-rank adapters on one frozen base, with a small head for each critic.
 
-Of four copies of a large model one is left. Its adapters take turns: :meth:`LeanModels.use` gives one part the turn,
-and only that part's adapter and head have gradients. A part that is used after its turn says so instead of answering
-with another's adapter, and nothing switches adapters between a forward and its backward pass, where PEFT would silently
-drop the gradients of the one that was switched off.
+Of four copies of a large model one is left. Its adapters take turns: :meth:`SharedBaseModels.use` gives one part the
+turn, and only that part's adapter and head have gradients. A part that is used after its turn says so instead of
+answering with another's adapter, and nothing switches adapters between a forward and its backward pass, where PEFT
+would silently drop the gradients of the one that was switched off.
 
 A checkpoint of a part is a PEFT adapter folder that names its base, for a critic with its head beside it; an actor's is
 played as `local:BASE+ADAPTER` and served by vLLM as it is.
@@ -39,7 +39,7 @@ Part = Literal["actor", "potential", "value"]
 Turn = Part | Literal["reference"]
 
 
-class LeanActor(nn.Module):
+class SharedBaseActor(nn.Module):
     """A causal model for the trainer, which keeps of it what is learned and nothing else."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -59,7 +59,7 @@ class LeanActor(nn.Module):
         return self.model(**inputs)
 
 
-class LeanModels:
+class SharedBaseModels:
     """One base in memory and the parts that share it, one at a time."""
 
     def __init__(self, base: Path, lora: Lora, device: torch.device | str = "cpu") -> None:
@@ -74,7 +74,7 @@ class LeanModels:
             self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
         causal: Any = self._peft.get_base_model()
         width = hidden_width(causal.config)
-        self._actor = LeanActor(causal)
+        self._actor = SharedBaseActor(causal)
         self._critics = {
             "potential": Critic(causal.base_model, width).to(device),
             "value": Critic(causal.base_model, width).to(device),

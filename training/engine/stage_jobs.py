@@ -26,7 +26,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
@@ -38,7 +38,7 @@ from training.engine.critics import CriticTrainer
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Objective, Optimization
-from training.engine.shared_base_lora import LeanModels
+from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.step_plan import Plan
 from training.engine.trainer import RowsTrainer, settle_sharding, train, training_arguments, whole_model
 
@@ -63,11 +63,11 @@ def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping
     """What `run_job` needs. Columns: `target` for a critic; `advantage`, `reference` and `success` for an actor."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, columns)
-    write_whole(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
+    write_atomically(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
 
 
 def launch(
-    folder: Path, launcher: Sequence[str] = (), models: LeanModels | None = None, watch: Watcher = unwatched
+    folder: Path, launcher: Sequence[str] = (), models: SharedBaseModels | None = None, watch: Watcher = unwatched
 ) -> Path:
     """Runs the stage in *folder* unless it is done, and returns its model's folder.
 
@@ -91,7 +91,7 @@ def read_job(folder: Path) -> StageJob:
         raise BadInput(f"{str(folder)!r} is no stage: {' '.join(str(error).split())[:200]}") from error
 
 
-def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unwatched) -> None:
+def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher = unwatched) -> None:
     """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
     its own where none are given. Raises BadInput, TrainingDiverged."""
     job = read_job(folder)
@@ -99,7 +99,7 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
     device = use_machine(job.compute)
     torch.manual_seed(job.seed)
     if job.compute.lean and models is None:
-        models = LeanModels(job.start, job.compute.needed_lora, device)
+        models = SharedBaseModels(job.start, job.compute.needed_lora, device)
     if models is not None:
         trainer = _trainer(folder, job, models.use(job.kind, job.start), rows, columns)
     else:
@@ -110,7 +110,7 @@ def run_job(folder: Path, models: LeanModels | None = None, watch: Watcher = unw
     log = train(trainer, job.compute, folder.name, watch)
     learned = None if models is not None else whole_model(trainer, lambda: _built(job))
     if trainer.is_world_process_zero():
-        write_whole(folder / "log.json", json.dumps(log, indent=1) + "\n", sync=False)
+        write_atomically(folder / "log.json", json.dumps(log, indent=1) + "\n", sync=False)
         if models is not None:
             models.save(job.kind, folder / "model")
         else:

@@ -16,7 +16,7 @@ OF_ONE_PROMPT = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class StepShard:
     """What one process does in one optimizer step."""
 
     packs: tuple[tuple[int, ...], ...]
@@ -25,7 +25,7 @@ class Share:
     """Rows of the step over all processes: every pack's loss is weighted by its share of them."""
 
 
-class Plan(Dataset[Share]):
+class Plan(Dataset[StepShard]):
     """Every row once in each epoch, in steps of *batch_rows* rows (the last one of an epoch may have fewer). Rows of
     one prompt come one after the other, so that they share a pack and it is read once, but no more than `OF_ONE_PROMPT`
     of a step: a step of one text again and again is a noisy one.
@@ -38,7 +38,7 @@ class Plan(Dataset[Share]):
         self, rows: Sequence[Row], *, batch_rows: int, pack_tokens: int, epochs: int, seed: int, world: int = 1
     ) -> None:
         self._rows = rows
-        self._shares: list[Share] = []
+        self._shares: list[StepShard] = []
         for epoch in range(epochs):
             groups = _parted(by_prompt(rows, range(len(rows))), max(1, int(OF_ONE_PROMPT * batch_rows)))
             random.Random(f"{seed} {epoch}").shuffle(groups)
@@ -49,7 +49,7 @@ class Plan(Dataset[Share]):
     def __len__(self) -> int:
         return len(self._shares)
 
-    def __getitem__(self, index: int) -> Share:
+    def __getitem__(self, index: int) -> StepShard:
         return self._shares[index]
 
     def packed(self, indices: tuple[int, ...]) -> Packed:
@@ -61,10 +61,10 @@ def _parted(groups: Sequence[tuple[int, ...]], most: int) -> list[tuple[int, ...
     return [group[at : at + most] for group in groups for at in range(0, len(group), most)]
 
 
-def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[Share]:
+def _shares(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int, world: int) -> list[StepShard]:
     packs = _fitted(rows, batch, pack_tokens)
     packs += [()] * (-len(packs) % world)
-    return [Share(tuple(packs[rank::world]), len(batch)) for rank in range(world)]
+    return [StepShard(tuple(packs[rank::world]), len(batch)) for rank in range(world)]
 
 
 def _fitted(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list[tuple[int, ...]]:

@@ -37,7 +37,7 @@ from training.data.packing import Packed
 from training.engine.packed_model import precision, require_packs
 from training.engine.progress import TellSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
-from training.engine.step_plan import Plan, Share
+from training.engine.step_plan import Plan, StepShard
 
 
 class TrainingDiverged(RuntimeError):
@@ -69,7 +69,7 @@ class RowsTrainer(Trainer, ABC):
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Forward and backward of every pack of one step; returns its loss."""
-        share: Share = inputs["share"]
+        share: StepShard = inputs["share"]
         model.train()
         total = torch.zeros((), device=self.args.device)
         for indices in share.packs or ((),):

@@ -9,8 +9,8 @@ from envs.core.action_languages.ids import PHRASE
 from envs.core.errors import BadInput
 from training.grpo.examples import Example
 from training.grpo.rewards import GridTarget, MazeTarget, PointTarget, StepTarget, SudokuTarget, Target, TokenCount
-from training.grpo.rewards.adagui import Adaptive
-from training.grpo.rewards.guirlvg import TagsAndPoint
+from training.grpo.rewards.adagui import AdaguiReward
+from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.settings import GrpoSettings
 
 TAGS = "<think></think><answer>{}</answer>"
@@ -55,10 +55,10 @@ def check_budget(
 def _full_rewards(examples: Sequence[Example], settings: GrpoSettings, count: TokenCount) -> Iterator[str]:
     """Where a reward wants more than the answer."""
     reward = settings.reward
-    if isinstance(reward, TagsAndPoint) and reward.format != "none":
+    if isinstance(reward, GuirlvgReward) and reward.format != "none":
         lengths = [count(TAGS.format(right_answer(example.target))) for example in examples]
         yield _line(lengths, len(examples), "examples in their tags: they never get the full reward", settings)
-    elif isinstance(reward, Adaptive) and reward.thought != "none":
+    elif isinstance(reward, AdaguiReward) and reward.thought != "none":
         lengths = [reward.thought_tokens + count(TAGS.format(right_answer(example.target))) for example in examples]
         what = f"examples after a thought of reward.thought_tokens {reward.thought_tokens}: hard steps want one"
         yield _line(lengths, len(examples), what, settings)

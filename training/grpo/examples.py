@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.plain_values import first_problem
 from envs.core.record import Record
@@ -85,7 +85,7 @@ def write_examples(path: Path, examples: Iterable[Example]) -> None:
     folder = path.parent.resolve()
     lines = (_relative(example, folder).model_dump_json() for example in examples)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, "".join(f"{line}\n" for line in lines))
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
 
 
 def _relative(example: Example, folder: Path) -> Example:

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from models.embedded import embedded_dir
@@ -266,7 +266,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
         found = measure(trainer.accelerator.unwrap_model(trainer.model), processor, work.held_out, settings, work.watch)
         done[update] = HeldOut(update=update, measured=found)
         lines = "".join(f"{done[key].model_dump_json()}\n" for key in sorted(done))
-        write_whole(out / "held_out.jsonl", lines)
+        write_atomically(out / "held_out.jsonl", lines)
         work.tell(f"update {update}: {found.correct.value or 0:.1%} of {found.examples} held-out examples are solved")
 
     trainer.remove_callback(PrinterCallback)
@@ -280,7 +280,7 @@ def _train(model: Any, processor: Any, work: _Work) -> None:
     measure_now(trainer.state.global_step)
     learned = whole_model(trainer, lambda: model)
     if learned is not None:
-        write_whole(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
+        write_atomically(out / "log.json", json.dumps(trainer.state.log_history, indent=1) + "\n")
         save_start(learned, processor, out / "model", work.style)
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
 

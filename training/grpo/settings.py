@@ -13,7 +13,7 @@ from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
 from training.engine.settings import Compute, Optimization
 from training.grpo.rewards import RewardSettings
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.ssl import SslReward
 from training.loop.settings import SET, values_of
 
 Recipe = Literal["ssl", "guirlvg", "adagui", "lpo"]
@@ -60,7 +60,7 @@ class GrpoSettings(Record):
     """One training run."""
 
     recipe: Recipe = "ssl"
-    reward: RewardSettings = SweetSpot()
+    reward: RewardSettings = SslReward()
     group: int = Field(default=8, ge=2)
     """G: completions of one prompt, which are each other's baseline."""
     temperature: float = Field(default=1.0, gt=0, le=2)

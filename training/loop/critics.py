@@ -17,7 +17,7 @@ from training.engine.critics import CriticKind
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.loop.data import PhaseData
 from training.loop.metrics import CriticScores, critic_scores
-from training.loop.phase_context import Given
+from training.loop.phase_context import PhaseContext
 from training.mira.targets import row_progress, row_values
 
 
@@ -32,7 +32,7 @@ class Critics:
     """V of every row, each by a critic that has not learned from its task; None where one critic tells them all."""
 
 
-def train_critics(given: Given, data: PhaseData) -> Critics:
+def train_critics(given: PhaseContext, data: PhaseData) -> Critics:
     """Those that the settings need. Passes over what is done."""
     settings = given.settings
     kinds: list[CriticKind] = []
@@ -52,7 +52,7 @@ def train_critics(given: Given, data: PhaseData) -> Critics:
     return Critics(folders, {kind: score for kind, score in scores.items() if score is not None}, values)
 
 
-def opinions(given: Given, data: PhaseData, critics: Critics) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def opinions(given: PhaseContext, data: PhaseData, critics: Critics) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """(potential, value) of every row; zeros where the settings need none."""
     nothing = (0.0,) * len(data.rows)
 
@@ -71,7 +71,7 @@ class _Learned:
     targets: Sequence[float]
 
 
-def _potential(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
+def _potential(given: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
     """Trained on successes; scored before on those of this phase, which it has not seen."""
     labels = row_progress(data.trajectories, data.rows)
     new = [place for place in sorted(labels) if data.rows[place].trajectory < data.new]
@@ -83,7 +83,7 @@ def _potential(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None
     return _critic(given, "potential", _Learned(rows, targets), unseen)
 
 
-def _value(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
+def _value(given: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
     """Trained on every state of every trajectory. With folds only a curriculum that asks it about tasks needs it."""
     targets = row_values(data.trajectories, data.rows, given.settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
@@ -91,7 +91,7 @@ def _value(given: Given, data: PhaseData) -> tuple[Path, CriticScores | None]:
     return _critic(given, "value", _Learned(data.rows, targets), unseen)
 
 
-def _cross_fitted(given: Given, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
+def _cross_fitted(given: PhaseContext, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
     """V of every row by a critic that has never learned from any episode of its task, in no phase: each goes on from
     the one of its part in the phase before."""
     targets = row_values(data.trajectories, data.rows, given.settings.targets)
@@ -107,7 +107,7 @@ def _cross_fitted(given: Given, data: PhaseData, parts: Sequence[int]) -> tuple[
     return tuple(said)
 
 
-def _scored_across(given: Given, data: PhaseData, values: Sequence[float]) -> CriticScores | None:
+def _scored_across(given: PhaseContext, data: PhaseData, values: Sequence[float]) -> CriticScores | None:
     """Those of :func:`_cross_fitted` on this phase's rows: each by a critic that has not seen its task."""
     targets = row_values(data.trajectories, data.rows, given.settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
@@ -124,7 +124,9 @@ def fold_name(part: int) -> str:
     return f"value-fold-{part + 1}"
 
 
-def _critic(given: Given, kind: CriticKind, learned: _Learned, unseen: _Learned) -> tuple[Path, CriticScores | None]:
+def _critic(
+    given: PhaseContext, kind: CriticKind, learned: _Learned, unseen: _Learned
+) -> tuple[Path, CriticScores | None]:
     """The critic that has learned, and how the one before it did on what it had not seen."""
     before = given.critics.get(kind)
     scores = None
@@ -134,7 +136,7 @@ def _critic(given: Given, kind: CriticKind, learned: _Learned, unseen: _Learned)
     return _trained(given, kind, learned, name=kind), scores
 
 
-def _trained(given: Given, kind: CriticKind, learned: _Learned, *, name: str) -> Path:
+def _trained(given: PhaseContext, kind: CriticKind, learned: _Learned, *, name: str) -> Path:
     """The stage in the folder *name*, passed over where it is done. It goes on from the critic of that name in the
     phase before; the first begins from the policy's trunk."""
     how = given.settings.potential if kind == "potential" else given.settings.value
@@ -155,7 +157,7 @@ def _trained(given: Given, kind: CriticKind, learned: _Learned, *, name: str) ->
         return launch(folder, given.settings.launcher, watch=given.watch)
 
 
-def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
+def _demonstrated(given: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
     """Of the demonstrations that are not among the replayed already."""
     replayed = {one.identity for one in data.trajectories[data.new :]}
     shown = [one for one in given.demonstrations if one.identity not in replayed]
@@ -166,6 +168,6 @@ def _demonstrated(given: Given, data: PhaseData) -> tuple[Sequence[Row], Sequenc
     return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
 
 
-def _scores(critic: Path, given: Given, rows: Sequence[Row]) -> tuple[float, ...]:
+def _scores(critic: Path, given: PhaseContext, rows: Sequence[Row]) -> tuple[float, ...]:
     """What the critic at *critic* says of each row."""
     return given.score("states", critic, rows)

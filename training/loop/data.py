@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.record import Record
 from training.data.cache import read_trajectories
 from training.data.rows import Encoded, Row, RowEncoder
@@ -57,7 +57,7 @@ def read_episodes(phase: Path) -> tuple[tuple[Trajectory, ...], tuple[Trajectory
 
 def read_runs(places: Sequence[Path], *, texts: bool = False) -> Selection:
     """The trajectories of runs, in the order of their episodes. *texts*: :func:`training.data.trajectories.select`."""
-    return select(((one.read(), one.blobs) for one in gather(places)), texts=texts)
+    return select(((one.read(), one.blobs) for one in discover_traces(places)), texts=texts)
 
 
 def phase_data(

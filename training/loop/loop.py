@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.progress import Listener
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from envs.core.plain_values import checked
 from envs.core.record import Record
-from envs.core.run_lock import LOCK_NAME, RunLease
+from envs.core.run_lock import LOCK_NAME, RunLock
 from envs.core.tasks import TaskRef
 from envs.core.trace_store import check_chain, check_unedited, read_summary
 from models.base import ChatModel
@@ -39,7 +39,7 @@ from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
 from training.loop.parts import once, place_of, read_record, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
-from training.loop.phase_context import Given, Teller, phase_seed
+from training.loop.phase_context import PhaseContext, Teller, phase_seed
 from training.loop.rollouts import check_policy
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 from training.loop.task_values import start_values
@@ -112,10 +112,10 @@ class Loop:
 
     @contextmanager
     def owned(self) -> Generator[None]:
-        """Nobody else writes to the folder, and `config.json` says whose it is. Raises LeaseHeld, and BadInput where
+        """Nobody else writes to the folder, and `config.json` says whose it is. Raises RunLocked, and BadInput where
         another run has begun in it since `open`."""
         self.out.mkdir(parents=True, exist_ok=True)
-        with RunLease(self.out):
+        with RunLock(self.out):
             _check_folder(self.out, self.settings)
             start = Start(weights=weights_digest(self.policy(0)))
             if once(self.out / START, Start, lambda: start) != start:
@@ -154,7 +154,7 @@ class Loop:
     async def _new_phase(self, number: int, pool: Sequence[Candidate]) -> PhaseMetrics:
         tasks = await self._tasks(number, pool)
         demonstrations = self._demonstrations()
-        given = Given(
+        given = PhaseContext(
             settings=self.settings,
             number=number,
             folder=self.folder(number),
@@ -182,7 +182,7 @@ class Loop:
         path = self.folder(number) / "tasks.json"
         if path.exists():
             return tuple(one.task for one in read_record(path, Selection).tasks)
-        files = [one.path for before in range(1, number) for one in gather([self._run(before)])]
+        files = [one.path for before in range(1, number) for one in discover_traces([self._run(before)])]
         for file in files:
             check_unedited(file, check_chain(file))
         told = played(read_summary(file) for file in files)
@@ -327,11 +327,11 @@ def _check(settings: LoopSettings) -> None:
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
         raise BadInput(f"actor.objective.anchor and .negative_weight are of a regression, not of {objective.kind!r}")
     if settings.demonstrations:
-        gather(settings.demonstrations)
+        discover_traces(settings.demonstrations)
 
 
 async def _check_demonstrations(places: Sequence[Path], tell: Teller) -> None:
-    files, provenance = gather(places), Provenance()
+    files, provenance = discover_traces(places), Provenance()
     for file in files:
         seal = check_chain(file.path)
         check_unedited(file.path, seal)

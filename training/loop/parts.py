@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 
@@ -23,7 +23,7 @@ class Place(Record):
 
 def write_json(path: Path, values: Any) -> None:
     """The old file or the new one, never half of it."""
-    write_whole(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
 def write_record(path: Path, record: Record) -> None:

@@ -22,7 +22,7 @@ from training.loop.critics import Critics, opinions, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
-from training.loop.phase_context import Given, Teller
+from training.loop.phase_context import PhaseContext, Teller
 from training.loop.rollouts import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
@@ -39,7 +39,7 @@ def finished(folder: Path) -> PhaseMetrics | None:
     return read_record(path, PhaseMetrics) if path.exists() else None
 
 
-async def run_phase(given: Given, tasks: Sequence[TaskRef]) -> PhaseMetrics:
+async def run_phase(given: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
     """Plays and learns; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
     folder, settings = given.folder, given.settings
     with given.part("rollouts", f"playing {len(tasks)} tasks"):
@@ -87,7 +87,7 @@ async def evaluate(
     )
 
 
-def learn(given: Given, run: Path) -> PhaseMetrics:
+def learn(given: PhaseContext, run: Path) -> PhaseMetrics:
     """Everything of a phase but playing. Passes over what is done: data, each critic, the actor."""
     data = _data(given, run)
     critics = train_critics(given, data)
@@ -116,7 +116,7 @@ def learn(given: Given, run: Path) -> PhaseMetrics:
     )
 
 
-def _data(given: Given, run: Path) -> PhaseData:
+def _data(given: PhaseContext, run: Path) -> PhaseData:
     """From the rollouts, or as it was left in `data/`."""
     folder, settings = given.folder / "data", given.settings
     if (folder / "replay.json").exists():
@@ -198,7 +198,7 @@ def told_of(summary: DataSummary, data: PhaseData) -> str:
     )
 
 
-def _columns(given: Given, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
+def _columns(given: PhaseContext, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
     """What the critics predict for every row and its advantage; how many advantages are not finite. Raises
     TrainingDiverged."""
     with given.part("advantages", "what the critics say of every state"):
@@ -210,12 +210,12 @@ def _columns(given: Given, data: PhaseData, critics: Critics) -> tuple[dict[str,
     return {"potential": potential, "value": value, "advantage": found}, nonfinite
 
 
-def _actor_rows(given: Given, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
+def _actor_rows(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
     kept = kept_rows(given.settings.actor.keep, data.rows, data.trajectories, columns["advantage"], columns["value"])
     return [place for place in kept if data.allowed[place]]
 
 
-def _actor(given: Given, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]) -> None:
+def _actor(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]) -> None:
     folder, settings = given.folder / "actor", given.settings
     if not (folder / "model").exists():
         job = StageJob(

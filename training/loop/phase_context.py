@@ -24,7 +24,7 @@ def phase_seed(settings: LoopSettings, number: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PhaseContext:
     """What a phase starts from."""
 
     settings: LoopSettings

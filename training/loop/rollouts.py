@@ -14,7 +14,7 @@ from agent.progress import Listener
 from agent.run.run_store import RunFolder
 from agent.run.runner import resume, run_suite
 from envs.core.errors import BadInput
-from envs.core.run_lock import LeaseHeld, RunLease
+from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from training.engine.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
@@ -180,7 +180,7 @@ async def _alone(home: Path, tell: Callable[[str], None]) -> AsyncGenerator[None
         try:
             lease.acquire()
             break
-        except LeaseHeld as error:
+        except RunLocked as error:
             if not waiting:
                 tell(f"another process plays the same, waiting for it: {error}")
             waiting = True
@@ -191,9 +191,9 @@ async def _alone(home: Path, tell: Callable[[str], None]) -> AsyncGenerator[None
         lease.release()
 
 
-def _lease(home: Path) -> RunLease:
+def _lease(home: Path) -> RunLock:
     home.mkdir(parents=True, exist_ok=True)
-    return RunLease(home)
+    return RunLock(home)
 
 
 def shared_key(

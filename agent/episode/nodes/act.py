@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from agent.episode.approval import needs_approval
 from agent.episode.episode import Episode
 from agent.episode.nodes.plan import may_replan, milestones
-from agent.episode.policy import Proposal, Turn
+from agent.episode.policy import ActionProposal, Turn
 from agent.episode.prompts import PolicyView
 from agent.episode.refused_origins import problem, untold
 from agent.episode.resources import NOTHING, Provided
@@ -99,7 +99,7 @@ def _vain(episode: Episode, look: Observation) -> Action | None:
     return last.action if last.seen.digest == look.digest and not isinstance(last.action, Wait) else None
 
 
-def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:
+def _checked(proposal: ActionProposal, answers: AnswerSchema | None) -> ActionProposal:
     """A Stop whose answer does not fit the user's schema is no action: the policy is told why."""
     if answers is None or not isinstance(proposal.action, Stop):
         return proposal
@@ -107,7 +107,7 @@ def _checked(proposal: Proposal, answers: AnswerSchema | None) -> Proposal:
     return proposal if problem is None else replace(proposal, action=None, error=problem)
 
 
-def _no_action(state: State, episode: Episode, proposal: Proposal) -> Update:
+def _no_action(state: State, episode: Episode, proposal: ActionProposal) -> Update:
     errors, reason = state.parse_errors + 1, episode.trace.mask(str(proposal.error))
     episode.note(state.step + 1, "parse_error", f"{proposal.error} | {proposal.raw}")
     if errors >= episode.config.limits.max_parse_errors:

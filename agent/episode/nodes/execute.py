@@ -16,9 +16,9 @@ from agent.episode.state import State, Update, with_line
 from agent.progress import StepDone
 from envs.core.actions import Action, ActionResult, Status, Stop
 from envs.core.observation import Box, Observation
-from envs.core.trace import Commit, Intent, KeyRow
+from envs.core.trace import Commit, ElementKeyRecord, Intent
 from envs.core.trace_store import now
-from planners.replan_triggers import Tick
+from planners.replan_triggers import StepSummary
 
 
 async def execute(state: State, runtime: Runtime[Episode]) -> Update:
@@ -35,7 +35,7 @@ async def execute(state: State, runtime: Runtime[Episode]) -> Update:
     episode.spend(execute=time.perf_counter() - begun)
     commit = Commit(step=intent.step, result=result, timings=episode.take_timings(), at=now())
     episode.trace.append(commit)
-    episode.tick(Tick(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
+    episode.tick(StepSummary(intent.step, action_text(episode, action), look.digest, result.status, tuple(state.z)))
     episode.refuse(result.blocked_requests)
     episode.acted(PastAction(action, target, result), intent, commit)
     _tell(state, episode, intent, commit, look)
@@ -129,7 +129,7 @@ def _declined_words(state: State, words: str, result: ActionResult) -> str:
     return declined_words(words, result.held_requests) if by is None else f"{words} ({by})"
 
 
-def _target_row(action: Action, look: Observation) -> KeyRow | None:
+def _target_row(action: Action, look: Observation) -> ElementKeyRecord | None:
     key, ref = target_of(action, look), getattr(action, "ref", None)
     return None if key is None or ref is None else key_row(ref, key)
 

@@ -17,7 +17,7 @@ from judges.base import Progress
 from judges.ratings import make_rating
 from judges.state_autorater import lost_anchors
 from models.base import ModelError
-from planners.replan_triggers import Trouble
+from planners.replan_triggers import ReplanTrigger
 
 
 async def reflect(state: State, runtime: Runtime[Episode]) -> Update:
@@ -99,7 +99,7 @@ async def _rated(progress: Progress, episode: Episode, turn: int) -> Reflection:
     return rated.rating, tuple(texts[flip.milestone] for flip in lost_anchors(progress))
 
 
-def _trouble(state: State, episode: Episode, rating: Rating, lost: tuple[str, ...]) -> Trouble | None:
+def _trouble(state: State, episode: Episode, rating: Rating, lost: tuple[str, ...]) -> ReplanTrigger | None:
     """A cause, if one holds and another plan is allowed; the watch judges committed steps with what they led to."""
     if not episode.ticks:
         return None

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from envs.core.observation import ElementKey, Observation
-from envs.core.trace import KeyRow
+from envs.core.trace import ElementKeyRecord
 from envs.observer.page_state import steady_text
 
 _MARK: Final = re.compile(r"(?<!\\)\[(\d+)\] ([\w-]+)")
@@ -61,7 +61,7 @@ class Page:
         return cls(lines, tuple(Standing(ref, key, places.get(ref)) for ref, key in known.items()))
 
     @classmethod
-    def recorded(cls, text: str, rows: Iterable[KeyRow]) -> Page:
+    def recorded(cls, text: str, rows: Iterable[ElementKeyRecord]) -> Page:
         """From the blobs of a trace."""
         return cls.of(text, ((row.ref, row.key) for row in rows))
 

@@ -13,7 +13,7 @@ from agent.inspection.replay.recorded import Recording
 from agent.inspection.replay.records import Replay, ReplayedStep
 from agent.inspection.replay.steps import ReplayOptions, Walk, Walker
 from agent.inspection.replay.world import Permitted, config_of, permitted, replay_world
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.environments import SuiteMaker
 from agent.run.foreign_runs import nothing
 from agent.run.run_store import RunFolder
@@ -115,7 +115,7 @@ async def _keep_trace(environment: Environment, recording: Recording, out: Path 
 def read_recording(path: Path, *, to_branch: bool = False) -> Recording:
     """Raises BadInput where *path* holds more than one trace or none, or the trace no steps (but to branch at its
     first one none is needed); TraceError for a damaged one."""
-    file, *others = gather([path])
+    file, *others = discover_traces([path])
     if others:
         raise BadInput(f"{str(path)!r} holds {len(others) + 1} traces: name one of them")
     recording = Recording.read(file)

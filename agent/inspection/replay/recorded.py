@@ -14,11 +14,11 @@ from agent.run.resume import Sent, recover
 from agent.run.run_store import OpenTask, RunFolder
 from envs.core.actions import Action, Drag, Status
 from envs.core.errors import BadInput, TraceError
-from envs.core.trace import Footer, Header, Intent, KeyRow, Line
+from envs.core.trace import ElementKeyRecord, Footer, Header, Intent, Line
 from envs.core.trace_store import BlobStore, check_chain, iter_lines
 from envs.suites.open_web import SUITE as OPEN
 
-_ROWS: Final = TypeAdapter(tuple[KeyRow, ...])
+_ROWS: Final = TypeAdapter(tuple[ElementKeyRecord, ...])
 
 
 @dataclass(frozen=True, slots=True)

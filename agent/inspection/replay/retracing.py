@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.episode.policy import PastAction, Policy, Proposal, Turn
+from agent.episode.policy import ActionProposal, PastAction, Policy, Turn
 from agent.inspection.replay.page import Page
 from agent.inspection.replay.recorded import RecordedStep, Recording, wanted
 from agent.inspection.replay.resolve import Match, resolve
@@ -58,7 +58,7 @@ class Retracing:
         self._then = then
         self._language = language
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         """Raises BranchLost where a step cannot be done again, and what the other policy raises."""
         position = self._position(turn.past)
         elsewhere = position.other_end or self._elsewhere(position, turn)
@@ -73,11 +73,11 @@ class Retracing:
         if not missing and not vain:
             action = aimed(step.action, matches)
             why = "; ".join(match.reason for match in matches.values() if match.reason)
-            return Proposal(action, self._language.show(action), notes=(self._told(step, why or "done again"),))
+            return ActionProposal(action, self._language.show(action), notes=(self._told(step, why or "done again"),))
         if position.tries >= MAX_TRIES:
             raise BranchLost(self._told(step, missing or "its element cannot be reached"))
         late = self._told(step, missing or "its element cannot be reached yet")
-        return Proposal(Wait(), self._language.show(Wait()), notes=(late,))
+        return ActionProposal(Wait(), self._language.show(Wait()), notes=(late,))
 
     def _matches(self, step: RecordedStep, turn: Turn) -> dict[str, Match]:
         page, now = self._recording.page(step.sent.intent), Page.live(turn.view.observation)

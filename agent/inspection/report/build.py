@@ -26,7 +26,7 @@ from agent.inspection.report.episodes import Cut, EpisodeMaker, Material
 from agent.inspection.report.overview import Overview
 from agent.inspection.report.pictures import AUTO_STEPS, Gallery, Screenshots
 from agent.inspection.report.timeline import timeline
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput, TraceError
 from envs.core.trace_store import Trace, edited_message, read_summary
@@ -82,7 +82,7 @@ def write_report(
     is listed in the report and the rest is written. Raises BadInput for places without traces or with none that can
     be read, and for an *out* that cannot be written; the file is replaced as a whole or not at all.
     """
-    catalog = _catalog(gather(runs), gather(references) if references else ())
+    catalog = _catalog(discover_traces(runs), discover_traces(references) if references else ())
     target = out or _default_target(runs)
     writing = _Writing(catalog, screenshots, analyses or {}, tell)
     try:

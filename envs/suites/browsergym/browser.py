@@ -14,7 +14,7 @@ from pathlib import Path
 from envs.browser import chromium_guard
 from envs.browser.chromium import SWITCHES, find_chromium, launch_s, not_started
 from envs.core.errors import BrowserMissing, BrowserNotStarted
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.tls_termination import own_end
 
 QUIET = (
@@ -45,7 +45,7 @@ class SharedChromium:
         self._home = home
 
     @classmethod
-    async def start(cls, boundary: Boundary, *, headed: bool = False) -> SharedChromium:
+    async def start(cls, boundary: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
         """Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
         home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
@@ -78,7 +78,7 @@ class SharedChromium:
         await _end(self._process, self._home)
 
 
-def _switches(home: Path, boundary: Boundary, headed: bool) -> list[str]:
+def _switches(home: Path, boundary: AllowlistProxy, headed: bool) -> list[str]:
     ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
     ours += [*QUIET, f"--proxy-server={boundary.server}"]
     ours += [own_end().switch] if boundary.origins.has_subresources else []

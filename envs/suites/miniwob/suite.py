@@ -11,7 +11,7 @@ from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings, Viewport
 from envs.core.tasks import TaskInfo
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.suites.miniwob.catalog import category
 from envs.suites.miniwob.environment import MiniwobEnvironment
 from envs.suites.miniwob.harness import HIDDEN
@@ -39,7 +39,7 @@ class MiniwobSuite:
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
-        self._boundaries: list[Boundary] = []
+        self._boundaries: list[AllowlistProxy] = []
         """One an environment: what a session lets pass is its own."""
         self._numbers = count(1)
 
@@ -48,7 +48,7 @@ class MiniwobSuite:
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
-        boundary = await Boundary(Origins.parse([self._server.origin])).start()
+        boundary = await AllowlistProxy(Origins.parse([self._server.origin])).start()
         self._boundaries.append(boundary)
         session = await self._chromium.session(self._settings, boundary, folder)
         return MiniwobEnvironment(session, self._server)

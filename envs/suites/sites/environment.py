@@ -19,7 +19,7 @@ from envs.core.observation import Observation
 from envs.core.settings import SessionSettings
 from envs.core.tasks import EpisodeStart, Milestone, MilestoneCheck, Restore, Score, TaskRef
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.suites.sites.apps.base import LOGINS
 from envs.suites.sites.catalog import noise
 from envs.suites.sites.evidence import Evidence, SiteEvidence, site_evidence
@@ -53,7 +53,7 @@ class SitesEnvironment:
         self._copies = copies
         self._kept = kept
         self._fleet = Fleet(copies)
-        self._boundary = Boundary(Origins.parse([]))
+        self._boundary = AllowlistProxy(Origins.parse([]))
         self._session: BrowserSession | None = None
         self._instance: Instance[Any] | None = None
         self._seen: tuple[tuple[object, ...], Evidence] | None = None

@@ -24,7 +24,7 @@ from typing import Any, cast
 import time_machine
 from waitress.server import create_server
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.suites.sites.apps.base import DATABASE, FILES, SiteApp
 from envs.suites.sites.clock import NOW
 from envs.suites.sites.control import SERVER, Reply, ServerInfo
@@ -187,7 +187,7 @@ def main(arguments: list[str]) -> None:
     port = int(cast(Any, server).effective_port)
     checked.allow_port(port)
     info = ServerInfo(name=name, pid=os.getpid(), port=port, socket=str(socket))
-    write_whole(copy / SERVER, info.model_dump_json(), sync=False)
+    write_atomically(copy / SERVER, info.model_dump_json(), sync=False)
     cast(Any, server).run()
 
 

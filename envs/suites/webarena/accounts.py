@@ -18,7 +18,7 @@ from typing import Any, Literal
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import Locator, Page
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput, ResetFailed
 from envs.suites.webarena.sites import VARIABLES, Sites
 from envs.suites.webarena.task import Site
@@ -105,7 +105,7 @@ class Accounts:
         states = [_read_state(self.states / f"{site}_state.json") for site in dict.fromkeys(sites) if site in FORMS]
         merged = {key: [entry for state in states for entry in state[key]] for key in ("cookies", "origins")}
         path = folder / "logged-in.json"
-        write_whole(path, json.dumps(merged), private=True, sync=False)
+        write_atomically(path, json.dumps(merged), private=True, sync=False)
         return path
 
     async def log_in(self, page: Page, site: Site, sites: Sites) -> None:

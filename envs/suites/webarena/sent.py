@@ -19,7 +19,7 @@ from playwright.async_api import BrowserContext, Request, Response
 from playwright.async_api import Error as PlaywrightError
 from pydantic import Field, TypeAdapter
 
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.record import Record, storable
 from envs.suites.webarena.json_text import load_json
 from envs.suites.webarena.task import Json
@@ -86,7 +86,7 @@ class Recorder:
         sent = (*self._earlier, *(row.sent for row in self._rows))
         if sent != self._saved:
             text = json.dumps([one.model_dump(mode="json") for one in sent])
-            write_whole(folder / SENT_FILE, text, private=True, sync=False)
+            write_atomically(folder / SENT_FILE, text, private=True, sync=False)
             self._saved = sent
 
     def load(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agent.cli.app import application
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 
 AGENTLAB = Path(__file__).parents[2] / "data" / "importing" / "agentlab"
 
@@ -20,7 +20,7 @@ def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["outcomes"] == {"failure": 1}
-    (episode,) = gather([tmp_path / "out"])
+    (episode,) = discover_traces([tmp_path / "out"])
     trace = episode.read()
     assert episode.blobs.text(trace.steps[0].intent.seen.text_blob)
 

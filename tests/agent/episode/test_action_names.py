@@ -17,7 +17,18 @@ from envs.core import actions as act
 from envs.core.actions import Action, ActionResult, Drag, Status
 from envs.core.observation import ElementKey
 from envs.core.tasks import Milestone, TaskRef
-from envs.core.trace import Commit, Footer, Header, Intent, KeyRow, PlanRecord, Rating, Seen, Timings, Totals
+from envs.core.trace import (
+    Commit,
+    ElementKeyRecord,
+    Footer,
+    Header,
+    Intent,
+    ObservationRecord,
+    PlanRecord,
+    Rating,
+    Timings,
+    Totals,
+)
 from envs.core.trace_store import BlobStore
 
 SAVE = ElementKey("", "button", "Save", 0, "0" * 8)
@@ -105,17 +116,17 @@ def test_the_live_display_names_the_element_of_a_step() -> None:
         )
 
 
-def seen(url: str, keys_blob: str = "") -> Seen:
-    return Seen(url=url, title="", digest="0" * 16, text_blob="", keys_blob=keys_blob, controls_total=2)
+def seen(url: str, keys_blob: str = "") -> ObservationRecord:
+    return ObservationRecord(url=url, title="", digest="0" * 16, text_blob="", keys_blob=keys_blob, controls_total=2)
 
 
 def write_trace(folder: Path) -> Path:
     """Two steps on two pages, a milestone that was reached, one that was not, and a judge's NO."""
-    rows = [KeyRow(ref=2, frame="", role="listitem", name="Bin", ordinal=0, digest="0" * 8).model_dump()]
+    rows = [ElementKeyRecord(ref=2, frame="", role="listitem", name="Bin", ordinal=0, digest="0" * 8).model_dump()]
     keys = BlobStore(folder / "blobs").put_json(rows)
     at, task = "2026-01-01T00:00:00Z", TaskRef(suite="open", name="open")
     milestones = (Milestone(id="m1", text="The file is chosen"), Milestone(id="m2", text="The file is in the bin"))
-    target = KeyRow(ref=1, frame="", role="link", name="report.txt", ordinal=0, digest="0" * 8)
+    target = ElementKeyRecord(ref=1, frame="", role="link", name="report.txt", ordinal=0, digest="0" * 8)
     done = Rating(z=(True, False), flips=({"milestone": "m1", "achieved": True, "evidence": "1 chosen"},))  # pyright: ignore
     stale = ActionResult(status=Status.STALE, message="the element is gone")
     lines = [

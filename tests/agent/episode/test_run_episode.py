@@ -18,8 +18,8 @@ from envs.core.action_languages import PROGRAM
 from envs.core.actions import UNAPPROVED, Action, Click, Scroll, Status, Stop, Type, Wait
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskSelection
-from envs.core.trace_store import LeaseHeld, RunLease, Trace, read_trace
-from envs.security.allowlist_proxy import Boundary
+from envs.core.trace_store import RunLock, RunLocked, Trace, read_trace
+from envs.security.allowlist_proxy import AllowlistProxy
 from models.base import ChatReply, ChatRequest, ModelTimeout, Usage
 from models.providers.scripted import Answer, ScriptedModel
 from tests.agent.shop import Shop, config, scripted
@@ -64,9 +64,9 @@ async def test_a_run_that_is_stopped_closes_its_boundary(
 ) -> None:
     """Its port may become another program's, which no later run of this process may take for a boundary."""
     ports: list[int] = []
-    start = Boundary.start
+    start = AllowlistProxy.start
 
-    async def started(boundary: Boundary) -> Boundary:
+    async def started(boundary: AllowlistProxy) -> AllowlistProxy:
         await start(boundary)
         ports.append(int(boundary.server.rpartition(":")[2]))
         return boundary
@@ -75,7 +75,7 @@ async def test_a_run_that_is_stopped_closes_its_boundary(
         if isinstance(event, told):
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(Boundary, "start", started)
+    monkeypatch.setattr(AllowlistProxy, "start", started)
     run = await run_open(config(), "Order for bob", shop.url, tmp_path, [stop], policy=scripted(ORDER))
     assert (run.complete, len(ports)) == (False, 1)
     with pytest.raises(ConnectionRefusedError):
@@ -317,7 +317,7 @@ async def test_unreachable_address_leaves_nothing_behind(tmp_path: Path) -> None
 
 async def test_two_owners_of_one_run(shop: Shop, tmp_path: Path) -> None:
     run = await run_open(config(), "x", shop.url, tmp_path, policy=scripted([Stop()]))
-    with RunLease(run.folder), pytest.raises(LeaseHeld):
+    with RunLock(run.folder), pytest.raises(RunLocked):
         from agent.run.runner import resume
 
         await resume(run.folder, policy=scripted([Stop()]))

@@ -11,7 +11,7 @@ import pytest
 from agent.config import RunConfig
 from agent.inspection.compare import compare
 from agent.results import EpisodeResult
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.environments import SuiteMaker
 from agent.run.runner import resume, run_open, run_suite, run_task
 from envs.browser.chromium import Chromium
@@ -144,7 +144,7 @@ async def test_episodes_with_unreadable_answers_count_in_the_rates(
     planner, judge = (f"scripted:{tmp_path / name}.json" for name in ("planner", "rater"))
     settings = RunConfig(policy="oracle", planner=planner, judge=judge, k=2, thinking=0)
     run = await run_suite(settings, TaskSelection("miniwob", ("click-collapsible",), (0,)), tmp_path)
-    files = gather([run.folder])
+    files = discover_traces([run.folder])
     (played,) = read_played(files).played
     assert (played.judged, played.success) == (True, True)
     arm = compare(files, files).a

@@ -10,7 +10,7 @@ import pytest
 
 from agent.inspection.compare import compare, mcnemar_p, pass_at
 from agent.inspection.quality import runs_quality
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from tests.agent.episodes import Play, write_run
 
 DONE, HALF = ((False, False), (True, False), (True, True)), ((False, False), (True, False), (True, False))
@@ -29,7 +29,7 @@ def test_both_sources_are_measured_and_what_says_nothing_is_counted(tmp_path: Pa
             Play(seed=6, z=((), (), ())),
         ],
     )
-    found = runs_quality(gather([tmp_path / "r"]))
+    found = runs_quality(discover_traces([tmp_path / "r"]))
     checks, rater = found.sources
     assert (checks.source, checks.traces, checks.precision.value) == ("checks", 3, 1.0)
     assert (rater.source, rater.traces, rater.precision.value) == ("rater", 3, 0.5)
@@ -41,14 +41,14 @@ def test_without_the_last_milestone(tmp_path: Path) -> None:
     write_run(
         tmp_path / "r", [Play(seed=0), Play(seed=1, z=HALF, outcome="failure"), Play(seed=2, z=((True,),), actions=())]
     )
-    (rater,) = runs_quality(gather([tmp_path / "r"]), without_last=True).sources
+    (rater,) = runs_quality(discover_traces([tmp_path / "r"]), without_last=True).sources
     assert (rater.traces, rater.all_done, rater.precision.value) == (2, 2, 0.5)
 
 
 def test_a_damaged_trace_is_named_and_the_rest_measured(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(seed=0), Play(seed=1)])
     run.trace("login-user-1-a1").write_text("{}\n")
-    found = runs_quality(gather([tmp_path / "r"]))
+    found = runs_quality(discover_traces([tmp_path / "r"]))
     assert len(found.damaged) == 1 and "login-user-1-a1" in found.damaged[0]
     assert found.sources[0].traces == 1
 
@@ -64,7 +64,7 @@ def outcomes(folder: Path, won: dict[int, list[bool]], **settings: object) -> Pa
 
 
 def compared(tmp_path: Path, a: dict[int, list[bool]], b: dict[int, list[bool]]):
-    return compare(gather([outcomes(tmp_path / "a", a)]), gather([outcomes(tmp_path / "b", b)]))
+    return compare(discover_traces([outcomes(tmp_path / "a", a)]), discover_traces([outcomes(tmp_path / "b", b)]))
 
 
 def test_one_attempt_each_is_mcnemars_exact_test(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_pass_at_k_needs_k_attempts(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_counted_and_named(tmp_path: Path) -> None:
     write_run(tmp_path / "a", [Play(seed=0), Play(seed=1, outcome="broken"), Play(seed=2, outcome=None)])
     write_run(tmp_path / "b", [Play(seed=0, policy="other", config={"limits": {"max_steps": 9}}), Play(seed=3)])
-    found = compare(gather([tmp_path / "a"]), gather([tmp_path / "b"]))
+    found = compare(discover_traces([tmp_path / "a"]), discover_traces([tmp_path / "b"]))
     assert found.a.outcomes == {"success": 1, "broken": 1, "unfinished": 1}
     assert found.a.success.value == 1.0
     assert (found.only_in_a, found.only_in_b) == ((), ("miniwob/login-user/3",))

@@ -21,7 +21,7 @@ from agent.inspection.replay.recorded import Recording
 from agent.inspection.replay.retracing import BranchLost
 from agent.progress import Event, ModelWaits
 from agent.results import EpisodeResult
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.oracle import solved_by_script
 from agent.run.runner import resume, run_suite, run_task
 from envs.core.actions import Action
@@ -125,7 +125,7 @@ async def test_an_episode_that_a_model_broke_is_played_on_and_counts_once(
 def read_outcomes(result: EpisodeResult) -> set[str]:
     """What each reader says of the one episode of a run. A broken one is nothing to learn from."""
     path = result.trace_path
-    files = gather([path.parent.parent])
+    files = discover_traces([path.parent.parent])
     selection = select((file.read(), file.blobs) for file in files)
     footer = Recording.read(files[0]).footer
     (played,) = read_played(files).played

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from agent.run.resume import Recovered, rebuilt_state, recover
+from agent.run.resume import RecoveredEpisode, rebuilt_state, recover
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, ActionResult, Click, Find, Status, Stop, Type
 from envs.core.tasks import Milestone, TaskRef
 from envs.core.trace import (
     Call,
     Commit,
+    ElementKeyRecord,
     EndedBy,
     Event,
     Footer,
     Header,
     Intent,
-    KeyRow,
     Line,
+    ObservationRecord,
     Outcome,
     PlanRecord,
     Rating,
-    Seen,
     Timings,
     Totals,
 )
@@ -37,8 +37,8 @@ HEADER = Header(
     versions={},
     started_at="",
 )
-SEEN = Seen(url="u", title="t", digest="d" * 16, text_blob="", keys_blob="", controls_total=1)
-ROW = KeyRow(ref=1, frame="", role="button", name="Buy", ordinal=0, digest="0" * 8)
+SEEN = ObservationRecord(url="u", title="t", digest="d" * 16, text_blob="", keys_blob="", controls_total=1)
+ROW = ElementKeyRecord(ref=1, frame="", role="button", name="Buy", ordinal=0, digest="0" * 8)
 
 
 def plan(step: int, *milestones: Milestone, cause: str = "initial") -> PlanRecord:
@@ -116,7 +116,7 @@ def test_spending_is_summed_over_calls_and_seconds_without_downtime() -> None:
     assert totals.seconds == 3.5
 
 
-def decided(lines: tuple[Line, ...], *, happened: bool) -> Recovered:
+def decided(lines: tuple[Line, ...], *, happened: bool) -> RecoveredEpisode:
     found = recover((HEADER, plan(1), *lines))
     found.decide(happened=happened)
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urljoin
 
-from agent.episode.policy import Policy, Proposal, Turn, storable_action
+from agent.episode.policy import ActionProposal, Policy, Turn, storable_action
 from envs.core.action_languages import Language
 from envs.core.actions import Action, Back, Click, Find, Goto, Hover, Scroll, Stop, Type, Wait
 from envs.core.observation import Element
@@ -58,7 +58,7 @@ class Saboteur:
         self._over: set[str] = set()
         self.key_steps: dict[str, int] = {}
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         task, kind = turn.task.id, self._kinds[turn.task.id]
         if task in self._scripts:
             return self._say(self._scripts[task].send(turn))
@@ -85,7 +85,7 @@ class Saboteur:
             case "typing" | "end":
                 return False
 
-    def _take_over(self, kind: Kind, turn: Turn, meant: Action | None = None) -> Proposal:
+    def _take_over(self, kind: Kind, turn: Turn, meant: Action | None = None) -> ActionProposal:
         self.key_steps[turn.task.id] = turn.step - (kind.key == "before")
         rng = random.Random(f"{kind.name} {turn.task.id}")
         if meant is not None and kind.goes_on:
@@ -97,9 +97,9 @@ class Saboteur:
         self._scripts[turn.task.id] = script
         return self._say(next(script))
 
-    def _say(self, action: Action) -> Proposal:
+    def _say(self, action: Action) -> ActionProposal:
         clean = storable_action(action)
-        return Proposal(clean, self._language.show(clean))
+        return ActionProposal(clean, self._language.show(clean))
 
 
 def _spoiled(action: Action) -> Action:

@@ -13,7 +13,7 @@ import pytest_asyncio
 from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
 from tests.envs.browser.browsing import QUICK, Opener
 from tests.envs.browser.web import Web
@@ -40,7 +40,7 @@ async def opener(guarded: Chromium, web: Web, tmp_path: Path) -> AsyncIterator[O
             *, vault: SecretVault = NO_SECRETS, ports: tuple[int, ...] = (), **settings: Any
         ) -> BrowserSession:
             origins = Origins.parse([f"http://127.0.0.1:{port}" for port in (web.port, *ports)])
-            boundary = await stack.enter_async_context(Boundary(origins))
+            boundary = await stack.enter_async_context(AllowlistProxy(origins))
             session = await guarded.session(QUICK.model_copy(update=settings), boundary, tmp_path / "run", vault)
             stack.push_async_callback(session.close)
             return session

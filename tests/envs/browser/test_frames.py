@@ -12,7 +12,7 @@ from envs.browser.session import BrowserSession
 from envs.core.actions import Find, Status
 from envs.core.observation import Observation
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.browser.browsing import QUICK, click, type_text, visit
 from tests.envs.browser.web import Answer, Web
 
@@ -39,7 +39,7 @@ async def test_an_allowed_iframe_is_read_and_acted_in(guarded: Chromium, web: We
     web["/"] = f'<button>Top</button><div style="height: 900px"></div><iframe src="{web.url("/pay", host)}"></iframe>'
     web["/pay"] = f'{PAYING}<iframe src="{web.url("/deep", SHOP)}"></iframe>'
     web["/deep"] = "<button onclick=\"this.textContent = 'Reached'\">Deep</button>"
-    async with Boundary(Origins.parse([SHOP, host])) as boundary:
+    async with AllowlistProxy(Origins.parse([SHOP, host])) as boundary:
         session = await guarded.session(QUICK, boundary, tmp_path)
         await visit(session, web.url("/", SHOP))
         seen = await look_for(session, "Deep")
@@ -65,7 +65,7 @@ async def test_an_iframe_of_another_port_is_read_and_followed(guarded: Chromium,
         other["/"] = "<p>other port<p><a href=/next>Next</a>"
         other["/next"] = f'<p>next page<p><a href="{web.url("/far", BANK)}">Bank</a>'
         web["/far"] = f'<p>far away<p><a href="{other.url()}">Home</a>'
-        async with Boundary(Origins.parse(["127.0.0.1", BANK])) as boundary:
+        async with AllowlistProxy(Origins.parse(["127.0.0.1", BANK])) as boundary:
             session = await guarded.session(QUICK, boundary, tmp_path)
             await visit(session, web.url())
             await look_for(session, "other port")
@@ -85,7 +85,7 @@ async def test_an_iframe_that_is_not_allowed_is_named_and_not_read(
     web["/"] = f'<button>Top</button><iframe src="{url}"></iframe><iframe src="/redirected"></iframe>'
     web["/bad"] = "<button>Bad</button>"
     web["/redirected"] = Answer("", 302, headers={"Location": url})
-    async with Boundary(Origins.parse([SHOP])) as boundary:
+    async with AllowlistProxy(Origins.parse([SHOP])) as boundary:
         session = await guarded.session(QUICK, boundary, tmp_path)
         await visit(session, web.url("/", SHOP))
         seen = await look_for(session, f"\n(this frame is not allowed: {scheme}://{host}:{web.port})\n", times=2)
@@ -101,7 +101,7 @@ async def test_what_was_read_before_it_was_forbidden_is_not_read_again(
     """The document decides and not how it got there: it stays out of sight also where it came in from a cache."""
     web["/"] = f'<button>Top</button><iframe src="{web.url("/pay", PAY)}"></iframe>'
     web["/pay"] = PAYING
-    async with Boundary(Origins.parse([SHOP, PAY])) as boundary:
+    async with AllowlistProxy(Origins.parse([SHOP, PAY])) as boundary:
         session = await guarded.session(QUICK, boundary, tmp_path)
         await visit(session, web.url("/", SHOP))
         await look_for(session, "Pay now")

@@ -18,11 +18,11 @@ from safetensors.torch import save_file
 
 from agent.results import EpisodeResult
 from agent.run.run_store import RunFolder
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.blobs import BlobStore
 from envs.core.disk_errors import disk_refusal, in_units, write_all, writing
 from envs.core.errors import EnvError, NotWritten, ResetFailed
-from envs.core.run_lock import RunLease
+from envs.core.run_lock import RunLock
 from envs.core.trace import Event
 from envs.core.trace_store import TraceWriter, now
 from tests.full_disk import small_disk
@@ -39,7 +39,7 @@ def event(detail: str) -> Event:
 
 
 def whole_file(folder: Path) -> None:
-    write_whole(folder / "a.json", BIG)
+    write_atomically(folder / "a.json", BIG)
 
 
 def trace(folder: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_lease_is_taken_on_a_full_disk() -> None:
     with small_disk(1 << 20) as disk:
         (disk.path / "lease").touch()
         disk.leave(0)
-        with RunLease(disk.path):
+        with RunLock(disk.path):
             assert (disk.path / "lease").exists()
 
 

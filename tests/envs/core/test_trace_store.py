@@ -18,11 +18,23 @@ from envs.core import actions as act
 from envs.core.errors import TraceError
 from envs.core.record import storable
 from envs.core.tasks import TaskRef
-from envs.core.trace import SCHEMA_VERSION, Commit, Event, Footer, Header, Intent, Line, Rating, Seen, Timings, Totals
+from envs.core.trace import (
+    SCHEMA_VERSION,
+    Commit,
+    Event,
+    Footer,
+    Header,
+    Intent,
+    Line,
+    ObservationRecord,
+    Rating,
+    Timings,
+    Totals,
+)
 from envs.core.trace_store import (
     BlobStore,
-    LeaseHeld,
-    RunLease,
+    RunLock,
+    RunLocked,
     TraceWriter,
     has_header,
     iter_lines,
@@ -42,7 +54,9 @@ HEADER = Header(
     versions={"mira": "0"},
     started_at="2026-01-01T00:00:00+00:00",
 )
-SEEN = Seen(url="http://a/", title="A", digest="0", text_blob="0" * 64, keys_blob="0" * 64, controls_total=1)
+SEEN = ObservationRecord(
+    url="http://a/", title="A", digest="0", text_blob="0" * 64, keys_blob="0" * 64, controls_total=1
+)
 FOOTER = Footer(outcome="success", ended_by="stop", judged_by="checker", totals=Totals(steps=1), at="t")
 BROKEN = FOOTER.model_copy(
     update={"outcome": "broken", "ended_by": "error", "judged_by": "none", "resumable": True, "error": "ModelBusy: x"}
@@ -350,19 +364,19 @@ def test_fsync_mode_writes_the_same(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_has_one_owner(tmp_path: Path) -> None:
-    with RunLease(tmp_path) as lease:
-        with pytest.raises(LeaseHeld, match=f"process {os.getpid()} on "):
-            RunLease(tmp_path).acquire()
+    with RunLock(tmp_path) as lease:
+        with pytest.raises(RunLocked, match=f"process {os.getpid()} on "):
+            RunLock(tmp_path).acquire()
         assert lease.acquire() is lease
-    with RunLease(tmp_path):
+    with RunLock(tmp_path):
         pass
 
 
 HOLD = """
 import os, signal, sys
 from pathlib import Path
-from envs.core.run_lock import RunLease
-lease = RunLease(Path(sys.argv[1])).acquire()
+from envs.core.run_lock import RunLock
+lease = RunLock(Path(sys.argv[1])).acquire()
 if sys.argv[2] == "fork" and os.fork() == 0:
     print(os.getpid(), flush=True)
     signal.pause()
@@ -379,11 +393,11 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
     assert owner.stdout is not None
     said = int(owner.stdout.readline())
     try:
-        with pytest.raises(LeaseHeld, match=f"process {owner.pid} on "):
-            RunLease(tmp_path).acquire()
+        with pytest.raises(RunLocked, match=f"process {owner.pid} on "):
+            RunLock(tmp_path).acquire()
         owner.kill()
         owner.wait()
-        RunLease(tmp_path).acquire().release()
+        RunLock(tmp_path).acquire().release()
     finally:
         if how == "fork":
             os.kill(said, signal.SIGKILL)
@@ -392,8 +406,8 @@ def test_a_killed_owner_frees_the_run_even_if_its_child_lives(tmp_path: Path, ho
 
 def _try(folder: Path, won: multiprocessing.Queue[int]) -> None:
     try:
-        RunLease(folder).acquire()
-    except LeaseHeld:
+        RunLock(folder).acquire()
+    except RunLocked:
         won.put(0)
     else:
         won.put(1)

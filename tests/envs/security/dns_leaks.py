@@ -19,7 +19,7 @@ from playwright.async_api import BrowserContext
 from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 
 PAGE = """<title>page</title><script>
 fetch('http://fetch.leak.example/').catch(() => 0);
@@ -57,7 +57,7 @@ async def main() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     site = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with Chromium.launch() as guarded, Boundary(Origins.parse([site])) as boundary:
+    async with Chromium.launch() as guarded, AllowlistProxy(Origins.parse([site])) as boundary:
         session = await guarded.session(SessionSettings(), boundary, Path(tempfile.mkdtemp()))
         await visit(session.context, site)
         found = {"guarded": sorted(resolver.asked)}

@@ -21,7 +21,7 @@ from playwright.async_api import BrowserContext
 from playwright.async_api import Error as PlaywrightError
 
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 
 _WAY = re.compile(rb"v-([a-z0-9-]+)\.localhost")
 
@@ -295,7 +295,7 @@ def _page(body: str) -> web.Response:
     return web.Response(text=text, content_type="text/html")
 
 
-class WatchedBoundary(Boundary):
+class WatchedBoundary(AllowlistProxy):
     """Tells by which way a refused request came."""
 
     def __init__(self, origins: Origins, authorities: ssl.SSLContext | None = None) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from envs.security import allowlist_proxy as proxy
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary, Limits
+from envs.security.allowlist_proxy import AllowlistProxy, Limits
 from envs.security.blocked_requests import Place
 
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
@@ -56,12 +56,12 @@ async def raw(serve: Serve) -> AsyncIterator[Raw]:
 
 
 @asynccontextmanager
-async def boundary(*rules: str, **settings: object) -> AsyncIterator[Boundary]:
-    async with Boundary(Origins.parse(rules), **settings) as made:  # type: ignore[arg-type]
+async def boundary(*rules: str, **settings: object) -> AsyncIterator[AllowlistProxy]:
+    async with AllowlistProxy(Origins.parse(rules), **settings) as made:  # type: ignore[arg-type]
         yield made
 
 
-async def say(boundary: Boundary, *parts: bytes) -> bytes:
+async def say(boundary: AllowlistProxy, *parts: bytes) -> bytes:
     """Sends *parts* and returns everything that comes back until the proxy closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
     try:

@@ -18,7 +18,7 @@ from envs.core.actions import Goto
 from envs.core.errors import BadInput
 from envs.core.settings import HttpCredentials, SessionSettings
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.browser.browsing import QUICK
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -77,7 +77,7 @@ def served(handler: type[BaseHTTPRequestHandler], certificate: Path | None = Non
 
 async def seen(chromium: Chromium, folder: Path, origin: str, settings: SessionSettings) -> tuple[bool, str]:
     """(did it open, what it shows)"""
-    async with Boundary(Origins.parse([origin])) as boundary:
+    async with AllowlistProxy(Origins.parse([origin])) as boundary:
         session = await chromium.session(settings, boundary, folder)
         try:
             result = await session.execute(Goto(url=f"{origin}/"))

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import WSMsgType, web
 
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing
 from envs.security.web_sockets import Early, pass_messages
 from tests.envs.security.certificates import server_and_authorities
@@ -75,7 +75,7 @@ def post(url: str, body: bytes, *fields: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 
-async def inside(boundary: Boundary, port: int, data: bytes, *, tls: bool = True) -> bytes:
+async def inside(boundary: AllowlistProxy, port: int, data: bytes, *, tls: bool = True) -> bytes:
     """What comes back for *data* inside a tunnel to 127.0.0.1."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
     try:
@@ -94,7 +94,7 @@ async def inside(boundary: Boundary, port: int, data: bytes, *, tls: bool = True
 
 async def test_a_request_is_shown_with_its_body_and_sent_as_it_was() -> None:
     watching = Watching()
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", watching)
         said = await say(bound, post(f"http://127.0.0.1:{server.port}/a?b=c", b"x=1&y=2", "Sec-Fetch-Dest: empty"))
     assert said.endswith(b"ok")
@@ -116,7 +116,7 @@ async def test_a_request_is_shown_with_its_body_and_sent_as_it_was() -> None:
 async def test_a_refused_document_leaves_the_page_and_anything_else_is_an_error(
     fields: list[str], answer: bytes
 ) -> None:
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", Watching(b"secret"))
         said = await say(bound, post(f"http://127.0.0.1:{server.port}/", b"a=secret", *fields))
     assert said.startswith(answer)
@@ -125,7 +125,7 @@ async def test_a_refused_document_leaves_the_page_and_anything_else_is_an_error(
 
 async def test_a_body_in_chunks_is_shown_without_them() -> None:
     watching = Watching()
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", watching)
         head = (
             f"POST http://127.0.0.1:{server.port}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
@@ -138,7 +138,7 @@ async def test_a_body_in_chunks_is_shown_without_them() -> None:
 @pytest.mark.parametrize("length", [0, 1, BODY_BYTES - 1, BODY_BYTES, BODY_BYTES + 1, 3 * BODY_BYTES])
 async def test_of_a_long_body_the_beginning_is_shown_and_all_is_sent(length: int) -> None:
     watching, body = Watching(), b"b" * length
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", watching)
         await say(bound, post(f"http://127.0.0.1:{server.port}/", body))
     assert len(watching.shown[0].body) == min(length, BODY_BYTES)
@@ -148,7 +148,7 @@ async def test_of_a_long_body_the_beginning_is_shown_and_all_is_sent(length: int
 
 async def test_all_checks_are_asked_until_one_refuses() -> None:
     first, second, third = Watching(), Watching(b"a"), Watching()
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         for name, check in (("first", first), ("second", second), ("third", third)):
             bound.checks.put(name, check)
         await say(bound, post(f"http://127.0.0.1:{server.port}/", b"a"))
@@ -164,7 +164,7 @@ async def test_https_is_read_too(tmp_path: Path, body: bytes) -> None:
     tls, authorities = _for_addresses(tls, authorities)
     watching = Watching(b"secret")
     rules = Origins.parse(["127.0.0.1"])
-    async with serving(tls) as server, Boundary(rules, authorities=authorities) as bound:
+    async with serving(tls) as server, AllowlistProxy(rules, authorities=authorities) as bound:
         bound.checks.put("test", watching)
         said = await inside(bound, server.port, post("/a", body, "Sec-Fetch-Mode: cors"))
     assert watching.shown[0].url == f"https://127.0.0.1:{server.port}/a"
@@ -180,7 +180,7 @@ def _for_addresses(tls: ssl.SSLContext, authorities: ssl.SSLContext) -> tuple[ss
 
 async def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing(tmp_path: Path) -> None:
     tls, _ = server_and_authorities(tmp_path, ["127.0.0.1"])
-    async with serving(tls) as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", Watching())
         said = await inside(bound, server.port, post("/", b"x"))
     assert said.startswith(b"HTTP/1.1 502") and b"certificate" in said
@@ -189,7 +189,7 @@ async def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing(tmp
 
 async def test_without_a_check_a_tunnel_is_passed_on_unread(tmp_path: Path) -> None:
     tls, _ = server_and_authorities(tmp_path, ["127.0.0.1"])
-    async with serving(tls) as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         said = await inside(bound, server.port, post("/", b"x"))
     assert said.endswith(b"ok") and server.heard == [("POST", "/", b"x")]
 
@@ -206,7 +206,7 @@ async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode:
             ended.set()
         return ""
 
-    async with serving() as server, Boundary(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
         bound.checks.put("test", check)
         _, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
         fields = (f"Sec-Fetch-Mode: {mode}", "Sec-Fetch-Dest: empty")
@@ -245,7 +245,7 @@ async def test_a_message_is_sent_only_after_it_was_checked(tmp_path: Path, secur
     authorities.check_hostname = False
     watching = Watching(b"secret")
     rules = Origins.parse(["127.0.0.1"])
-    async with serving(tls if secured else None) as server, Boundary(rules, authorities=authorities) as bound:
+    async with serving(tls if secured else None) as server, AllowlistProxy(rules, authorities=authorities) as bound:
         bound.checks.put("test", watching)
         data = HANDSHAKE + frame(b"one") + frame(b"a secret") + frame(b"three")
         said = await inside(bound, server.port, data, tls=secured)

@@ -20,7 +20,7 @@ from playwright.async_api import Browser
 from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from tests.envs.security.leaks import MARKUP, SCRIPTS, TOP, WatchedBoundary, attacker, hostile_site, try_everything
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -47,7 +47,7 @@ async def test_what_is_allowed_passes_the_boundary(tmp_path: Path) -> None:
     async with (
         attacker() as them,
         hostile_site(them) as site,
-        Boundary(Origins.parse([site, "*.localhost"])) as boundary,
+        AllowlistProxy(Origins.parse([site, "*.localhost"])) as boundary,
         Chromium.launch() as chromium,
     ):
         session = await chromium.session(ROOM, boundary, tmp_path)

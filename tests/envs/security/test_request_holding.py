@@ -16,7 +16,7 @@ from envs.core.errors import BadInput
 from envs.security.background_requests import Background
 from envs.security.held_requests import MAX_FIELDS, MAX_VALUE, HeldRequest, categories_of, held_request
 from envs.security.outgoing_requests import MESSAGE, Outgoing
-from envs.security.request_holding import MAX_QUESTIONS, MAX_TOGETHER, Holding
+from envs.security.request_holding import MAX_QUESTIONS, MAX_TOGETHER, RequestHolding
 
 URL = "https://shop.example/act"
 FORM = (b"content-type", b"application/x-www-form-urlencoded; charset=UTF-8")
@@ -110,13 +110,13 @@ class Answers:
         return self._said[min(len(self.asked), len(self._said)) - 1]
 
 
-def holding(person: Person | None, *, background: tuple[str, ...] = ()) -> Holding:
-    made = Holding(("submit",), background)
+def holding(person: Person | None, *, background: tuple[str, ...] = ()) -> RequestHolding:
+    made = RequestHolding(("submit",), background)
     made.ask = person
     return made
 
 
-async def numbered(made: Holding, *numbers: int) -> list[bool]:
+async def numbered(made: RequestHolding, *numbers: int) -> list[bool]:
     """Whether each of these requests, which come together, was let go."""
     problems = await asyncio.gather(*(made.check(sent(f"a={n}".encode(), FORM)) for n in numbers))
     return [not problem for problem in problems]

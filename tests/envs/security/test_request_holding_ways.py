@@ -15,7 +15,7 @@ from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.actions import ActionResult, Status, Wait
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.held_requests import HeldRequest, HoldCategory
 from tests.envs.browser.browsing import QUICK, visit
 from tests.envs.security.certificates import server_and_authorities
@@ -61,7 +61,7 @@ async def opened(reading: Chromium, tmp_path: Path) -> AsyncGenerator[Opened]:
             server = await stack.enter_async_context(counting(tls if secured else None))
             server.front = front
             rules = Origins.parse(["127.0.0.1", "localhost"])
-            boundary = await stack.enter_async_context(Boundary(rules, authorities=authorities))
+            boundary = await stack.enter_async_context(AllowlistProxy(rules, authorities=authorities))
             given = {"hold": tuple(hold), "upload_folder": tmp_path / "files", **settings}
             session = await reading.session(QUICK.model_copy(update=given), boundary, tmp_path / "run")
             stack.push_async_callback(session.close)

@@ -16,7 +16,7 @@ import pytest
 from envs.browser.chromium import Chromium
 from envs.core.actions import Wait
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secret_requests import OutgoingRequest, leaks
 from envs.security.secrets import NO_SECRETS, SecretVault
 from tests.envs.browser.browsing import QUICK, visit
@@ -164,7 +164,7 @@ async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tm
     home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
     held = vault(CANARY, home_url)
     missed: list[str] = []
-    async with Boundary(Origins.parse([home_url, evil_url])) as boundary:
+    async with AllowlistProxy(Origins.parse([home_url, evil_url])) as boundary:
         session = await guarded.session(QUICK, boundary, tmp_path)
         for name, sender in SENDERS.items():
             for value in (CANARY, "Heron98-Basalts"):
@@ -194,7 +194,7 @@ async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_
     home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
     wrong: list[str] = []
     allowed = Origins.parse([home_url, evil_url])
-    async with Chromium.launch(own_tls=True) as chromium, Boundary(allowed) as boundary:
+    async with Chromium.launch(own_tls=True) as chromium, AllowlistProxy(allowed) as boundary:
         session = await chromium.session(QUICK, boundary, tmp_path, vault(CANARY, home_url))
         for name, sender in SENDERS.items():
             await visit(session, home_url)

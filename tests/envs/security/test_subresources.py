@@ -12,7 +12,7 @@ import pytest
 
 from envs.core.errors import BadInput
 from envs.security.allowlist import Origin, Origins, parse_rule
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import SecretVault
 from envs.security.tls_termination import own_end
 from tests.envs.security.certificates import server_and_authorities
@@ -91,7 +91,7 @@ def test_a_secret_cannot_be_declared_for_subresources() -> None:
 
 
 @asynccontextmanager
-async def through_tls(boundary: Boundary, host: str, port: int) -> AsyncIterator[tuple[Reader, Writer]]:
+async def through_tls(boundary: AllowlistProxy, host: str, port: int) -> AsyncIterator[tuple[Reader, Writer]]:
     """A tunnel, with TLS inside as Chromium would speak it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
     writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode())
@@ -106,7 +106,7 @@ async def through_tls(boundary: Boundary, host: str, port: int) -> AsyncIterator
         writer.close()
 
 
-async def ask(boundary: Boundary, host: str, port: int, request: bytes) -> bytes:
+async def ask(boundary: AllowlistProxy, host: str, port: int, request: bytes) -> bytes:
     async with through_tls(boundary, host, port) as (reader, writer), asyncio.timeout(10):
         writer.write(request)
         try:
@@ -166,7 +166,7 @@ async def test_only_a_passive_load_leaves_the_tunnel(tmp_path: Path, request_: b
     passes = request_ in [case[1] for case in REQUESTS[:PASSING]]
     async with cdn(tmp_path, heard) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with Boundary(origins, routes=routes, authorities=authorities) as bound:
+        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as bound:
             said = await ask(bound, "cdn.example", port, request_)
     assert len(heard) == passes
     assert said.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 4"), said
@@ -180,7 +180,7 @@ async def test_a_load_carries_no_login_and_brings_none_back(tmp_path: Path) -> N
     heard: list[bytes] = []
     async with cdn(tmp_path, heard) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with Boundary(origins, routes=routes, authorities=authorities) as bound:
+        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as bound:
             fields = b"Cookie: session=1\r\nAuthorization: Basic eA==\r\nReferer: https://shop.example/\r\n"
             said = await ask(bound, "cdn.example", port, GET % (b"image", fields))
     (head,) = heard
@@ -211,7 +211,7 @@ async def test_a_load_is_no_door_to_this_machine_or_the_local_network(
     async def resolve(_: str) -> list[str]:
         return [address]
 
-    async with Boundary(Origins.parse(rules), resolve=resolve) as bound:
+    async with AllowlistProxy(Origins.parse(rules), resolve=resolve) as bound:
         said = await ask(bound, host, 443, GET % (b"image", b""))
     assert said.startswith(b"HTTP/1.1 403")
     (count,) = bound.tally.counts.values()
@@ -219,7 +219,7 @@ async def test_a_load_is_no_door_to_this_machine_or_the_local_network(
 
 
 async def test_with_any_host_allowed_localhost_is_still_refused() -> None:
-    async with Boundary(Origins.parse(["subresources:*"])) as bound:
+    async with AllowlistProxy(Origins.parse(["subresources:*"])) as bound:
         for name in ("localhost", "a.localhost"):
             said = await say(bound, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode())
             assert said.startswith(b"HTTP/1.1 403")
@@ -233,7 +233,7 @@ async def test_no_name_is_looked_up_before_a_request_is_known_to_be_a_load() -> 
         asked.append(host)
         return ["192.0.2.1"]
 
-    async with Boundary(Origins.parse(["subresources:*"]), resolve=resolve) as bound:
+    async with AllowlistProxy(Origins.parse(["subresources:*"]), resolve=resolve) as bound:
         await ask(bound, "data.evil.example", 443, GET % (b"empty", b""))
         assert asked == []
         await ask(bound, "data.evil.example", 443, GET % (b"image", b""))
@@ -250,7 +250,7 @@ async def test_plain_http_passes_only_where_the_browser_says_what_it_is_for(fiel
         heard.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
 
-    async with raw(serve) as server, Boundary(Origins.parse(["subresources:127.0.0.1"])) as bound:
+    async with raw(serve) as server, AllowlistProxy(Origins.parse(["subresources:127.0.0.1"])) as bound:
         lines = [f"GET http://127.0.0.1:{server.port}/ HTTP/1.1", "Host: x", *([fields] if fields else [])]
         said = await say(bound, ("\r\n".join([*lines, "Connection: close", "", ""])).encode())
     assert said.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 403")
@@ -259,7 +259,7 @@ async def test_plain_http_passes_only_where_the_browser_says_what_it_is_for(fiel
 
 async def test_a_tunnel_that_holds_no_tls_is_refused() -> None:
     """A WebSocket without TLS to another port than 80: that it is none shows only inside."""
-    async with Boundary(Origins.parse(["subresources:*"])) as bound:
+    async with AllowlistProxy(Origins.parse(["subresources:*"])) as bound:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
         writer.write(b"CONNECT cdn.example:8080 HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
@@ -275,7 +275,7 @@ async def test_an_origin_that_is_allowed_as_a_whole_keeps_its_tunnel(tmp_path: P
     """The other rule changes nothing: what goes through is not read, and any request passes."""
     heard: list[bytes] = []
     rules = Origins.parse(["localhost", "subresources:*", "subresources:localhost"])
-    async with cdn(tmp_path, heard, "localhost") as (port, _), Boundary(rules) as bound:
+    async with cdn(tmp_path, heard, "localhost") as (port, _), AllowlistProxy(rules) as bound:
         said = await ask(bound, "localhost", port, b"POST / HTTP/1.1\r\nContent-Length: 0\r\nCookie: a\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 200") and b"Set-Cookie" in said
     assert heard and heard[0].startswith(b"POST / ") and b"Cookie: a" in heard[0]
@@ -288,7 +288,7 @@ async def test_the_server_of_a_load_must_prove_its_name(tmp_path: Path, case: st
     async with cdn(tmp_path, heard, name) as (port, authorities):
         given = None if case == "unknown authority" else authorities
         routes = {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with Boundary(Origins.parse(["subresources:*"]), routes=routes, authorities=given) as bound:
+        async with AllowlistProxy(Origins.parse(["subresources:*"]), routes=routes, authorities=given) as bound:
             said = await ask(bound, "cdn.example", port, GET % (b"image", b""))
     assert said.startswith(b"HTTP/1.1 502") and b"certificate" in said
     assert heard == []

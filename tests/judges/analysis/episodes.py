@@ -21,7 +21,19 @@ from typing import Any
 from envs.core.actions import ACTION, ActionResult, Status
 from envs.core.blobs import BlobStore
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.core.trace import Commit, EndedBy, Footer, Header, Intent, KeyRow, Outcome, Rating, Seen, Timings, Totals
+from envs.core.trace import (
+    Commit,
+    ElementKeyRecord,
+    EndedBy,
+    Footer,
+    Header,
+    Intent,
+    ObservationRecord,
+    Outcome,
+    Rating,
+    Timings,
+    Totals,
+)
 from envs.core.trace_reader import Step, Trace
 from envs.observer.page_state import page_state
 from judges.analysis import Pages
@@ -96,7 +108,7 @@ def _step(number: int, line: str, z: str, host: str, ref: int) -> Step:
     failed, text = text.startswith("!"), text.lstrip("!")
     values, target = _action(text, ref)
     digest = hashlib.sha256(page.encode()).hexdigest()
-    seen = Seen(
+    seen = ObservationRecord(
         url=host + page.split(" ")[0],
         title="",
         digest=digest[:16],
@@ -118,7 +130,7 @@ def _step(number: int, line: str, z: str, host: str, ref: int) -> Step:
     return Step(intent, Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=NOW))
 
 
-def _action(text: str, ref: int) -> tuple[dict[str, Any], KeyRow | None]:
+def _action(text: str, ref: int) -> tuple[dict[str, Any], ElementKeyRecord | None]:
     kind, _, rest = text.partition(" ")
     match kind:
         case "click" | "hover":
@@ -137,7 +149,7 @@ def _action(text: str, ref: int) -> tuple[dict[str, Any], KeyRow | None]:
             return {"kind": kind} | ({names[kind]: value} if kind in names else {}), None
 
 
-def _key(text: str, ref: int) -> KeyRow:
+def _key(text: str, ref: int) -> ElementKeyRecord:
     role, _, name = text.partition(" ")
     name, _, ordinal = name.partition(" #")
-    return KeyRow(ref=ref, frame="", role=role, name=name, ordinal=int(ordinal or 0), digest="0")
+    return ElementKeyRecord(ref=ref, frame="", role=role, name=name, ordinal=int(ordinal or 0), digest="0")

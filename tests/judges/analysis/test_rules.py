@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.core.actions import ActionResult, Click, Scroll, Status, Stop
-from envs.core.trace import Commit, EndedBy, Failure, Intent, KeyRow, Outcome, Rating, Seen, Timings
+from envs.core.trace import (
+    Commit,
+    ElementKeyRecord,
+    EndedBy,
+    Failure,
+    Intent,
+    ObservationRecord,
+    Outcome,
+    Rating,
+    Timings,
+)
 from judges.analysis import Case, FailureRules, explain
 from judges.analysis.loops import Step, find_cycles
 
@@ -21,8 +31,12 @@ def step(number: int, action: str, page: str, *, z: str = "", status: Status = S
     """One step. *action* is `stop`, `scroll` or the number of an element; *z* is written `100`; *key* names it."""
     acts: dict[str, Any] = {"stop": Stop(answer="x"), "scroll": Scroll(direction="down")}
     act = acts.get(action) or Click(ref=int(action))
-    seen = Seen(url=f"http://x/{page}", title="", digest=page, text_blob="", keys_blob="", controls_total=0)
-    target = KeyRow(ref=int(action), frame="", role="button", name=key, ordinal=0, digest="0") if key else None
+    seen = ObservationRecord(
+        url=f"http://x/{page}", title="", digest=page, text_blob="", keys_blob="", controls_total=0
+    )
+    target = (
+        ElementKeyRecord(ref=int(action), frame="", role="button", name=key, ordinal=0, digest="0") if key else None
+    )
     rating = Rating(z=tuple(c == "1" for c in z))
     intent = Intent(step=number, seen=seen, rating=rating, action=act, raw="", target=target, at=NOW)
     return intent, Commit(step=number, result=ActionResult(status=status), timings=Timings(), at=NOW)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import parse_config
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.runner import run_suite
 from envs.core.tasks import TaskSelection
 from training.data.trajectories import prompt_of, select
@@ -21,7 +21,7 @@ async def played(policy: str, out: Path) -> Path:
 
 
 async def test_a_demonstration_holds_what_a_learner_would_have_been_shown(tmp_path: Path) -> None:
-    found = select((one.read(), one.blobs) for one in gather([await played("oracle", tmp_path)]))
+    found = select((one.read(), one.blobs) for one in discover_traces([await played("oracle", tmp_path)]))
     (trajectory,) = found.kept
     assert (trajectory.success, trajectory.milestones, trajectory.done) == (True, 3, (0, 1, 2, 3))
     first, second, last = trajectory.decisions
@@ -32,13 +32,13 @@ async def test_a_demonstration_holds_what_a_learner_would_have_been_shown(tmp_pa
 
 
 async def test_a_demonstration_is_no_model_call(tmp_path: Path) -> None:
-    (episode,) = gather([await played("oracle", tmp_path)])
+    (episode,) = discover_traces([await played("oracle", tmp_path)])
     footer = episode.read().footer
     assert footer is not None and (footer.totals.model_calls, footer.totals.tokens_in) == (0, 0)
 
 
 async def test_what_the_embedded_model_sampled_is_taken_as_it_was(tmp_path: Path) -> None:
-    (episode,) = gather([await played("embedded", tmp_path)])
+    (episode,) = discover_traces([await played("embedded", tmp_path)])
     (trajectory,) = select([(episode.read(), episode.blobs)]).kept
     for decision in trajectory.decisions:
         assert decision.tokens is not None and decision.tokens.logprobs is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import main
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.run_store import RunFolder
 from envs.core.errors import TraceError
 from envs.core.tasks import TaskRef
@@ -48,7 +48,7 @@ def test_every_edit_is_refused_by_every_reader(
         if reader == "lessons":
             lessons_of([run.path])  # of an oracle's traces alone there are any
             return 1
-        traces = ((one.read(), one.blobs) for one in gather([run.path]))
+        traces = ((one.read(), one.blobs) for one in discover_traces([run.path]))
         if reader == "trajectories":
             return len(select(traces).kept)
         return len(examples_of(traces, Asking("step"), tmp_path / "images").examples)
@@ -126,7 +126,7 @@ def test_a_trace_cut_short_is_not_learned_from(run: RunFolder) -> None:
     """Cut-off lines leave a whole chain; without a footer it is an unfinished episode."""
     for path in run.traces():
         rewrite(path, lambda lines: lines[:-1])
-    found = select((one.read(), one.blobs) for one in gather([run.path]))
+    found = select((one.read(), one.blobs) for one in discover_traces([run.path]))
     assert (found.kept, sum(found.left_out.values())) == ((), 2)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from envs.core.actions import ActionResult, Click, Status
 from envs.core.tasks import Milestone, MilestoneCheck, Score, TaskRef
-from envs.core.trace import Call, Commit, Footer, Header, Intent, PlanRecord, Rating, Seen, Timings, Totals
+from envs.core.trace import Call, Commit, Footer, Header, Intent, ObservationRecord, PlanRecord, Rating, Timings, Totals
 from envs.core.trace_store import BlobStore, Trace, TraceWriter, read_trace
 from training.data.trajectories import LeftOut, Tokens, prompt_of, select, trajectory
 
@@ -57,7 +57,7 @@ def record(
     )
     writer = TraceWriter(path, blobs)
     writer.append(header)
-    seen = Seen(url="http://x/", title="", digest="d", text_blob="", keys_blob="", controls_total=0)
+    seen = ObservationRecord(url="http://x/", title="", digest="d", text_blob="", keys_blob="", controls_total=0)
     for number, word in enumerate(z[:-1], 1):
         for letters in plans[number - 1 : number]:
             cause = "initial" if number == 1 else "stall"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agent.config import parse_config
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.runner import run_suite
 from envs.core.tasks import TaskSelection
 from models.embedded import embedded_dir
@@ -27,7 +27,7 @@ async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_p
 
     config = parse_config({"policy": "embedded", "fsync": False, "workers": 2, "limits": {"max_steps": 5}}, "test")
     run = await run_suite(config, TaskSelection("miniwob", ("login-user", "enter-text"), (0, 1)), tmp_path)
-    kept = select((one.read(), one.blobs) for one in gather([run.folder])).kept
+    kept = select((one.read(), one.blobs) for one in discover_traces([run.folder])).kept
     encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
     rows = encoder.encode(kept).rows
     model = load_policy(embedded_dir())[0].eval()

@@ -14,7 +14,7 @@ from training.engine.checkpoints import load_policy, with_adapter
 from training.engine.critic_model import Critic
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
-from training.engine.shared_base_lora import LeanModels
+from training.engine.shared_base_lora import SharedBaseModels
 
 LORA = Lora(rank=4)
 
@@ -36,7 +36,7 @@ def _critic(_: Path) -> None:
 
 
 def _lean(_: Path) -> object:
-    return LeanModels(embedded_dir(), LORA)
+    return SharedBaseModels(embedded_dir(), LORA)
 
 
 def _fine_tuning(folder: Path) -> object:

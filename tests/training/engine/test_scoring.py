@@ -17,7 +17,7 @@ from training.engine.annotate import score_actions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.scoring import JOB, Asked, run_scoring, score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
-from training.engine.shared_base_lora import LeanModels
+from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.step_plan import Plan
 from training.engine.trainer import train, training_arguments
 
@@ -49,7 +49,7 @@ def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, aske
     """Beside its base: merged, every weight would be rounded otherwise in bfloat16."""
     lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
     compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
-    models, part = LeanModels(embedded_dir(), lora), "actor" if asked == "actions" else "value"
+    models, part = SharedBaseModels(embedded_dir(), lora), "actor" if asked == "actions" else "value"
     learned = models.use(part, embedded_dir())
     torch.manual_seed(0)
     for weight in learned.parameters():

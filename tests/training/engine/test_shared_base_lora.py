@@ -24,7 +24,7 @@ from training.engine.checkpoints import base_of, load_policy, policy_spec, weigh
 from training.engine.critic_model import Critic
 from training.engine.packed_model import take_packs
 from training.engine.settings import Compute, Lora, Optimization
-from training.engine.shared_base_lora import LeanModels, Part
+from training.engine.shared_base_lora import Part, SharedBaseModels
 from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.mira.losses import potential_loss, regression_loss, value_loss
@@ -39,8 +39,8 @@ ROWS = rows_of(8)
 
 
 @pytest.fixture(scope="module")
-def models() -> LeanModels:
-    return LeanModels(BASE, LORA)
+def models() -> SharedBaseModels:
+    return SharedBaseModels(BASE, LORA)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_adapter(BASE, folder, r=LORA.rank, lora_alpha=LORA.alpha)
 
 
-def said(models: LeanModels, part: Part, start: Path) -> tuple[float, ...]:
+def said(models: SharedBaseModels, part: Part, start: Path) -> tuple[float, ...]:
     model: Any = models.use(part, start)
     return score_actions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
 
@@ -59,7 +59,7 @@ def job_of(part: Part, start: Path, **changes: Any) -> StageJob:
     return StageJob(kind=part, start=start, optimization=how, compute=COMPUTE).model_copy(update=changes)
 
 
-def trained(part: Part, start: Path, out: Path, models: LeanModels | None = None, **changes: Any) -> Path:
+def trained(part: Part, start: Path, out: Path, models: SharedBaseModels | None = None, **changes: Any) -> Path:
     write_job(out, job_of(part, start, **changes), ROWS, columns())
     return launch(out, models=models)
 
@@ -74,7 +74,7 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
     return {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-def test_only_the_part_whose_turn_it_is_has_gradients(models: LeanModels) -> None:
+def test_only_the_part_whose_turn_it_is_has_gradients(models: SharedBaseModels) -> None:
     packed = pack(ROWS, range(8))
     for part in PARTS:
         model: Any = models.use(part, BASE)
@@ -87,7 +87,7 @@ def test_only_the_part_whose_turn_it_is_has_gradients(models: LeanModels) -> Non
             assert not any(f".{other}." in name for name in names)
 
 
-def test_a_part_that_is_used_after_its_turn_says_so(models: LeanModels) -> None:
+def test_a_part_that_is_used_after_its_turn_says_so(models: SharedBaseModels) -> None:
     critic = models.use("value", BASE)
     models.use("actor", BASE)
     with pytest.raises(RuntimeError, match="it is the turn of actor, not of value"):
@@ -97,7 +97,7 @@ def test_a_part_that_is_used_after_its_turn_says_so(models: LeanModels) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, tmp_path: Path) -> None:
     """The same start, rows and order in a bare loop over a base of its own; and the others stay as they were."""
-    models = LeanModels(BASE, LORA)
+    models = SharedBaseModels(BASE, LORA)
     others: list[Part] = [other for other in PARTS if other != part]
     before = [said(models, other, adapter) for other in others]
     found = said(models, part, trained(part, adapter, tmp_path / "lean", models))
@@ -147,13 +147,13 @@ def unshared(part: Part, folder: Path) -> tuple[float, ...]:
     return score_states(critic.eval(), ROWS, 200)
 
 
-def test_losses_are_those_of_separate_models(models: LeanModels, adapter: Path) -> None:
+def test_losses_are_those_of_separate_models(models: SharedBaseModels, adapter: Path) -> None:
     assert said(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
     separate = with_adapter(load_policy(BASE)[0], LORA)
     assert said(models, "actor", BASE) == pytest.approx(score_actions(separate.eval(), ROWS, 200), abs=1e-4)
 
 
-def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: LeanModels, adapter: Path) -> None:
+def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: SharedBaseModels, adapter: Path) -> None:
     for start in (BASE, adapter, BASE):
         reference = cast("Any", models.reference(start))
         assert not any(weight.requires_grad for weight in reference.parameters())
@@ -162,7 +162,7 @@ def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: LeanModel
     assert any(weight.requires_grad for weight in reference.parameters())
 
 
-def test_what_is_saved_is_loaded_and_played(models: LeanModels, tmp_path: Path) -> None:
+def test_what_is_saved_is_loaded_and_played(models: SharedBaseModels, tmp_path: Path) -> None:
     folder = trained("actor", BASE, tmp_path / "actor", models)
     assert base_of(folder) == BASE.resolve() and policy_spec(folder) == f"local:{BASE.resolve()}+{folder}"
     assert weights_digest(folder) != weights_digest(BASE)
@@ -201,7 +201,7 @@ def test_a_killed_stage_goes_on_to_the_same_end_and_its_checkpoint_is_small(
     assert weights_digest(resumed) == weights_digest(unbroken)
 
 
-def test_an_adapter_of_another_base_or_rank_is_refused(models: LeanModels, tmp_path: Path) -> None:
+def test_an_adapter_of_another_base_or_rank_is_refused(models: SharedBaseModels, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="has the base"):
         models.use("actor", tmp_path)
     other = save_adapter(BASE, tmp_path / "a", r=2)
@@ -209,7 +209,7 @@ def test_an_adapter_of_another_base_or_rank_is_refused(models: LeanModels, tmp_p
         models.use("actor", other)
 
 
-def test_an_adapter_that_adds_by_another_factor_is_another_policy(models: LeanModels, tmp_path: Path) -> None:
+def test_an_adapter_that_adds_by_another_factor_is_another_policy(models: SharedBaseModels, tmp_path: Path) -> None:
     """Its tensors are of the right shapes: nothing else would tell."""
     adapter = tmp_path / "a"
     models.save("actor", adapter)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.action_languages import LANGUAGES
 from envs.core.actions import Action, Click, ClickAt, Stop, Type
 from envs.core.errors import BadInput
@@ -32,7 +32,7 @@ SEED = 1_000_000
 def asked(folder: Path, plays: list[Play], **asking: Any) -> Asked:
     run = write_run(folder / "run", plays)
     given: dict[str, Any] = {"ask": "element", **asking}
-    traces = [(one.read(), one.blobs) for one in gather([run.path])]
+    traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
     return examples_of(traces, Asking(**given), folder / "images")
 
 

@@ -14,7 +14,7 @@ from agent.cli import main
 from envs.core.actions import ClickAt, Type
 from training.grpo.examples import read_examples
 from training.grpo.rewards import Rewarder, StepTarget
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.ssl import SslReward
 
 pytestmark = pytest.mark.browser
 RUN = [
@@ -51,7 +51,7 @@ def test_steps_of_a_run_with_screenshots_have_pictures_and_places(
             assert low != high, "the element is drawn there"
             x, y = place.region.left + 1, place.region.top + 1
             near, far = (f'do(action="Click At", x={px}, y={py})' for px, py in (place.region.centre, (x, y)))
-            scores = Rewarder(SweetSpot(), len).of_group(step.target, [near, far])
+            scores = Rewarder(SslReward(), len).of_group(step.target, [near, far])
             assert scores[0].total == pytest.approx(1.2) and scores[0].total > scores[1].total > 1
     capsys.readouterr()
     assert mira(monkeypatch, "train", "examples", "demos", "-o", "words.jsonl", "--no-screenshots", "--json") == 0

@@ -17,7 +17,7 @@ from training.grpo.evaluation import opening_of
 from training.grpo.examples import Example
 from training.grpo.puzzles import make_puzzles
 from training.grpo.rewards import Rewarder, Score
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.ssl import SslReward
 from training.grpo.settings import GrpoSettings, parse_settings
 from training.grpo.trainer import Rewarding, check_fit, means_of, rewarder_of, trainer_of, updates_of
 from training.toy_models.puzzles import fresh_model, puzzle_tokenizer, reference_answer
@@ -155,7 +155,7 @@ def trainer_indices(batch: dict[str, Any], tokenizer: Any) -> list[int]:
 
 def test_rewards_are_of_whole_groups() -> None:
     tokenizer = puzzle_tokenizer()
-    rewarding = Rewarding(MAZES, Rewarder(SweetSpot(), len), 2, tokenizer)
+    rewarding = Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer)
     told: dict[str, float] = {}
     said = [[*tokenizer.encode(text), tokenizer.eos_token_id] for text in (reference_answer(MAZES[3]), "", "R", "R")]
     found = rewarding(said, [3, 3, 5, 5], told.__setitem__)
@@ -258,7 +258,7 @@ def test_a_thought_that_the_template_opened_and_nothing_closed_is_no_answer() ->
     said = [tokenizer.encode(reference_answer(MAZES[3]))] * 2
     for opening, right in (("", 1.0), ("<think>", 0.0)):
         told: dict[str, float] = {}
-        Rewarding(MAZES, Rewarder(SweetSpot(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
+        Rewarding(MAZES, Rewarder(SslReward(), len), 2, tokenizer, opening)(said, [3, 3], told.__setitem__)
         assert told["part/correct"] == right
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
 from tests.agent.episodes import Play, png, write_run
@@ -126,7 +126,7 @@ def test_steps_with_screenshots_are_learned(start: Path, tmp_path: Path) -> None
         for seed in range(8)
     ]  # fmt: skip
     run = write_run(tmp_path / "traces", plays)
-    traces = [(one.read(), one.blobs) for one in gather([run.path])]
+    traces = [(one.read(), one.blobs) for one in discover_traces([run.path])]
     found = examples_of(traces, Asking("step"), tmp_path / "images").examples
     assert sum(is_placed(one.target) for one in found) == 4 and len(found) == 8
     made = settings("ssl", answer_tokens=60, compute={"max_tokens": 512, "threads": 1, "cpu": True}, steps=1)

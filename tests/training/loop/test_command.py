@@ -12,7 +12,7 @@ import pytest
 
 from agent.cli import main
 from envs.core.errors import BadInput
-from envs.core.run_lock import LeaseHeld, RunLease
+from envs.core.run_lock import RunLock, RunLocked
 from envs.suites.sites.golden import PACKAGES
 from models.embedded import embedded_dir
 from tests.agent.episodes import Play, write_run
@@ -21,7 +21,7 @@ from training.engine.checkpoints import load_policy, save_policy
 from training.loop.loop import Loop
 from training.loop.parts import write_record
 from training.loop.phase import learn
-from training.loop.phase_context import Given
+from training.loop.phase_context import PhaseContext
 from training.loop.settings import LoopSettings
 from training.loop.sft import BEGUN, Begun, SupervisedSettings
 
@@ -173,7 +173,7 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
 def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
     """What broke them, a browser or a server, would break the next phase's, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
-    given = Given(
+    given = PhaseContext(
         settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
     )
     with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
@@ -198,7 +198,7 @@ def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
     first, second = (Loop.open(out, LoopSettings(seed=seed)) for seed in (1, 2))
     assert not out.exists()
     with first.owned():
-        with pytest.raises(LeaseHeld, match="is in use by"):
+        with pytest.raises(RunLocked, match="is in use by"):
             asyncio.run(second.run())
         assert json.loads((out / "config.json").read_text(encoding="utf-8"))["seed"] == 1
     with pytest.raises(BadInput, match="holds a run with other settings of seed"):
@@ -208,7 +208,7 @@ def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
 def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with RunLease(out):
+    with RunLock(out):
         (out / "config.json.4711.part").write_text("{")
     with Loop.open(out, LoopSettings()).owned():
         assert (out / "config.json").exists()

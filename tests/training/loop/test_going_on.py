@@ -19,7 +19,7 @@ from training.loop.curriculum.task_list import Counts
 from training.loop.loop import Loop
 from training.loop.metrics import PhaseMetrics
 from training.loop.parts import write_record
-from training.loop.phase_context import Given
+from training.loop.phase_context import PhaseContext
 from training.loop.settings import load_settings
 
 SHOWN, PAST = trajectory(worded("shown")), trajectory(worded("past"))
@@ -31,7 +31,7 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, measured: Path) -> None:
         self.read: list[str] = []
-        self.given: list[Given] = []
+        self.given: list[PhaseContext] = []
 
         async def evaluate(*_: Any, **__: Any) -> Path:
             return measured
@@ -39,7 +39,7 @@ class World:
         async def nothing(*_: Any, **__: Any) -> tuple[()]:
             return ()
 
-        async def run_phase(given: Given, *_: Any) -> PhaseMetrics:
+        async def run_phase(given: PhaseContext, *_: Any) -> PhaseMetrics:
             self.given.append(given)
             return PhaseMetrics(phase=given.number)
 

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from agent.run.components import open_team
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.run_store import Manifest, RunFolder
 from envs.core.errors import BadInput
 from envs.core.observation import Observation
@@ -90,7 +90,7 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
         )
     )
     assert runs[0] == runs[1]
-    assert len(gather([runs[0]])) == len(TASKS)
+    assert len(discover_traces([runs[0]])) == len(TASKS)
     assert told["mira"] == []
     assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
 
@@ -122,7 +122,7 @@ async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp
         assert [one.path.name for one in runs_below(run)] == ["shard-000", "shard-001"]
         counts = played_in(run)
         assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
-        assert len(gather([run])) == 2, "nothing was played twice"
+        assert len(discover_traces([run])) == 2, "nothing was played twice"
 
 
 def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:

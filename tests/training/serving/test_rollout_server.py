@@ -22,7 +22,7 @@ import pytest
 from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
@@ -243,6 +243,6 @@ async def test_episodes_are_played_on_it_and_a_finished_run_asks_nobody(adapter:
     running.close()
     assert await playing(tmp_path, adapter, ServerSettings(url=running.url)) == run, "it is gone, and not missed"
     assert RunFolder(run).read_manifest().config.policy == f"vllm:{running.url}/v1#{served_name(adapter)}"
-    kept = select((one.read(), one.blobs) for one in gather([run])).kept
+    kept = select((one.read(), one.blobs) for one in discover_traces([run])).kept
     tokens = [decision.tokens for episode in kept for decision in episode.decisions]
     assert len(kept) == 2 and all(one is not None and one.logprobs for one in tokens)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.config import RunConfig
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.runner import run_suite
 from envs.core.tasks import TaskSelection
 from models.base import ChatRequest
@@ -40,7 +40,7 @@ async def test_a_served_export_plays_and_says_what_the_checkpoint_says(
     config = RunConfig(policy=f"openai:{folder}", base_url=url, prompt_style="compact", workers=1)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button", "enter-text"), (0,)), tmp_path)
     assert [episode.outcome for episode in played.episodes] == ["success"] * 2
-    traces = ((file.read(), file.blobs) for file in gather([played.folder]))
+    traces = ((file.read(), file.blobs) for file in discover_traces([played.folder]))
     recorded = [decision for episode in select(traces).kept for decision in episode.decisions]
     assert len(recorded) >= 3
     local = make_model(f"local:{folder}")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agent.config import RunConfig
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from agent.run.run_store import RunFolder
 from agent.run.runner import run_suite
 from envs.core.errors import BadInput
@@ -110,7 +110,7 @@ async def test_its_episodes_hold_what_training_needs(served: Served, tmp_path: P
     config = RunConfig(policy=f"vllm:{served.url}#policy", prompt_style="compact", workers=2)
     played = await run_suite(config, TaskSelection("miniwob", ("click-button",), (0, 1)), tmp_path)
     assert [episode.outcome for episode in played.episodes] == ["success"] * 2
-    kept = select((file.read(), file.blobs) for file in gather([played.folder])).kept
+    kept = select((file.read(), file.blobs) for file in discover_traces([played.folder])).kept
     tokens = [decision.tokens for episode in kept for decision in episode.decisions]
     assert tokens
     assert all(one is not None and one.logprobs and len(one.logprobs) == len(one.action) for one in tokens)

@@ -4,7 +4,7 @@ Promised: any completion gets a finite reward between 0 and its `most`, and what
 changes its target. Not promised: that a target is right, which whoever makes examples sees to.
 """
 
-from training.grpo.rewards.answers import Said, TokenCount, read_completion
+from training.grpo.rewards.answers import ParsedCompletion, TokenCount, read_completion
 from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.ssl import nearness
@@ -24,10 +24,10 @@ from training.grpo.rewards.thoughts import thought_of
 __all__ = [
     "GridTarget",
     "MazeTarget",
+    "ParsedCompletion",
     "PointTarget",
     "RewardSettings",
     "Rewarder",
-    "Said",
     "Score",
     "StepTarget",
     "SudokuTarget",

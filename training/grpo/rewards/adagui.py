@@ -20,7 +20,7 @@ from typing import Literal
 from pydantic import Field
 
 from envs.core.record import Record
-from training.grpo.rewards.answers import Said, TokenCount
+from training.grpo.rewards.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import path_of, rows_of
 from training.grpo.rewards.score import Score
@@ -44,7 +44,7 @@ SIGMA_LEAST, SIGMA_GREATEST = 0.2, 0.8
 """Eq. 6."""
 
 
-class Adaptive(Record):
+class AdaguiReward(Record):
     """GAPO's reward."""
 
     kind: Literal["adagui"] = "adagui"
@@ -67,7 +67,7 @@ class Adaptive(Record):
     def most(self) -> float:
         return 1.0 + (0.0 if self.thought == "none" else self.thought_weight)
 
-    def of_group(self, target: Target, group: Sequence[Said], count: TokenCount) -> list[Score]:
+    def of_group(self, target: Target, group: Sequence[ParsedCompletion], count: TokenCount) -> list[Score]:
         """The rewards of answers to one prompt, whose difficulty is that of the group. *count*: of a thought."""
         correct = [is_right(target, said) for said in group]
         solved = sum(correct) / max(1, len(correct))
@@ -100,7 +100,7 @@ class Adaptive(Record):
             case "none":
                 return 0.0
 
-    def _action(self, target: Target, said: Said, level: int, *, right: bool) -> float:
+    def _action(self, target: Target, said: ParsedCompletion, level: int, *, right: bool) -> float:
         """Of a click where it lands, of anything else whether it is right."""
         points = aimed(target, said)
         if self.click == "box" or len(points) != 1 or (isinstance(target, StepTarget) and not _clicks(target)):
@@ -151,7 +151,7 @@ def exploration_reward(
     return math.exp(-(spread**2) / (2 * sigma**2))
 
 
-def _can_be_read(target: Target, said: Said) -> bool:
+def _can_be_read(target: Target, said: ParsedCompletion) -> bool:
     match target:
         case PointTarget():
             return point_of(said) is not None

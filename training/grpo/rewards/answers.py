@@ -13,7 +13,7 @@ OPEN, CLOSE = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedCompletion:
     """A completion, taken apart."""
 
     text: str
@@ -37,7 +37,7 @@ class Said:
         return places_in(self.answer)
 
 
-def read_completion(text: str) -> Said:
+def read_completion(text: str) -> ParsedCompletion:
     """Takes *text* apart. An answer that was only thought of is none."""
     thoughts: list[str] = []
     outside: list[str] = []
@@ -54,7 +54,7 @@ def read_completion(text: str) -> Said:
     if answer is not None:
         before, _, after = rest.partition(f"<answer>{answer}</answer>")
         outside += [before, after]
-    return Said(text, _lines(thoughts), (rest if answer is None else answer).strip(), _lines(outside))
+    return ParsedCompletion(text, _lines(thoughts), (rest if answer is None else answer).strip(), _lines(outside))
 
 
 def _lines(parts: list[str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from training.grpo.rewards.answers import Said
+from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.grids import cells_of, path_of, rows_of
 from training.grpo.rewards.targets import GridTarget, MazeTarget, SudokuTarget
 
@@ -17,7 +17,7 @@ Scale = Literal["tiered", "counts", "continuous"]
 no 0 and want blocks of nine cells; the share itself."""
 
 
-def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: Said) -> tuple[Grid, Grid]:
+def sides_of(target: MazeTarget | SudokuTarget | GridTarget, said: ParsedCompletion) -> tuple[Grid, Grid]:
     """(what the answer says, what is right), as grids of one size.
 
     Of a maze they are the cells that a path goes over; of a sudoku and a grid their digits. A grid of another size is

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from training.grpo.rewards.answers import CLOSE, OPEN, Said, inside
+from training.grpo.rewards.answers import CLOSE, OPEN, ParsedCompletion, inside
 from training.grpo.rewards.coordinates import numbers_in
 from training.grpo.rewards.geometry import Box, distance, overlap
 from training.grpo.rewards.score import Score
@@ -36,7 +36,7 @@ _BOX = re.compile(r"\[([0-9]+),\s*([0-9]+),\s*([0-9]+),\s*([0-9]+)\]")
 """Alg. 2, lines 2 and 3."""
 
 
-class TagsAndPoint(Record):
+class GuirlvgReward(Record):
     """`R = R_format + R_accuracy` (Eq. 2.1)."""
 
     kind: Literal["guirlvg"] = "guirlvg"
@@ -51,16 +51,16 @@ class TagsAndPoint(Record):
         """m of the adversarial KL factor (Eq. 3.1): 2 with a format reward."""
         return 1.0 if self.format == "none" else 2.0
 
-    def of_group(self, target: Target, group: Sequence[Said]) -> list[Score]:
+    def of_group(self, target: Target, group: Sequence[ParsedCompletion]) -> list[Score]:
         """Each completion's reward. Raises BadInput where a distance or an overlap is asked of what is no box."""
         return [self._of(target, said) for said in group]
 
-    def _of(self, target: Target, said: Said) -> Score:
+    def _of(self, target: Target, said: ParsedCompletion) -> Score:
         shape, accuracy = self._shape(target, said), self._accuracy(target, said)
         parts = {"format": shape, "accuracy": accuracy, "correct": float(is_right(target, said))}
         return Score(shape + accuracy, parts)
 
-    def _shape(self, target: Target, said: Said) -> float:
+    def _shape(self, target: Target, said: ParsedCompletion) -> float:
         match self.format:
             case "soft":
                 return soft_format(said, numbers=self._numbers(target))
@@ -75,7 +75,7 @@ class TagsAndPoint(Record):
             return 4
         return 2 if isinstance(target, PointTarget) else None
 
-    def _accuracy(self, target: Target, said: Said) -> float:
+    def _accuracy(self, target: Target, said: ParsedCompletion) -> float:
         if self.accuracy == "in_box":
             return float(is_right(target, said))
         if not isinstance(target, PointTarget):
@@ -88,12 +88,12 @@ class TagsAndPoint(Record):
         return shared if self.accuracy == "iou" else float(shared > 0.5)
 
 
-def strict_format(said: Said) -> float:
+def strict_format(said: ParsedCompletion) -> float:
     """1 if the completion is a thought and an answer in their tags and nothing else, else 0 (Alg. 1)."""
     return float(_WHOLE.fullmatch(said.text) is not None)
 
 
-def strict_box(said: Said) -> Box | None:
+def strict_box(said: ParsedCompletion) -> Box | None:
     """The first box `[x1, y1, x2, y2]` of whole numbers between answer tags (Alg. 2), None without one. A box that was
     only thought of is none, which Alg. 2 leaves open."""
     answered = said.text.rpartition(CLOSE)[2].partition(OPEN)[0]
@@ -102,7 +102,7 @@ def strict_box(said: Said) -> Box | None:
     return None if found is None else Box(*map(float, found.groups()))
 
 
-def soft_format(said: Said, numbers: int | None = 2) -> float:
+def soft_format(said: ParsedCompletion, numbers: int | None = 2) -> float:
     """Alg. 3, in [0, 1]: a half of each of `<think>` and `</think>`; 2/3 of a whole answer, 1/3 more if it holds
     exactly *numbers* numbers, or any text where that is None; 1/3 of one answer tag alone; all divided by 2."""
     score = 0.5 * ("<think>" in said.text) + 0.5 * ("</think>" in said.text)

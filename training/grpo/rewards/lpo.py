@@ -21,7 +21,7 @@ from pydantic import Field, PositiveInt
 
 from envs.core.errors import BadInput
 from envs.core.record import Record
-from training.grpo.rewards.answers import Said
+from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Point, distance
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import Aimed, PointTarget, StepTarget, Target, aimed, is_placed, is_right
@@ -35,7 +35,7 @@ Picture = bytes
 """An image file."""
 
 
-class Location(Record):
+class LpoReward(Record):
     """LPO's reward, and those that its paper compares it with (Fig. 1)."""
 
     kind: Literal["lpo"] = "lpo"
@@ -56,14 +56,14 @@ class Location(Record):
     def most(self) -> float:
         return 1.0
 
-    def of_group(self, target: Target, group: Sequence[Said], picture: Picture | None) -> list[Score]:
+    def of_group(self, target: Target, group: Sequence[ParsedCompletion], picture: Picture | None) -> list[Score]:
         """Each completion's reward. Raises BadInput where the target is no step and no place, or a *picture* is
         missing."""
         if not isinstance(target, PointTarget | StepTarget):
             raise BadInput(f"reward 'lpo' is for steps and places on a screen, and one target is a {target.kind}")
         return [self._of(target, said, picture) for said in group]
 
-    def _of(self, target: PointTarget | StepTarget, said: Said, picture: Picture | None) -> Score:
+    def _of(self, target: PointTarget | StepTarget, said: ParsedCompletion, picture: Picture | None) -> Score:
         correct = float(is_right(target, said))
         if self.reward == "box" or not is_placed(target):
             return Score(correct, {"correct": correct})

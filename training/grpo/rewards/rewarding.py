@@ -7,15 +7,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from training.grpo.rewards.adagui import Adaptive
+from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.answers import TokenCount, read_completion
-from training.grpo.rewards.guirlvg import TagsAndPoint
-from training.grpo.rewards.lpo import Location, Picture
+from training.grpo.rewards.guirlvg import GuirlvgReward
+from training.grpo.rewards.lpo import LpoReward, Picture
 from training.grpo.rewards.score import Score
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.ssl import SslReward
 from training.grpo.rewards.targets import Target
 
-RewardSettings = Annotated[SweetSpot | TagsAndPoint | Adaptive | Location, Field(discriminator="kind")]
+RewardSettings = Annotated[SslReward | GuirlvgReward | AdaguiReward | LpoReward, Field(discriminator="kind")]
 
 
 class Rewarder:
@@ -33,15 +33,15 @@ class Rewarder:
     @property
     def looks(self) -> bool:
         """Whether it needs the picture of an example."""
-        return isinstance(self.reward, Location) and self.reward.reward == "location" and self.reward.windows
+        return isinstance(self.reward, LpoReward) and self.reward.reward == "location" and self.reward.windows
 
     def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
         """The rewards of *completions*, all of one prompt. Raises BadInput where the reward does not fit the target."""
         group = [read_completion(text) for text in completions]
         match self.reward:
-            case Adaptive():
+            case AdaguiReward():
                 return self.reward.of_group(target, group, self._count)
-            case Location():
+            case LpoReward():
                 return self.reward.of_group(target, group, picture)
-            case SweetSpot() | TagsAndPoint():
+            case SslReward() | GuirlvgReward():
                 return self.reward.of_group(target, group)

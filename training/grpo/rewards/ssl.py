@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from envs.core.record import Record
-from training.grpo.rewards.answers import Said
+from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.blocks import block_score, sides_of
 from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
 from training.grpo.rewards.score import Score
@@ -34,7 +34,7 @@ from training.grpo.rewards.targets import (
 )
 
 
-class SweetSpot(Record):
+class SslReward(Record):
     """The reward of SSL and of the two that its paper compares it with."""
 
     kind: Literal["ssl"] = "ssl"
@@ -54,11 +54,11 @@ class SweetSpot(Record):
     def most(self) -> float:
         return 1.0 if self.proximity == "none" else 1.0 + self.alpha
 
-    def of_group(self, target: Target, group: Sequence[Said]) -> list[Score]:
+    def of_group(self, target: Target, group: Sequence[ParsedCompletion]) -> list[Score]:
         """Each completion's reward; it does not depend on the others."""
         return [self._of(target, said) for said in group]
 
-    def _of(self, target: Target, said: Said) -> Score:
+    def _of(self, target: Target, said: ParsedCompletion) -> Score:
         correct = float(is_right(target, said))
         near = nearness(target, said)
         if self.proximity == "none":
@@ -66,7 +66,7 @@ class SweetSpot(Record):
         worth = self._worth(target, said)
         return Score(correct + self.alpha * worth, {"correct": correct, "proximity": near, "worth": worth})
 
-    def _worth(self, target: Target, said: Said) -> float:
+    def _worth(self, target: Target, said: ParsedCompletion) -> float:
         """Ŝ, or S where it is not tiered."""
         tiered = self.proximity == "tiered"
         match target:
@@ -86,7 +86,7 @@ class SweetSpot(Record):
         return zone_value(point, box, self.zones)
 
 
-def nearness(target: Target, said: Said) -> float:
+def nearness(target: Target, said: ParsedCompletion) -> float:
     """S(τ), untiered, 0 to 1: the Gaussian of a point (App. B.1), the matching cells of a grid, 0 or 1 of an action
     that aims at nothing (Table 5)."""
     match target:
@@ -110,7 +110,7 @@ def zone_value(point: Point, box: Box, zones: int = 4) -> float:
     return (zones + 1 - min(zone, zones)) / zones
 
 
-def _of_place(target: PointTarget | StepTarget, said: Said, worth: Callable[[Point, Box], float]) -> float:
+def _of_place(target: PointTarget | StepTarget, said: ParsedCompletion, worth: Callable[[Point, Box], float]) -> float:
     if not is_placed(target):
         return float(is_right(target, said))
     points = aimed(target, said)

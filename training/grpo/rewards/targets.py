@@ -12,7 +12,7 @@ from pydantic import Field, FiniteFloat, PositiveInt, model_validator
 from envs.core.action_languages import ParseError, language
 from envs.core.actions import Action, ClickAt, DragAt, ScrollAt
 from envs.core.record import Record
-from training.grpo.rewards.answers import Said
+from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import is_path, is_sudoku, keeps_clues, path_of, rows_of
 
@@ -111,7 +111,7 @@ class GridTarget(Record):
 Target = Annotated[PointTarget | StepTarget | MazeTarget | SudokuTarget | GridTarget, Field(discriminator="kind")]
 
 
-def is_right(target: Target, said: Said) -> bool:
+def is_right(target: Target, said: ParsedCompletion) -> bool:
     """C(τ): whether the answer solves the task."""
     match target:
         case PointTarget():
@@ -137,7 +137,7 @@ class Aimed(NamedTuple):
     place: PointTarget
 
 
-def aimed(target: Target, said: Said) -> tuple[Aimed, ...]:
+def aimed(target: Target, said: ParsedCompletion) -> tuple[Aimed, ...]:
     """The points that the answer names where places judge them; none where it names none, or does something else, were
     it only with another button: then nothing of it is near."""
     match target:
@@ -170,7 +170,7 @@ def is_placed(target: Target) -> bool:
     return bool(places_of(target))
 
 
-def point_of(said: Said) -> Point | None:
+def point_of(said: ParsedCompletion) -> Point | None:
     """The point that the answer gives, or else the centre of its box; None where it gives none, or several."""
     points = [place for place in said.places if len(place) == 2]
     if len(points) == 1:
@@ -179,13 +179,13 @@ def point_of(said: Said) -> Point | None:
     return None if points or box is None else box.centre
 
 
-def box_of(said: Said) -> Box | None:
+def box_of(said: ParsedCompletion) -> Box | None:
     """The box that the answer gives; None where it gives none, or several."""
     boxes = [place for place in said.places if len(place) == 4]
     return Box(*boxes[0]) if len(boxes) == 1 else None
 
 
-def action_of(target: StepTarget, said: Said) -> Action | None:
+def action_of(target: StepTarget, said: ParsedCompletion) -> Action | None:
     """None where the answer holds no action."""
     try:
         return language(target.language).parse(said.answer).action

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from envs.core.action_languages.ids import PHRASE
-from training.grpo.rewards.answers import Said
+from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.targets import PointTarget, StepTarget, Target, action_of, point_of
 
 _WORD = re.compile(r"\S+")
@@ -17,7 +17,7 @@ _FORMAT = re.compile(rf"```\w*|<[/|]?\w[^<>]{{0,80}}>|{_LABEL}|{_KEY}|{re.escape
 """Fences, tags, keys of JSON with short labels, the phrase before an action in id style: form, not thought."""
 
 
-def thought_of(target: Target, said: Said) -> str:
+def thought_of(target: Target, said: ParsedCompletion) -> str:
     """All text of a completion but its answer: inside `<think>` tags, outside `<answer>` tags, and in the answer around
     the point or the action that it gives. Empty where the completion is its answer."""
     outside = _FORMAT.sub(" ", said.outside)
@@ -30,7 +30,7 @@ def _words(text: str) -> str:
     return text.strip() if re.search(r"\w", text) else ""
 
 
-def _around(target: Target, said: Said) -> str:
+def _around(target: Target, said: ParsedCompletion) -> str:
     """The answer without the point or the action; empty where it gives none, or leaves no room for words (puzzles)."""
     match target:
         case PointTarget():
@@ -45,7 +45,7 @@ def _around(target: Target, said: Said) -> str:
             return ""
 
 
-def _answer(said: Said, text: str) -> Said:
+def _answer(said: ParsedCompletion, text: str) -> ParsedCompletion:
     return replace(said, answer=text)
 
 

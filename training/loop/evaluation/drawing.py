@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from agent.inspection.report import charts
 from agent.inspection.report.svg import element, text
-from envs.core.atomic_write import write_whole
+from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from judges.subgoal_quality import HeatMap
@@ -64,7 +64,7 @@ def write_phases(phases: Sequence[Phase], target: Path) -> None:
 def write_picture(content: str, target: Path) -> None:
     """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
     try:
-        write_whole(target, content + "\n")
+        write_atomically(target, content + "\n")
     except OSError as error:
         raise BadInput(f"--out {str(target)!r} cannot be written: {error.strerror}") from None
 

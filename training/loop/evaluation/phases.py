@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
 from training.loop.parts import place_of
@@ -86,7 +86,7 @@ def arm_of(word: str) -> Group:
     whole. Raises BadInput where it is neither, or no evaluation is whole."""
     name, place = _split(word, "--arm")
     if not (phases := _training_phases(place)):
-        return Group(name, gather([place]))
+        return Group(name, discover_traces([place]))
     for number, folder in sorted(phases.items(), reverse=True):
         files = _files(folder / PHASE_PARTS[0])
         if files and is_whole(files[0].folder):
@@ -144,7 +144,7 @@ def phases_of(words: Sequence[str]) -> tuple[Group, ...]:
             found = _phases_below(Path(word), PHASE_PARTS)
         else:
             name, place = _split(word, "--phases")
-            found = [Group(name, gather([place]))]
+            found = [Group(name, discover_traces([place]))]
         if not found:
             raise BadInput(f"--phases {word!r} holds no phase with runs: give a folder of `mira train`, or NAME=RUN")
         groups += found
@@ -177,7 +177,7 @@ def _files(place: Path) -> tuple[EpisodeFile, ...]:
     """The runs at *place*, or where its mark says that arms share them."""
     mark = place.with_suffix(".json")
     try:
-        return gather([place if place.is_dir() or not mark.is_file() else place_of(mark)])
+        return discover_traces([place if place.is_dir() or not mark.is_file() else place_of(mark)])
     except BadInput:  # a phase that was not evaluated yet, or a folder beside the phases
         return ()
 

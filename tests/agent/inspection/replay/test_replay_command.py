@@ -11,11 +11,13 @@ import pytest
 from agent.cli import main
 from envs.core.actions import ActionResult, Click, Status, Stop, Type
 from envs.core.tasks import TaskRef
-from envs.core.trace import Commit, Footer, Header, Intent, KeyRow, Rating, Seen, Timings, Totals
+from envs.core.trace import Commit, ElementKeyRecord, Footer, Header, Intent, ObservationRecord, Rating, Timings, Totals
 from envs.core.trace_store import BlobStore, TraceWriter
 
-SEEN = Seen(url="http://shop.test/", title="", digest="d" * 16, text_blob="", keys_blob="", controls_total=1)
-ROW = KeyRow(ref=1, frame="", role="textbox", name="Pin", ordinal=0, digest="0" * 8)
+SEEN = ObservationRecord(
+    url="http://shop.test/", title="", digest="d" * 16, text_blob="", keys_blob="", controls_total=1
+)
+ROW = ElementKeyRecord(ref=1, frame="", role="textbox", name="Pin", ordinal=0, digest="0" * 8)
 
 
 def write_trace(path: Path, suite: str = "miniwob", name: str = "click-test", **config: Any) -> Path:

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[3])]
 
 from agent.config import parse_config  # noqa: E402
-from agent.episode.policy import Policy, Proposal, Turn, storable_action  # noqa: E402
+from agent.episode.policy import ActionProposal, Policy, Turn, storable_action  # noqa: E402
 from agent.run.oracle import oracle_policy  # noqa: E402
 from agent.run.runner import run_suite  # noqa: E402
 from envs.core.action_languages import language  # noqa: E402
@@ -64,7 +64,7 @@ class Scripted:
         self._oracle = oracle_policy("oracle", case.suite, LANGUAGE)
         self._script: Script | None = None
 
-    async def propose(self, turn: Turn) -> Proposal:
+    async def propose(self, turn: Turn) -> ActionProposal:
         if self._case.script is None or turn.step <= self._case.oracle_steps:
             return await self._oracle.propose(turn)
         await asyncio.sleep(self._case.pause_s)
@@ -74,7 +74,7 @@ class Scripted:
         else:
             action = self._script.send(turn)
         clean = storable_action(action)
-        return Proposal(clean, LANGUAGE.show(clean))
+        return ActionProposal(clean, LANGUAGE.show(clean))
 
 
 def click(turn: Turn, name: str, role: str = "link", nth: int = 0) -> Action:

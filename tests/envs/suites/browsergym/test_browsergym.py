@@ -21,7 +21,7 @@ from envs.core.errors import BadInput, ResetFailed
 from envs.core.settings import SessionSettings
 from envs.core.tasks import TaskRef
 from envs.security.allowlist import Origins
-from envs.security.allowlist_proxy import Boundary
+from envs.security.allowlist_proxy import AllowlistProxy
 from envs.suites.browsergym.browser import SharedChromium
 from envs.suites.browsergym.environment import BrowserGymEnvironment
 from envs.suites.browsergym.names import environment_of, is_rebuilt
@@ -123,7 +123,7 @@ async def test_a_worker_that_dies_or_hangs_is_an_error_in_time(tmp_path: Path, m
 
 @pytest.mark.browser
 async def test_the_shared_browser_answers_and_leaves_nothing() -> None:
-    async with Boundary(Origins()) as boundary:
+    async with AllowlistProxy(Origins()) as boundary:
         chromium = await SharedChromium.start(boundary)
         home = chromium._home  # pyright: ignore[reportPrivateUsage]
         assert chromium.endpoint.startswith("http://127.0.0.1:")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, TYPE, words
 from training.grpo.rewards import Target, read_completion
-from training.grpo.rewards.adagui import Adaptive, difficulty, exploration_reward, sigma, thought_reward
+from training.grpo.rewards.adagui import AdaguiReward, difficulty, exploration_reward, sigma, thought_reward
 from training.grpo.rewards.geometry import Box, Point
 
 BOX, SCREEN = Box(100, 200, 160, 230), (1000, 500)
 """60 x 30 around (130, 215); the threshold of 0.04 is 40 pixels across and 20 down."""
 
 
-def totals(reward: Adaptive, target: Target, *texts: str) -> list[float]:
+def totals(reward: AdaguiReward, target: Target, *texts: str) -> list[float]:
     return [score.total for score in reward.of_group(target, [read_completion(text) for text in texts], words)]
 
 
@@ -61,7 +61,7 @@ def test_the_difficulty_of_any_group_is_that_of_equation_4_in_whole_numbers(
     ("levels", "hard"), [(5, {4, 5}), (2, {2}), (10, {7, 8, 9, 10}), (3, {2, 3}), (20, set(range(13, 21)))]
 )
 def test_a_level_is_hard_above_three_fifths(levels: int, hard: set[int]) -> None:
-    assert {level for level in range(1, levels + 1) if Adaptive(levels=levels).is_hard(level)} == hard
+    assert {level for level in range(1, levels + 1) if AdaguiReward(levels=levels).is_hard(level)} == hard
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_an_easy_step_wants_no_thought() -> None:
     """Three of five are right: level 3. Right and no thought 1 + .5·1, right and 50 tokens 1 + .5·.505, right and 150
     tokens 1 + .5·.01; wrong .5; what holds no action gets nothing."""
     texts = thinking(0, TYPED), thinking(50, TYPED), thinking(150, TYPED), thinking(0, WRONG), thinking(0, "type it")
-    assert totals(Adaptive(), TYPE, *texts) == pytest.approx([1.5, 1.2525, 1.005, 0.5, 0])
+    assert totals(AdaguiReward(), TYPE, *texts) == pytest.approx([1.5, 1.2525, 1.005, 0.5, 0])
 
 
 def test_a_hard_step_wants_a_long_one() -> None:
@@ -168,7 +168,7 @@ def test_a_hard_step_wants_a_long_one() -> None:
         thinking(150, WRONG),
         thinking(150, "type it"),
     )
-    assert totals(Adaptive(), TYPE, *texts) == pytest.approx([1.005, 1.5, 0.2525, 0.5, 0])
+    assert totals(AdaguiReward(), TYPE, *texts) == pytest.approx([1.005, 1.5, 0.2525, 0.5, 0])
 
 
 @pytest.mark.parametrize(
@@ -179,11 +179,11 @@ def test_a_hard_step_wants_a_long_one() -> None:
     ],
 )
 def test_a_long_thought_in_an_easy_step_is_never_worth_what_none_is(hidden: str) -> None:
-    assert totals(Adaptive(), TYPE, thinking(0, TYPED), thinking(0, TYPED), hidden)[2] < 1.5
+    assert totals(AdaguiReward(), TYPE, thinking(0, TYPED), thinking(0, TYPED), hidden)[2] < 1.5
 
 
 def test_what_a_score_is_made_of() -> None:
-    scores = Adaptive().of_group(TYPE, [read_completion(thinking(50, text)) for text in (TYPED, WRONG)], words)
+    scores = AdaguiReward().of_group(TYPE, [read_completion(thinking(50, text)) for text in (TYPED, WRONG)], words)
     assert scores[0].parts == pytest.approx(
         {"correct": 1, "action": 1, "thought": 0.505, "thought_tokens": 50, "level": 3}
     )
@@ -195,9 +195,9 @@ def test_what_a_score_is_made_of() -> None:
 def test_delta_thoughts() -> None:
     """Eq. 9: easy if shorter than T/2 = 50, hard if longer."""
     easy = [thinking(tokens, TYPED) for tokens in (0, 49, 50, 51)]
-    assert totals(Adaptive(thought="delta"), TYPE, *easy) == pytest.approx([1.5, 1.5, 1, 1])
+    assert totals(AdaguiReward(thought="delta"), TYPE, *easy) == pytest.approx([1.5, 1.5, 1, 1])
     hard = [thinking(tokens, WRONG) for tokens in (0, 49, 50, 51)]
-    assert totals(Adaptive(thought="delta"), TYPE, *hard) == pytest.approx([0, 0, 0, 0.5])
+    assert totals(AdaguiReward(thought="delta"), TYPE, *hard) == pytest.approx([0, 0, 0, 0.5])
 
 
 def test_thoughts_by_accuracy() -> None:
@@ -205,22 +205,22 @@ def test_thoughts_by_accuracy() -> None:
     texts = thinking(0, TYPED), thinking(0, WRONG), thinking(100, WRONG), thinking(100, WRONG)
     at_t = 0.75 * (1 - math.exp(-1)) + 0.25 * math.exp(-1)
     assert at_t == pytest.approx(0.56606, abs=1e-5)
-    assert totals(Adaptive(thought="accuracy"), TYPE, *texts) == pytest.approx([1.125, 0.125, at_t / 2, at_t / 2])
+    assert totals(AdaguiReward(thought="accuracy"), TYPE, *texts) == pytest.approx([1.125, 0.125, at_t / 2, at_t / 2])
 
 
 def test_without_a_thought_reward_only_the_action_counts() -> None:
-    reward = Adaptive(thought="none")
+    reward = AdaguiReward(thought="none")
     assert reward.most == 1
     assert totals(reward, TYPE, thinking(0, TYPED), thinking(99, TYPED), thinking(0, WRONG)) == [1, 1, 0]
 
 
 def test_the_weight_and_length_of_thoughts_can_be_set() -> None:
-    reward = Adaptive(thought_weight=0.2, thought_tokens=10)
+    reward = AdaguiReward(thought_weight=0.2, thought_tokens=10)
     assert reward.most == 1.2
     assert totals(reward, TYPE, thinking(5, TYPED), thinking(10, TYPED)) == pytest.approx([1.101, 1.002])
 
 
-PLAIN = Adaptive(thought="none")
+PLAIN = AdaguiReward(thought="none")
 
 
 def test_a_click_is_worth_where_it_lands() -> None:
@@ -241,7 +241,7 @@ def test_a_click_in_a_hard_step_may_be_less_exact() -> None:
 
 def test_a_click_on_the_screens_scale() -> None:
     """One of two is in the box: level 3."""
-    reward = Adaptive(thought="none", scale="screen")
+    reward = AdaguiReward(thought="none", scale="screen")
     assert totals(reward, POINT, "160 215", "170 215") == pytest.approx(
         [math.exp(-0.0009 / 0.6272), math.exp(-0.0016 / 0.6272)]
     )
@@ -249,7 +249,7 @@ def test_a_click_on_the_screens_scale() -> None:
 
 def test_a_click_in_a_box() -> None:
     """Eq. 11."""
-    reward = Adaptive(thought="none", click="box")
+    reward = AdaguiReward(thought="none", click="box")
     assert totals(reward, POINT, "100 200", "130 215", "161 215", "nowhere") == [1, 1, 0, 0]
 
 
@@ -277,7 +277,7 @@ def test_a_wrong_action_at_the_right_point_gets_less_than_the_right_one(wrong: s
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 150)), min_size=1, max_size=10))
 def test_a_wrong_action_never_gets_what_a_right_one_gets(group: list[tuple[bool, int]]) -> None:
-    reward = Adaptive(thought_weight=1)
+    reward = AdaguiReward(thought_weight=1)
     found = totals(reward, TYPE, *(thinking(tokens, TYPED if right else WRONG) for right, tokens in group))
     for total, (right, _) in zip(found, group, strict=True):
         assert 1.01 <= total + 1e-9 <= 2 + 1e-9 if right else 0 <= total <= 1

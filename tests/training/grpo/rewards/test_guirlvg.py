@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import CLICK, MAZE, POINT, SOLVED
 from training.grpo.rewards import PointTarget, Score, Target, read_completion
-from training.grpo.rewards.guirlvg import Accuracy, TagsAndPoint, soft_format, strict_format
+from training.grpo.rewards.guirlvg import Accuracy, GuirlvgReward, soft_format, strict_format
 
 
-def score(target: Target, text: str, reward: TagsAndPoint) -> Score:
+def score(target: Target, text: str, reward: GuirlvgReward) -> Score:
     return reward.of_group(target, [read_completion(text)])[0]
 
 
@@ -119,11 +119,11 @@ def test_strict_format(text: str, expected: float) -> None:
     ],
 )
 def test_accuracy(accuracy: Accuracy, answer: str, expected: float) -> None:
-    found = score(POINT, f"<answer>{answer}</answer>", TagsAndPoint(format="none", accuracy=accuracy))
+    found = score(POINT, f"<answer>{answer}</answer>", GuirlvgReward(format="none", accuracy=accuracy))
     assert found.total == found.parts["accuracy"] == pytest.approx(expected)
 
 
-TRIVIAL = TagsAndPoint(format="strict", accuracy="iou_half")
+TRIVIAL = GuirlvgReward(format="strict", accuracy="iou_half")
 """The paper's first row (§3.1, App. A.1). The right box is (100, 200, 160, 230), 60 x 30 = 1800 pixels."""
 
 
@@ -176,7 +176,7 @@ def test_the_trivial_row_is_that_of_algorithms_1_and_2(text: str, shape: float, 
 )
 def test_the_soft_reward_ignores_how_a_box_is_written(text: str) -> None:
     """§3.2: "SRF ignores style and simply extracts numeric values"."""
-    assert score(POINT, text, TagsAndPoint(accuracy="iou_half")).parts["accuracy"] == 1
+    assert score(POINT, text, GuirlvgReward(accuracy="iou_half")).parts["accuracy"] == 1
 
 
 @pytest.mark.parametrize(
@@ -188,56 +188,56 @@ def test_the_digit_of_a_key_is_not_one_of_the_numbers(answer: str, numbers: int)
 
 
 def test_how_near_is_near_can_be_set() -> None:
-    reward = TagsAndPoint(format="none", accuracy="distance", near_pixels=5)
+    reward = GuirlvgReward(format="none", accuracy="distance", near_pixels=5)
     assert [score(POINT, text, reward).total for text in ("133 219", "133 219.1")] == [1, 0]  # 3² + 4² = 5²
 
 
 @pytest.mark.parametrize(
     ("reward", "text", "total"),
     [
-        pytest.param(TagsAndPoint(), "<think>t</think><answer>130 215</answer>", 2, id="soft"),
-        pytest.param(TagsAndPoint(), "<think>t</think><answer>0 0</answer>", 1, id="soft, wrong"),
-        pytest.param(TagsAndPoint(), "130 215", 1, id="soft, no tags"),
-        pytest.param(TagsAndPoint(), "<answer>130 215</answer>", 1.5, id="soft, no thought"),
-        pytest.param(TagsAndPoint(format="strict"), "<answer>130 215</answer>", 1, id="strict, no thought"),
-        pytest.param(TagsAndPoint(format="none"), "<answer>130 215</answer>", 1, id="no format"),
+        pytest.param(GuirlvgReward(), "<think>t</think><answer>130 215</answer>", 2, id="soft"),
+        pytest.param(GuirlvgReward(), "<think>t</think><answer>0 0</answer>", 1, id="soft, wrong"),
+        pytest.param(GuirlvgReward(), "130 215", 1, id="soft, no tags"),
+        pytest.param(GuirlvgReward(), "<answer>130 215</answer>", 1.5, id="soft, no thought"),
+        pytest.param(GuirlvgReward(format="strict"), "<answer>130 215</answer>", 1, id="strict, no thought"),
+        pytest.param(GuirlvgReward(format="none"), "<answer>130 215</answer>", 1, id="no format"),
         pytest.param(  # four numbers are what a box has
-            TagsAndPoint(accuracy="iou"), "<think>t</think><answer>100 200 130 230</answer>", 1.5, id="soft, box"
+            GuirlvgReward(accuracy="iou"), "<think>t</think><answer>100 200 130 230</answer>", 1.5, id="soft, box"
         ),
         pytest.param(
-            TagsAndPoint(format="strict", accuracy="iou_half"),
+            GuirlvgReward(format="strict", accuracy="iou_half"),
             "<think>t</think><answer>[100, 200, 160, 230]</answer>",
             2,
             id="the trivial reward",
         ),
     ],
 )
-def test_a_reward_is_format_and_accuracy(reward: TagsAndPoint, text: str, total: float) -> None:
+def test_a_reward_is_format_and_accuracy(reward: GuirlvgReward, text: str, total: float) -> None:
     assert score(POINT, text, reward).total == pytest.approx(total)
 
 
 def test_the_greatest_reward_is_that_of_equation_3_1() -> None:
-    assert TagsAndPoint().most == TagsAndPoint(format="strict").most == 2
-    assert TagsAndPoint(format="none").most == 1
+    assert GuirlvgReward().most == GuirlvgReward(format="strict").most == 2
+    assert GuirlvgReward(format="none").most == 1
 
 
 def test_a_step_may_be_judged_by_whether_it_is_right() -> None:
     text = 'do(action="Click At", x=130, y=215)'
-    assert score(CLICK, f"<think>t</think><answer>{text}</answer>", TagsAndPoint()).total == pytest.approx(2)
-    assert score(CLICK, text.replace("130", "300"), TagsAndPoint(format="none")).total == 0
+    assert score(CLICK, f"<think>t</think><answer>{text}</answer>", GuirlvgReward()).total == pytest.approx(2)
+    assert score(CLICK, text.replace("130", "300"), GuirlvgReward(format="none")).total == 0
 
 
 @pytest.mark.parametrize("accuracy", ["distance", "iou", "iou_half"])
 @pytest.mark.parametrize("target", [CLICK, MAZE], ids=lambda target: target.kind)
 def test_what_is_no_box_has_no_distance(target: Target, accuracy: Accuracy) -> None:
     with pytest.raises(BadInput, match=f"'{accuracy}' needs targets that are boxes, not '{target.kind}'"):
-        score(target, "130 215", TagsAndPoint(accuracy=accuracy))
+        score(target, "130 215", GuirlvgReward(accuracy=accuracy))
 
 
 @given(st.floats(0, 1000), st.floats(0, 500), st.sampled_from(sorted(SOLVED)))
 def test_a_wrong_answer_never_gets_what_a_right_one_of_the_same_format_gets(x: float, y: float, name: str) -> None:
     target, right = SOLVED[name]
-    reward = TagsAndPoint(format="strict")
+    reward = GuirlvgReward(format="strict")
     best, found = (
         score(target, f"<think>t</think><answer>{text}</answer>", reward) for text in (right, f"{x:.3f} {y:.3f}")
     )

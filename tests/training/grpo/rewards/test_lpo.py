@@ -14,7 +14,7 @@ from envs.core.errors import BadInput
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SUDOKU_4, TYPE, png
 from training.grpo.rewards import PointTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Point
-from training.grpo.rewards.lpo import Location, density, nearness, window_entropies
+from training.grpo.rewards.lpo import LpoReward, density, nearness, window_entropies
 from training.grpo.rewards.targets import Aimed
 
 Grey = NDArray[np.uint8]
@@ -153,13 +153,13 @@ def test_no_point_is_near_nothing() -> None:
     assert nearness([]) == 0
 
 
-def score(target: Target, text: str, reward: Location | None = None, picture: bytes | None = None) -> Score:
-    return (reward or Location(windows=False)).of_group(target, [read_completion(text)], picture)[0]
+def score(target: Target, text: str, reward: LpoReward | None = None, picture: bytes | None = None) -> Score:
+    return (reward or LpoReward(windows=False)).of_group(target, [read_completion(text)], picture)[0]
 
 
 SMALL = PointTarget(box=(0, 16, 16, 32), size=(32, 32))
 """The window of 2 bits in PICTURE, with the centre (8, 24)."""
-WHOLE = Location(window=(16, 16))
+WHOLE = LpoReward(window=(16, 16))
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_reward_is_window_times_distance(text: str, window: float, distance: f
 
 
 def test_ablations() -> None:
-    assert score(SMALL, "24 8", Location(windows=False)).total == pytest.approx(1 - 0.5 * 2**0.5)
-    without_distance = Location(distances=False, window=(16, 16))
+    assert score(SMALL, "24 8", LpoReward(windows=False)).total == pytest.approx(1 - 0.5 * 2**0.5)
+    without_distance = LpoReward(distances=False, window=(16, 16))
     assert score(SMALL, "24 8", without_distance, PICTURE).total == pytest.approx(1 / 2.000001)
     assert score(SMALL, "there", without_distance, PICTURE).total == 0
 
@@ -221,7 +221,7 @@ def test_a_drag_is_worth_the_mean_of_its_points(text: str, total: float) -> None
 @pytest.mark.parametrize("reward", ["location", "text", "radius", "box"])
 @pytest.mark.parametrize("name", ["Right Click At", "Double Click At"])
 def test_another_click_at_the_right_point_gets_less_than_the_right_one(name: str, reward: str) -> None:
-    judged = Location.model_validate({"reward": reward, "windows": False})
+    judged = LpoReward.model_validate({"reward": reward, "windows": False})
     assert score(CLICK, 'do(action="Click At", x=130, y=215)', judged).total == 1
     assert score(CLICK, f'do(action="{name}", x=130, y=215)', judged).total < 1
 
@@ -242,19 +242,22 @@ def test_another_click_at_the_right_point_gets_less_than_the_right_one(name: str
     ],
 )
 def test_what_it_is_compared_with(kind: str, text: str, total: float) -> None:
-    assert score(POINT, text, Location.model_validate({"reward": kind})).total == total
+    assert score(POINT, text, LpoReward.model_validate({"reward": kind})).total == total
 
 
 def test_a_radius_grows_with_the_image() -> None:
     """70 of 1,000 are 140 pixels of 2,000."""
     place = PointTarget(box=(100, 200, 160, 230), size=(2000, 300))
-    assert [score(place, text, Location(reward="radius", radius=70)).total for text in ("270 215", "271 215")] == [1, 0]
+    assert [score(place, text, LpoReward(reward="radius", radius=70)).total for text in ("270 215", "271 215")] == [
+        1,
+        0,
+    ]
 
 
 def test_the_text_of_a_step_is_that_of_its_action() -> None:
     """The element's centre is (12.5, 12.5), and the demonstration clicked at (12, 12): matching that text is right."""
     step = StepTarget(action=ClickAt(x=12, y=12), places=(PointTarget(box=(0, 0, 25, 25), size=(100, 100)),))
-    assert score(step, 'do(action="Click At", x=12, y=12)', Location(reward="text")).total == 1
+    assert score(step, 'do(action="Click At", x=12, y=12)', LpoReward(reward="text")).total == 1
 
 
 @pytest.mark.parametrize("target", [MAZE, SUDOKU_4], ids=lambda it: it.kind)
@@ -281,8 +284,8 @@ def test_a_step_that_no_place_judges_is_right_or_not(target: Target, right: str,
 
 def test_windows_need_an_image() -> None:
     with pytest.raises(BadInput, match=r"reward\.windows=false"):
-        score(POINT, "130 215", Location())
-    assert score(POINT, "130 215", Location(reward="box")).total == 1
+        score(POINT, "130 215", LpoReward())
+    assert score(POINT, "130 215", LpoReward(reward="box")).total == 1
 
 
 DATA = PICTURE.index(b"IDAT")
@@ -308,7 +311,7 @@ def test_an_image_that_cannot_be_read_is_said_to_be(picture: bytes) -> None:
 @pytest.mark.parametrize("window", [(0, 28), (28, 0), (-28, 28)], ids=str)
 def test_a_window_without_pixels_is_refused(window: tuple[int, int]) -> None:
     with pytest.raises(ValidationError):
-        Location(window=window)
+        LpoReward(window=window)
 
 
 @given(st.floats(-10, 42), st.floats(-10, 42))

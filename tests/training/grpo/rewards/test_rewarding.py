@@ -12,35 +12,35 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.training.grpo.rewards.examples import PLACES, SOLVED, png, words
 from training.grpo.rewards import Rewarder, RewardSettings, is_right, read_completion
-from training.grpo.rewards.adagui import Adaptive
-from training.grpo.rewards.guirlvg import TagsAndPoint
-from training.grpo.rewards.lpo import Location
-from training.grpo.rewards.ssl import SweetSpot
+from training.grpo.rewards.adagui import AdaguiReward
+from training.grpo.rewards.guirlvg import GuirlvgReward
+from training.grpo.rewards.lpo import LpoReward
+from training.grpo.rewards.ssl import SslReward
 
 PICTURE = png(np.random.default_rng(0).integers(0, 256, (50, 100)) * np.linspace(0, 1, 100))
 """100 x 50 pixels, plain on the left and busy on the right."""
 ANY: list[RewardSettings] = [
-    SweetSpot(),
-    SweetSpot(proximity="continuous", alpha=1),
-    SweetSpot(proximity="none"),
-    SweetSpot(zones=8, blocks="counts"),
-    TagsAndPoint(),
-    TagsAndPoint(format="strict"),
-    TagsAndPoint(format="none"),
-    Adaptive(),
-    Adaptive(thought="delta", scale="screen", levels=2),
-    Adaptive(thought="accuracy", click="box", thought_weight=1, levels=10),
-    Adaptive(thought="none"),
+    SslReward(),
+    SslReward(proximity="continuous", alpha=1),
+    SslReward(proximity="none"),
+    SslReward(zones=8, blocks="counts"),
+    GuirlvgReward(),
+    GuirlvgReward(format="strict"),
+    GuirlvgReward(format="none"),
+    AdaguiReward(),
+    AdaguiReward(thought="delta", scale="screen", levels=2),
+    AdaguiReward(thought="accuracy", click="box", thought_weight=1, levels=10),
+    AdaguiReward(thought="none"),
 ]
 OF_PLACES: list[RewardSettings] = [
-    Location(),
-    Location(windows=False),
-    Location(distances=False, bins=2, window=(7, 3)),
-    Location(reward="text"),
-    Location(reward="box"),
-    Location(reward="radius"),
+    LpoReward(),
+    LpoReward(windows=False),
+    LpoReward(distances=False, bins=2, window=(7, 3)),
+    LpoReward(reward="text"),
+    LpoReward(reward="box"),
+    LpoReward(reward="radius"),
 ]
-OF_BOXES: list[RewardSettings] = [TagsAndPoint(accuracy=kind) for kind in ("distance", "iou", "iou_half")]
+OF_BOXES: list[RewardSettings] = [GuirlvgReward(accuracy=kind) for kind in ("distance", "iou", "iou_half")]
 FITTING = [
     *((reward, name) for reward in ANY for name in SOLVED),
     *((reward, name) for reward in OF_PLACES for name in PLACES),
@@ -114,7 +114,7 @@ def test_no_text_changes_a_target(case: tuple[RewardSettings, str], group: list[
 @pytest.mark.parametrize("name", SOLVED)
 def test_nobody_is_talked_into_it(text: str, name: str) -> None:
     assert not is_right(SOLVED[name][0], read_completion(text))
-    assert totals(SweetSpot(proximity="none"), name, [text]) == [0]
+    assert totals(SslReward(proximity="none"), name, [text]) == [0]
 
 
 @pytest.mark.parametrize("name", SOLVED)
@@ -126,7 +126,7 @@ def test_targets_are_frozen(name: str) -> None:
 
 
 @settings(max_examples=300)
-@given(st.sampled_from([case for case in FITTING if not isinstance(case[0], Adaptive)]), texts, groups)
+@given(st.sampled_from([case for case in FITTING if not isinstance(case[0], AdaguiReward)]), texts, groups)
 def test_a_reward_does_not_depend_on_the_others_of_its_group(
     case: tuple[RewardSettings, str], text: str, group: list[str]
 ) -> None:
@@ -138,7 +138,7 @@ def test_a_reward_does_not_depend_on_the_others_of_its_group(
 @given(st.sampled_from(sorted(SOLVED)), groups)
 def test_where_correctness_is_added_no_wrong_answer_gets_what_a_right_one_gets(name: str, group: list[str]) -> None:
     """SSL's proximity is at most α."""
-    reward = SweetSpot()
+    reward = SslReward()
     for score in Rewarder(reward, words).of_group(SOLVED[name][0], group):
         assert (score.total >= 1) is (score.parts["correct"] == 1)
         assert score.total >= 1 or score.total <= 0.2 + 1e-12
@@ -151,7 +151,7 @@ def test_the_tokenizer_of_the_policy_counts_the_thought_and_nothing_else() -> No
         heard.append(text)
         return len(text)
 
-    rewarder = Rewarder(Adaptive(thought_tokens=10), count)
+    rewarder = Rewarder(AdaguiReward(thought_tokens=10), count)
     scores = rewarder.of_group(SOLVED["point"][0], ["<think> 12345 </think><answer>130 215</answer>", "130 215"])
     assert heard == ["12345"]
     assert [score.parts["thought_tokens"] for score in scores] == [5, 0]

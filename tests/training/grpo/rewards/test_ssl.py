@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.training.grpo.rewards.examples import CLICK, DRAG, MAZE, POINT, SCROLL, SOLVED, SUDOKU_4, SUDOKU_9, TYPE
 from training.grpo.rewards import GridTarget, MazeTarget, Score, StepTarget, Target, read_completion
 from training.grpo.rewards.geometry import Box, Point
-from training.grpo.rewards.ssl import SweetSpot, zone_value
+from training.grpo.rewards.ssl import SslReward, zone_value
 
 BOX = Box(100, 200, 160, 230)
 WIDE = Box(100, 200, 170, 230)
 """Centre (135, 215), half sizes 35 and 15: a seventh of the way to the edge is 5 pixels."""
 
 
-def score(target: Target, text: str, reward: SweetSpot | None = None) -> Score:
-    return (reward or SweetSpot()).of_group(target, [read_completion(text)])[0]
+def score(target: Target, text: str, reward: SslReward | None = None) -> Score:
+    return (reward or SslReward()).of_group(target, [read_completion(text)])[0]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_zones_are_nested(across: float, down: float, share: float, zones: int) 
     assert (inner * zones) == pytest.approx(round(inner * zones))
 
 
-TIERED, CONTINUOUS, BINARY = (SweetSpot(proximity=kind) for kind in ("tiered", "continuous", "none"))
-HALF = SweetSpot(alpha=0.5)
+TIERED, CONTINUOUS, BINARY = (SslReward(proximity=kind) for kind in ("tiered", "continuous", "none"))
+HALF = SslReward(alpha=0.5)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ HALF = SweetSpot(alpha=0.5)
         pytest.param("161 215", TIERED, 0.0, id="tiered, outside"),
         pytest.param("none", TIERED, 0.0, id="tiered, no point"),
         pytest.param("150 215", HALF, 1.375, id="half, two deviations"),
-        pytest.param("150 215", SweetSpot(zones=2), 1.2, id="two zones, two deviations"),
+        pytest.param("150 215", SslReward(zones=2), 1.2, id="two zones, two deviations"),
         pytest.param("130 215", CONTINUOUS, 1.2, id="continuous, centre"),
         pytest.param("150 215", CONTINUOUS, 1 + 0.2 * math.exp(-2), id="continuous, two deviations"),
         pytest.param("161 215", CONTINUOUS, 0.0, id="continuous, outside"),
@@ -108,7 +108,7 @@ HALF = SweetSpot(alpha=0.5)
         pytest.param("161 215", BINARY, 0.0, id="binary, outside"),
     ],
 )
-def test_points(text: str, reward: SweetSpot, total: float) -> None:
+def test_points(text: str, reward: SslReward, total: float) -> None:
     assert score(POINT, text, reward).total == pytest.approx(total)
 
 
@@ -179,7 +179,7 @@ def test_a_sudoku_with_blanks_in_one_square(blanks: int, shares: float, counts: 
         rows[cell // 3][cell % 3] = "0"
     text = "\n".join("".join(row) for row in rows)
     assert score(SUDOKU_9, text).total == pytest.approx(0.2 * (8 + shares) / 9)
-    assert score(SUDOKU_9, text, SweetSpot(blocks="counts")).total == pytest.approx(0.2 * (8 + counts) / 9)
+    assert score(SUDOKU_9, text, SslReward(blocks="counts")).total == pytest.approx(0.2 * (8 + counts) / 9)
     assert score(SUDOKU_9, text, CONTINUOUS).total == pytest.approx(0.2 * (8 + (9 - blanks) / 9) / 9)
 
 
@@ -207,14 +207,14 @@ def test_grids(text: str, tiered: float, continuous: float) -> None:
 @pytest.mark.parametrize("proximity", ["tiered", "continuous", "none"])
 @pytest.mark.parametrize("name", SOLVED)
 def test_the_reference_gets_the_most(name: str, proximity: Literal["tiered", "continuous", "none"]) -> None:
-    reward = SweetSpot(proximity=proximity, alpha=0.3)
+    reward = SslReward(proximity=proximity, alpha=0.3)
     assert reward.most == (1.0 if proximity == "none" else 1.3)
     assert score(*SOLVED[name], reward).total == pytest.approx(reward.most)
 
 
 @given(st.sampled_from(sorted(SOLVED)), st.text(alphabet="0123456789RDLU /\n.", max_size=40), st.floats(0, 1))
 def test_a_wrong_answer_never_gets_more_than_the_weight_of_proximity(name: str, text: str, alpha: float) -> None:
-    found = score(SOLVED[name][0], text, SweetSpot(alpha=alpha))
+    found = score(SOLVED[name][0], text, SslReward(alpha=alpha))
     assert found.total == pytest.approx(found.parts["correct"] + alpha * found.parts["worth"])
     assert found.total <= alpha or found.parts["correct"] == 1
 
@@ -226,9 +226,9 @@ def test_cells_on_neither_path_are_no_match_where_paths_alone_are_compared() -> 
     maze = MazeTarget(rows=("S..", "##.", "##G"), path="RRDD")
     said = read_completion("R")
     for cells, worth in (("paths", 2 / 5), ("all", 6 / 9)):
-        (score,) = SweetSpot.model_validate({"maze_cells": cells}).of_group(maze, [said])
+        (score,) = SslReward.model_validate({"maze_cells": cells}).of_group(maze, [said])
         assert score.parts["worth"] == pytest.approx(worth)
-        (right,) = SweetSpot.model_validate({"maze_cells": cells}).of_group(maze, [read_completion("RRDD")])
+        (right,) = SslReward.model_validate({"maze_cells": cells}).of_group(maze, [read_completion("RRDD")])
         assert right.total == pytest.approx(1.2)
-    (nothing,) = SweetSpot(maze_cells="paths").of_group(maze, [read_completion("")])
+    (nothing,) = SslReward(maze_cells="paths").of_group(maze, [read_completion("")])
     assert nothing.total == 0

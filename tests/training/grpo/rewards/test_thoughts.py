@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.training.grpo.rewards.examples import CLICK, MAZE, POINT, SCROLL, SOLVED, TYPE, words
 from training.grpo.rewards import Target, is_right, read_completion, thought_of
-from training.grpo.rewards.adagui import Adaptive
+from training.grpo.rewards.adagui import AdaguiReward
 
 WORDS = "so " * 150
 CLICKED, TYPED = 'do(action="Click At", x=130, y=215)', 'do(action="Type", argument="Ada L.", element="7")'
@@ -16,7 +16,7 @@ CLICKED, TYPED = 'do(action="Click At", x=130, y=215)', 'do(action="Type", argum
 
 def scored(target: Target, *texts: str) -> list[tuple[float, float]]:
     """(total, tokens of thought) of a group's completions."""
-    scores = Adaptive().of_group(target, [read_completion(text) for text in texts], words)
+    scores = AdaguiReward().of_group(target, [read_completion(text) for text in texts], words)
     return [(score.total, score.parts["thought_tokens"]) for score in scores]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agent.inspection.compare import compare
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from tests.agent.episodes import Play, write_run
 from training.loop.evaluation.arms import Trial, compare_arms
 
@@ -114,7 +114,7 @@ def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
     for name, outcomes in won.items():
         plays = [Play(seed=seed, outcome="success" if one else "failure") for seed, one in enumerate(outcomes)]
         write_run(tmp_path / name, plays)
-    known = compare(gather([tmp_path / "a"]), gather([tmp_path / "b"])).success
+    known = compare(discover_traces([tmp_path / "a"]), discover_traces([tmp_path / "b"])).success
     rows = [Trial(arm, 0, f"t/{task}", 1, one) for arm, outcomes in won.items() for task, one in enumerate(outcomes)]
     change = compare_arms(rows).arms[1].change
     assert known is not None and change is not None

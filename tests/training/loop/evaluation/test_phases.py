@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.run.discover_traces import gather
+from agent.run.discover_traces import discover_traces
 from envs.core.errors import BadInput
 from judges.subgoal_quality import HeatMap
 from tests.agent.episodes import Play, write_run
@@ -22,7 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def phase(name: str, folder: Path) -> Phase:
-    return Phase(name, evaluate(read_played(gather([folder]))))
+    return Phase(name, evaluate(read_played(discover_traces([folder]))))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.run.discover_traces import EpisodeFile, gather
+from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.run_store import Job
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
@@ -131,7 +131,7 @@ def test_traces_are_read_as_they_are(tmp_path: Path) -> None:
         ],
     )
     run.trace("login-user-4-a1").write_text("{}\n")
-    read = read_played(gather([run.path]))
+    read = read_played(discover_traces([run.path]))
     found = evaluate(read)
     assert (found.episodes, found.unfinished, len(found.damaged), found.total.broken) == (4, 1, 1, 1)
     assert [one.failure for one in read.played] == ["", "stuck_midway", "", ""]
@@ -163,4 +163,4 @@ def test_the_split_is_that_of_the_template(tmp_path: Path) -> None:
 def test_nothing_that_ended_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(outcome=None)])
     with pytest.raises(BadInput, match="no finished episode among 1"):
-        read_played(gather([run.path]))
+        read_played(discover_traces([run.path]))
