@@ -4,18 +4,17 @@
 // (<input name=childNodes>, <img name=body>). So no property of a node is read directly, only through what is here.
 // A getter that meets an element of another kind throws: read by `htmlTag`, which knows the kind.
 
+// Each is looked up at its first use: creating them all costs a millisecond or more in every new world.
+
 const getter = (prototype, name) => {
-  const get = Object.getOwnPropertyDescriptor(prototype, name).get;
-  return (object) => get.call(object);
+  let get;
+  return (object) => (get ??= Object.getOwnPropertyDescriptor(prototype, name).get).call(object);
 };
 const setter = (prototype, name) => {
-  const set = Object.getOwnPropertyDescriptor(prototype, name).set;
-  return (object, value) => set.call(object, value);
+  let set;
+  return (object, value) => (set ??= Object.getOwnPropertyDescriptor(prototype, name).set).call(object, value);
 };
-const method = (prototype, name) => {
-  const run = prototype[name];
-  return (object, ...given) => run.apply(object, given);
-};
+const method = (prototype, name) => (object, ...given) => prototype[name].apply(object, given);
 
 const nodeType = getter(Node.prototype, 'nodeType');
 const firstChild = getter(Node.prototype, 'firstChild');
@@ -96,28 +95,37 @@ const isHtml = (element) => namespaceOf(element) === XHTML;
 /** The local name of an HTML element, '' for one of SVG, MathML or an unknown namespace. */
 const htmlTag = (element) => (isHtml(element) ? localName(element) : '');
 
+/** Properties or methods of some HTML elements: `kinds` names the interface of each tag that has `name`. */
+const accessors = (make, name, kinds) => {
+  const made = new Map();
+  return (tag) => {
+    let accessor = made.get(tag);
+    if (accessor === undefined) {
+      accessor = Object.hasOwn(kinds, tag) ? make(globalThis[kinds[tag]].prototype, name) : null;
+      made.set(tag, accessor);
+    }
+    return accessor;
+  };
+};
 /** A property that some HTML elements have, each kind on its own prototype; undefined for all others. */
 const ofKinds = (name, kinds) => {
-  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, getter(kind.prototype, name)]));
-  return (element) => {
-    const get = made.get(htmlTag(element));
-    return get === undefined ? undefined : get(element);
-  };
+  const of = accessors(getter, name, kinds);
+  return (element) => of(htmlTag(element))?.(element);
 };
 /** The same for setters and methods. */
 const runOfKinds = (make, name, kinds) => {
-  const made = new Map(Object.entries(kinds).map(([tag, kind]) => [tag, make(kind.prototype, name)]));
-  return (element, ...given) => made.get(htmlTag(element))?.(element, ...given);
+  const of = accessors(make, name, kinds);
+  return (element, ...given) => of(htmlTag(element))?.(element, ...given);
 };
-const TEXT_FIELDS = { input: HTMLInputElement, textarea: HTMLTextAreaElement };
-const FIELDS = { ...TEXT_FIELDS, select: HTMLSelectElement };
-const BUTTONS_TOO = { ...FIELDS, button: HTMLButtonElement };
-const LABELLED = { ...BUTTONS_TOO, meter: HTMLMeterElement, output: HTMLOutputElement, progress: HTMLProgressElement };
-const FRAMED = { iframe: HTMLIFrameElement, frame: HTMLFrameElement };
+const TEXT_FIELDS = { input: 'HTMLInputElement', textarea: 'HTMLTextAreaElement' };
+const FIELDS = { ...TEXT_FIELDS, select: 'HTMLSelectElement' };
+const BUTTONS_TOO = { ...FIELDS, button: 'HTMLButtonElement' };
+const LABELLED = { ...BUTTONS_TOO, meter: 'HTMLMeterElement', output: 'HTMLOutputElement', progress: 'HTMLProgressElement' };
+const FRAMED = { iframe: 'HTMLIFrameElement', frame: 'HTMLFrameElement' };
 const typeOf = ofKinds('type', BUTTONS_TOO);
-const valueOf = ofKinds('value', { ...BUTTONS_TOO, option: HTMLOptionElement });
+const valueOf = ofKinds('value', { ...BUTTONS_TOO, option: 'HTMLOptionElement' });
 const labelsOf = ofKinds('labels', LABELLED);
-const isDisabled = ofKinds('disabled', { ...BUTTONS_TOO, option: HTMLOptionElement, optgroup: HTMLOptGroupElement });
+const isDisabled = ofKinds('disabled', { ...BUTTONS_TOO, option: 'HTMLOptionElement', optgroup: 'HTMLOptGroupElement' });
 const isReadOnly = ofKinds('readOnly', TEXT_FIELDS);
 const isRequired = ofKinds('required', FIELDS);
 const validityOf = ofKinds('validity', FIELDS);
@@ -125,26 +133,26 @@ const setValue = runOfKinds(setter, 'value', TEXT_FIELDS);
 const selectText = runOfKinds(method, 'select', TEXT_FIELDS);
 const caretOf = ofKinds('selectionStart', TEXT_FIELDS);
 const setCaret = runOfKinds(method, 'setSelectionRange', TEXT_FIELDS);
-const isMultiple = ofKinds('multiple', { select: HTMLSelectElement });
-const sizeOf = ofKinds('size', { select: HTMLSelectElement });
-const optionsOf = ofKinds('options', { select: HTMLSelectElement, datalist: HTMLDataListElement });
-const chosenOf = ofKinds('selectedOptions', { select: HTMLSelectElement });
-const setChosenIndex = runOfKinds(setter, 'selectedIndex', { select: HTMLSelectElement });
-const setChosen = runOfKinds(setter, 'selected', { option: HTMLOptionElement });
-const indexOf = ofKinds('index', { option: HTMLOptionElement });
-const optionLabel = ofKinds('label', { option: HTMLOptionElement });
-const optionText = ofKinds('text', { option: HTMLOptionElement });
-const isChecked = ofKinds('checked', { input: HTMLInputElement });
-const isIndeterminate = ofKinds('indeterminate', { input: HTMLInputElement });
-const filesOf = ofKinds('files', { input: HTMLInputElement });
-const listOf = ofKinds('list', { input: HTMLInputElement });
-const isOpen = ofKinds('open', { details: HTMLDetailsElement });
-const labelTarget = ofKinds('control', { label: HTMLLabelElement });
+const isMultiple = ofKinds('multiple', { select: 'HTMLSelectElement' });
+const sizeOf = ofKinds('size', { select: 'HTMLSelectElement' });
+const optionsOf = ofKinds('options', { select: 'HTMLSelectElement', datalist: 'HTMLDataListElement' });
+const chosenOf = ofKinds('selectedOptions', { select: 'HTMLSelectElement' });
+const setChosenIndex = runOfKinds(setter, 'selectedIndex', { select: 'HTMLSelectElement' });
+const setChosen = runOfKinds(setter, 'selected', { option: 'HTMLOptionElement' });
+const indexOf = ofKinds('index', { option: 'HTMLOptionElement' });
+const optionLabel = ofKinds('label', { option: 'HTMLOptionElement' });
+const optionText = ofKinds('text', { option: 'HTMLOptionElement' });
+const isChecked = ofKinds('checked', { input: 'HTMLInputElement' });
+const isIndeterminate = ofKinds('indeterminate', { input: 'HTMLInputElement' });
+const filesOf = ofKinds('files', { input: 'HTMLInputElement' });
+const listOf = ofKinds('list', { input: 'HTMLInputElement' });
+const isOpen = ofKinds('open', { details: 'HTMLDetailsElement' });
+const labelTarget = ofKinds('control', { label: 'HTMLLabelElement' });
 const frameDocument = ofKinds('contentDocument', FRAMED);
 const frameAddress = ofKinds('src', FRAMED);
 const methodOf = getter(HTMLFormElement.prototype, 'method');
 const actionOf = getter(HTMLFormElement.prototype, 'action');
-const SENDERS = { button: HTMLButtonElement, input: HTMLInputElement };
+const SENDERS = { button: 'HTMLButtonElement', input: 'HTMLInputElement' };
 const formOf = ofKinds('form', SENDERS);
 const ownMethod = ofKinds('formMethod', SENDERS);
 const ownAction = ofKinds('formAction', SENDERS);
