@@ -16,7 +16,7 @@ from envs.core.errors import BadInput
 from envs.core.observation import Observation
 from envs.suites.open_web import SUITE as OPEN
 from envs.suites.sites.detours import Detouring
-from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.suite import Drawer
 from envs.suites.sites.templates import Instance, Params
 
@@ -81,8 +81,8 @@ class _Play:
         self._page: Observation | None = None
         self._asked: asyncio.Queue[Action] = asyncio.Queue()
         self._results: asyncio.Queue[ActionResult] = asyncio.Queue()
-        hand = Hand(self if rng is None else Detouring(self, rng))
-        self._solving = asyncio.create_task(instance.template.solve(hand, instance.params))
+        driver = PageDriver(self if rng is None else Detouring(self, rng))
+        self._solving = asyncio.create_task(instance.template.solve(driver, instance.params))
 
     async def next(self, turn: Turn) -> Action:
         """What the solver does on the page of this turn; Stop once it has ended."""

@@ -18,7 +18,7 @@ from typing import Literal
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, SqlValue]
 Test = Callable[[SqlValue], bool]
-Wanted = SqlValue | Decimal | bool | Test
+ExpectedValue = SqlValue | Decimal | bool | Test
 """A value, or a test on it."""
 
 
@@ -65,7 +65,7 @@ class Inserted:
     """A new row with these values; columns that are not named are left open."""
 
     table: str
-    values: Mapping[str, Wanted]
+    values: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
         return change.kind == "insert" and change.table == self.table and _all_fit(self.values, change.after)
@@ -78,9 +78,9 @@ class Updated:
     A column of `to` may have had its value before; `may` names columns that may change besides (time stamps)."""
 
     table: str
-    was: Mapping[str, Wanted]
-    to: Mapping[str, Wanted]
-    may: tuple[str, ...] = ()
+    was: Mapping[str, ExpectedValue]
+    to: Mapping[str, ExpectedValue]
+    allowed: tuple[str, ...] = ()
 
     def fits(self, change: Change) -> bool:
         return (
@@ -88,7 +88,7 @@ class Updated:
             and change.table == self.table
             and _all_fit(self.was, change.before)
             and _all_fit(self.to, change.after)
-            and set(change.columns) <= {*self.to, *self.may}
+            and set(change.columns) <= {*self.to, *self.allowed}
         )
 
 
@@ -97,7 +97,7 @@ class Deleted:
     """A row, found by what it was, that is gone."""
 
     table: str
-    was: Mapping[str, Wanted]
+    was: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
         return change.kind == "delete" and change.table == self.table and _all_fit(self.was, change.before)
@@ -106,7 +106,7 @@ class Deleted:
 Expected = Inserted | Updated | Deleted
 
 
-def same(wanted: Wanted, found: SqlValue) -> bool:
+def values_match(wanted: ExpectedValue, found: SqlValue) -> bool:
     """Equality as a person means it: 3 is "3.00" is True's 1 only where both are numbers; text is exact but for
     line ends and blanks around it."""
     if callable(wanted):
@@ -143,7 +143,7 @@ def changes(golden: Path, live: Path, noise: Noise) -> tuple[Change, ...]:
         return tuple(found)
 
 
-def unexpected(found: Sequence[Change], wanted: Sequence[Expected], may: Sequence[Expected] = ()) -> str:
+def mismatch(found: Sequence[Change], wanted: Sequence[Expected], allowed: Sequence[Expected] = ()) -> str:
     """Why *found* is not exactly *wanted* (each once, in any order) plus any of *may*; empty if it is."""
     left = list(found)
     for one in wanted:
@@ -152,7 +152,7 @@ def unexpected(found: Sequence[Change], wanted: Sequence[Expected], may: Sequenc
             return f"not changed as asked: {_told(one)}"
         left.remove(match)
     for change in left:
-        if not any(one.fits(change) for one in may):
+        if not any(one.fits(change) for one in allowed):
             return f"changed besides: {change}"
     return ""
 
@@ -195,8 +195,8 @@ def _tables(database: sqlite3.Connection) -> list[str]:
     return sorted(name for name, kind in rows if kind == "table" and not name.startswith("sqlite_"))
 
 
-def _all_fit(wanted: Mapping[str, Wanted], row: Row) -> bool:
-    return all(name in row and same(value, row[name]) for name, value in wanted.items())
+def _all_fit(wanted: Mapping[str, ExpectedValue], row: Row) -> bool:
+    return all(name in row and values_match(value, row[name]) for name, value in wanted.items())
 
 
 def _number(found: SqlValue) -> Decimal | None:

@@ -10,7 +10,7 @@ import re
 
 from envs.core.actions import Action, ActionResult, Back, Click, Find, Status, Type
 from envs.core.observation import Element, Observation
-from envs.suites.sites.hand import Stage, Unsolvable
+from envs.suites.sites.page_driver import Stage, Unsolvable
 
 _LEAVES = re.compile(
     r"log.?(out|in)|sign.?(out|in)|delete|remove|mark|move|vote|like|follow|notif|default|download|add|export",

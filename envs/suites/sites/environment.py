@@ -114,8 +114,8 @@ class SitesEnvironment:
             evidence = replace(await self.evidence(), answer=answer)
         except sqlite3.Error as error:
             return Score(status="broken", reward=0.0, evidence=f"a database cannot be read: {error}")
-        if evidence.trouble:
-            return Score(status="broken", reward=0.0, evidence=evidence.trouble)
+        if evidence.server_error:
+            return Score(status="broken", reward=0.0, evidence=evidence.server_error)
         missed = self.task.outcome.missed(evidence)
         if missed:
             return Score(status="failure", reward=0.0, evidence=missed)

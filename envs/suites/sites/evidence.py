@@ -39,7 +39,7 @@ class Database:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class PagePattern:
     """A part of a site: the path fits `path` (a regular expression, matched whole) and `query` is contained."""
 
     site: SiteName
@@ -83,14 +83,14 @@ class Evidence:
     answer: str | None = None
     """What the agent answered; None before the end and where it gave no answer."""
 
-    def visited(self, where: Where) -> bool:
+    def visited(self, where: PagePattern) -> bool:
         """Was a page of this part asked for and shown (a GET that succeeded, answered with the page itself)?"""
         return any(
             request.method == "GET" and request.status == 200 and where.covers(request.path, request.query)
             for request in self.sites[where.site].requests
         )
 
-    def sent(self, where: Where, **fields: str) -> bool:
+    def sent(self, where: PagePattern, **fields: str) -> bool:
         """Was a form with these fields sent to this part, and accepted?"""
         return any(
             request.method == "POST"
@@ -100,7 +100,7 @@ class Evidence:
             for request in self.sites[where.site].requests
         )
 
-    def shows(self, where: Where) -> bool:
+    def shows(self, where: PagePattern) -> bool:
         """Is the front tab in this part, with a page that the server really gave?"""
         return bool(self.urls) and where.shows(self.urls[0]) and self.visited(where)
 
@@ -108,9 +108,11 @@ class Evidence:
         return self.sites[site].changes
 
     @property
-    def trouble(self) -> str:
+    def server_error(self) -> str:
         """Why nothing can be said of this episode: a server's own failure; empty if there was none."""
-        return next((f"{s.name}: {r.trouble}" for s in self.sites.values() for r in s.requests if r.trouble), "")
+        return next(
+            (f"{s.name}: {r.server_error}" for s in self.sites.values() for r in s.requests if r.server_error), ""
+        )
 
 
 def site_evidence(name: SiteName, live: Path, golden: Path, requests: Sequence[Request], noise: Noise) -> SiteEvidence:

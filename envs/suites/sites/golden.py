@@ -117,7 +117,7 @@ def _part(folder: Path) -> Generator[Path]:
 
 def child_environment() -> dict[str, str]:
     """Of a building or serving process: finds this very package, writes nothing into a home."""
-    package_root = str(HERE.parent.parent)
+    package_root = str(HERE.parents[2])
     known = os.environ.get("PYTHONPATH")
     return {
         **os.environ,

@@ -52,8 +52,8 @@ def mutants(
         if site.database is None or site.golden is None:
             continue
         live, copy = site.database.path, folder / f"{name}.sqlite3"
-        may = frozenset(one.table for one in outcome.may.get(name, ()))
-        ground = _Ground(site.golden.path, noise[name], may)
+        allowed = frozenset(one.table for one in outcome.allowed.get(name, ()))
+        ground = _Ground(site.golden.path, noise[name], allowed)
         for one in _edits(outcome.changes.get(name, ()), site.changes, ground, rng):
             if _applied(one.edit, live, copy):
                 differ = changes(site.golden.path, copy, noise[name])
@@ -87,7 +87,7 @@ class _Ground(NamedTuple):
 
     golden: Path
     noise: Noise
-    may: frozenset[str]
+    allowed: frozenset[str]
     """Tables in which other rows may change."""
 
 
@@ -99,7 +99,7 @@ def _edits(
         if change is None:
             continue
         yield _Edited(f"undone: {change.kind} {change.table}", _undo(change, ground.golden))
-        if isinstance(expected, Inserted) and change.table not in ground.may:
+        if isinstance(expected, Inserted) and change.table not in ground.allowed:
             yield _Edited(f"twice: {change.table}", _again(change))
         stated = (
             {} if isinstance(expected, Deleted) else expected.values if isinstance(expected, Inserted) else expected.to
@@ -114,12 +114,12 @@ def _edits(
 
 def _stray(ground: _Ground, rng: random.Random) -> Iterator[_Edited]:
     """One value of one row, anywhere in the database."""
-    golden, noise, may = ground
+    golden, noise, allowed = ground
     with closing(sqlite3.connect(f"file:{golden}?mode=ro&immutable=1", uri=True)) as database:
         tables = [
             name
             for name, kind in database.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
-            if kind == "table" and not name.startswith("sqlite_") and name not in noise.tables | may
+            if kind == "table" and not name.startswith("sqlite_") and name not in noise.tables | allowed
         ]
         rng.shuffle(tables)
         made = 0

@@ -23,9 +23,9 @@ from envs.suites.sites.catalog import noise
 from envs.suites.sites.changes import Noise
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.evidence import Evidence
-from envs.suites.sites.hand import Hand, Unsolvable
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.mutations import mutants
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.templates import Outcome
 
 RANDOM_ACTIONS = 6
@@ -87,7 +87,7 @@ async def prove(environment: SitesEnvironment, task: TaskRef, *, random_agent: b
         async with asyncio.timeout(SOLVE_S):
             instruction = (await environment.reset(task)).instruction
             problems += await _does_nothing(environment)
-            answer = await environment.task.template.solve(Hand(stage), environment.task.params)
+            answer = await environment.task.template.solve(PageDriver(stage), environment.task.params)
             problems += await _judged(environment, stage, answer)
             if not problems:
                 evidence = replace(await environment.evidence(), answer=answer)

@@ -70,7 +70,7 @@ class Recorder:
         self._path = folder / LOG
         self._lock = threading.Lock()
         self._number = 0
-        self.trouble = ""
+        self.server_error = ""
         """Why the log is not complete: the disk did not take a line of it."""
         self.clear()
 
@@ -79,7 +79,7 @@ class Recorder:
         with self._lock:
             self._number = 0
             self._path.write_bytes(b"")
-            self.trouble = ""
+            self.server_error = ""
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO") == ALIVE:
@@ -104,12 +104,12 @@ class Recorder:
             start_response(status, headers, *rest)
             return written.append
 
-        trouble = ""
+        server_error = ""
         try:
             body = _whole(self._application(environ, noting))
             return [*written, *body]
         except (OSError, sqlite3.Error) as error:
-            trouble = _trouble(error)
+            server_error = _trouble(error)
             raise
         finally:
             status, location = answered[-1] if answered else (500, "")
@@ -122,7 +122,7 @@ class Recorder:
                     form=form,
                     status=status,
                     location=location,
-                    trouble=trouble or (self._disk_trouble() if status >= 500 else ""),
+                    server_error=server_error or (self._disk_trouble() if status >= 500 else ""),
                 )
             )
 
@@ -132,7 +132,7 @@ class Recorder:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
                 file.write(line)
         except OSError as error:
-            self.trouble = str(error)
+            self.server_error = str(error)
 
     def _disk_trouble(self) -> str:
         """An application turns its own failures into a page: after a 5xx, the disk is asked directly."""

@@ -29,7 +29,7 @@ class Request(Record):
     status: int
     location: str = ""
     """Where a redirect leads."""
-    trouble: str = ""
+    server_error: str = ""
     """The server's own failure: the disk is full, the database cannot be read. The episode is then broken."""
 
     @property

@@ -145,7 +145,7 @@ class _Line(socketserver.StreamRequestHandler):
         command = json.loads(self.rfile.readline() or b"{}").get("do")
         began = time.perf_counter()
         served = cast(_Control, self.server).served
-        problem = served.recorder.trouble
+        problem = served.recorder.server_error
         if command == "reset":
             try:
                 served.reset()

@@ -18,7 +18,7 @@ from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
-from envs.suites.sites.templates import Instance, Params, Template, World, drawn, instance
+from envs.suites.sites.templates import Instance, Params, Template, World, draw_candidates, instance
 
 
 class Drawer:
@@ -38,7 +38,7 @@ class Drawer:
         async with self._lock:
             if of.name not in self._drawn:
                 golden: dict[SiteName, Path] = {name: await build_golden(name) for name in of.sites}
-                self._drawn[of.name] = await asyncio.to_thread(drawn, of, World(golden))
+                self._drawn[of.name] = await asyncio.to_thread(draw_candidates, of, World(golden))
         return self._drawn[of.name]
 
 

@@ -25,9 +25,9 @@ A template is a class in `envs/suites/sites/tasks/*.py`. A worked example::
             return [Purchase(id, title, rng.randint(2, 5)) for id, title in rows]
 
         def milestones(self, p: Purchase) -> Milestones:
-            page = Where("shop", rf"/catalogue/[^/]+_{p.product}/")
+            page = PagePattern("shop", rf"/catalogue/[^/]+_{p.product}/")
             return (
-                Goal("The catalogue is searched or opened", visited(Where("shop", r"/catalogue/.*|/search/"))),
+                Goal("The catalogue is searched or opened", visited(PagePattern("shop", r"/catalogue/.*|/search/"))),
                 Goal(f'The page of "{p.title}" is open', visited(page)),
                 Goal("The product is in the basket", changed("shop", "basket_line", product_id=p.product)),
                 Goal(f"The basket holds {p.quantity} of it",
@@ -36,13 +36,13 @@ A template is a class in `envs/suites/sites/tasks/*.py`. A worked example::
 
         def outcome(self, p: Purchase) -> Outcome:
             line = Inserted("basket_line", {"product_id": p.product, "quantity": p.quantity})
-            return Outcome(changes={"shop": (line,)}, may={"shop": (Inserted("basket_basket", {}),)})
+            return Outcome(changes={"shop": (line,)}, allowed={"shop": (Inserted("basket_basket", {}),)})
 
-        async def solve(self, hand: Hand, p: Purchase) -> str | None:
-            await hand.type("searchbox", "Search", p.title, enter=True)
-            await hand.click("link", p.title)
-            await hand.type("spinbutton", "Quantity", str(p.quantity))
-            await hand.click("button", "Add to basket")
+        async def solve(self, driver: PageDriver, p: Purchase) -> str | None:
+            await driver.type("searchbox", "Search", p.title, enter=True)
+            await driver.click("link", p.title)
+            await driver.type("spinbutton", "Quantity", str(p.quantity))
+            await driver.click("button", "Add to basket")
             return None
 
 Rules: a wording names what a person would name, never an id or an address; the instruction says in what form an
@@ -50,7 +50,7 @@ answer is wanted. `candidates` lists *distinct* tasks in a fixed order. The four
 way of the oracle, each follows from state, and the last one is nothing less than what remains before the end. Each
 instance takes the oracle 3 to 15 actions. What an episode may change is stated exactly: one row too many is a failure.
 `Noise` (per tasks module, `NOISE = Noise(...)`) is for what every visit leaves behind; what belongs to one task only
-goes into `may`.
+goes into `allowed`.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from envs.core.errors import BadInput
 from envs.suites.sites.answers import Answer
-from envs.suites.sites.changes import Expected, SqlValue, Wanted, same, unexpected
-from envs.suites.sites.evidence import Database, Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.changes import Expected, ExpectedValue, SqlValue, mismatch, values_match
+from envs.suites.sites.evidence import Database, Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver
 
 Kind = Literal["information", "navigation", "content", "configuration", "impossible"]
 Difficulty = Literal["easy", "medium", "hard"]
@@ -116,11 +116,11 @@ class Outcome:
 
     changes: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
     """Rows that must differ, each once. A site that is not named must be unchanged."""
-    may: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
+    allowed: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
     """Rows that may differ besides, any number of times."""
     answer: Answer | None = None
     """None: whatever is answered does not matter."""
-    page: Where | None = None
+    page: PagePattern | None = None
     """What the front tab must show in the end."""
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class Outcome:
     def missed(self, evidence: Evidence) -> str:
         """Why the outcome is not reached; empty if it is."""
         for name, site in evidence.sites.items():
-            wrong = unexpected(site.changes, self.changes.get(name, ()), self.may.get(name, ()))
+            wrong = mismatch(site.changes, self.changes.get(name, ()), self.allowed.get(name, ()))
             if wrong:
                 return f"{name}: {wrong}"
         if self.answer is not None and not self.answer.accepts(evidence.answer or ""):
@@ -172,8 +172,8 @@ class Template(ABC, Generic[P]):
     def outcome(self, p: P) -> Outcome: ...
 
     @abstractmethod
-    async def solve(self, hand: Hand, p: P) -> str | None:
-        """Does the task by *hand* and returns the answer, None where none is asked for. Raises Unsolvable."""
+    async def solve(self, driver: PageDriver, p: P) -> str | None:
+        """Does the task with *driver* and returns the answer, None where none is asked for. Raises Unsolvable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def instance(template: Template[P], candidates: Sequence[P], seed: int) -> Insta
     return Instance(template, seed, params, wording.format(**values))
 
 
-def drawn(template: Template[P], world: World) -> Sequence[P]:
+def draw_candidates(template: Template[P], world: World) -> Sequence[P]:
     """The template's candidates, drawn from its own fixed seed."""
     return template.candidates(world, random.Random(f"candidates {template.name}"))
 
@@ -212,22 +212,24 @@ def drawn(template: Template[P], world: World) -> Sequence[P]:
 # Checks for milestones
 
 
-def visited(where: Where) -> Check:
+def visited(where: PagePattern) -> Check:
     """A page of this part was shown at some time."""
     return lambda evidence: evidence.visited(where)
 
 
-def shows(where: Where) -> Check:
+def shows(where: PagePattern) -> Check:
     """A page of this part is in front now."""
     return lambda evidence: evidence.shows(where)
 
 
-def sent(where: Where, **fields: str) -> Check:
+def sent(where: PagePattern, **fields: str) -> Check:
     """A form was sent to this part and accepted."""
     return lambda evidence: evidence.sent(where, **fields)
 
 
-def changed(site: SiteName, table: str, *, was: Mapping[str, Wanted] | None = None, **now: Wanted) -> Check:
+def changed(
+    site: SiteName, table: str, *, was: Mapping[str, ExpectedValue] | None = None, **now: ExpectedValue
+) -> Check:
     """A row of *table* was inserted or updated and has these values now (and had those of *was* before)."""
 
     def check(evidence: Evidence) -> bool:
@@ -239,7 +241,7 @@ def changed(site: SiteName, table: str, *, was: Mapping[str, Wanted] | None = No
     return check
 
 
-def gone(site: SiteName, table: str, **was: Wanted) -> Check:
+def deleted(site: SiteName, table: str, **was: ExpectedValue) -> Check:
     """A row of *table* that had these values was deleted."""
 
     def check(evidence: Evidence) -> bool:
@@ -251,13 +253,13 @@ def gone(site: SiteName, table: str, **was: Wanted) -> Check:
     return check
 
 
-def every(*checks: Check) -> Check:
+def all_of(*checks: Check) -> Check:
     return lambda evidence: all(check(evidence) for check in checks)
 
 
-def either(*checks: Check) -> Check:
+def any_of(*checks: Check) -> Check:
     return lambda evidence: any(check(evidence) for check in checks)
 
 
-def _has(row: Mapping[str, SqlValue], wanted: Mapping[str, Wanted]) -> bool:
-    return all(name in row and same(value, row[name]) for name, value in wanted.items())
+def _has(row: Mapping[str, SqlValue], wanted: Mapping[str, ExpectedValue]) -> bool:
+    return all(name in row and values_match(value, row[name]) for name, value in wanted.items())

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, TypeVar
 
 from envs.suites.sites.answers import Day, Number, normalised
 from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks import code_parts, map_parts, shop_parts
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.code import shared as code_site
 from envs.suites.sites.tasks.forum.shared import (
     COMMENT,
     FOLLOWS,
@@ -30,6 +30,8 @@ from envs.suites.sites.tasks.forum.shared import (
     topics,
     user_id,
 )
+from envs.suites.sites.tasks.map import shared as map_site
+from envs.suites.sites.tasks.shop import shared as shop_site
 from envs.suites.sites.templates import Check, Goal, Milestones, Outcome, Template, World, changed, sent, visited
 
 SAMPLE = 120
@@ -78,14 +80,14 @@ class FindAndTell(Template[R]):
         """Is this the fact?"""
 
     @abstractmethod
-    async def look_up(self, hand: Hand, p: R) -> str:
+    async def look_up(self, driver: PageDriver, p: R) -> str:
         """The fact, read on the first site."""
 
     def milestones(self, p: R) -> Milestones:
         return (
             Goal(f"The page with {self.source} is open", self.found(p)),
             Goal(f'The topic "{p.title}" is searched for, or its category is open', looked_for(p)),
-            Goal(f'A reply to "{p.title}" was sent', sent(Where("forum", rf"/comment/{p.topic}/publish/"))),
+            Goal(f'A reply to "{p.title}" was sent', sent(PagePattern("forum", rf"/comment/{p.topic}/publish/"))),
             Goal(
                 f"The reply says {self.source}",
                 changed("forum", COMMENT, topic_id=p.topic, user_id=p.user, comment=self._said(p)),
@@ -94,16 +96,16 @@ class FindAndTell(Template[R]):
 
     def outcome(self, p: R) -> Outcome:
         reply = {"topic_id": p.topic, "user_id": p.user, "comment": self._said(p), "is_removed": 0}
-        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.comments + 1}, may=("last_active",))
-        visits = shop_parts.VISIT if "shop" in self.sites else {}
-        return Outcome(changes={"forum": (Inserted(COMMENT, reply), count)}, may={"forum": FOLLOWS, **visits})
+        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.comments + 1}, allowed=("last_active",))
+        visits = shop_site.VISIT if "shop" in self.sites else {}
+        return Outcome(changes={"forum": (Inserted(COMMENT, reply), count)}, allowed={"forum": FOLLOWS, **visits})
 
-    async def solve(self, hand: Hand, p: R) -> str | None:
-        fact = await self.look_up(hand, p)
-        await hand.tab(FORUM_TAB)
-        await open_topic(hand, p.title)
-        await hand.type("textbox", "Write comment...", fact)
-        await hand.click("button", "Publish")
+    async def solve(self, driver: PageDriver, p: R) -> str | None:
+        fact = await self.look_up(driver, p)
+        await driver.tab(FORUM_TAB)
+        await open_topic(driver, p.title)
+        await driver.type("textbox", "Write comment...", fact)
+        await driver.click("button", "Publish")
         return None
 
     def _said(self, p: R) -> Test:
@@ -132,21 +134,21 @@ class PriceToForum(FindAndTell[PriceAsked]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[PriceAsked]:
-        sold = rng.sample(shop_parts.products(world), SAMPLE)
+        sold = rng.sample(shop_site.products(world), SAMPLE)
         return [
             PriceAsked(**place(topic), product=one.id, name=one.title, price=one.price)
             for topic, one in zip(open_discussions(world, rng, SAMPLE), sold, strict=True)
         ]
 
     def found(self, p: PriceAsked) -> Check:
-        return visited(shop_parts.product_page(p.product))
+        return visited(shop_site.product_page(p.product))
 
     def right(self, p: PriceAsked, said: str) -> bool:
         return Number(p.price).accepts(said)
 
-    async def look_up(self, hand: Hand, p: PriceAsked) -> str:
-        await shop_parts.open_product(hand, p.name)
-        return await hand.read(rf"# {re.escape(p.name)}[\s\S]{{0,80}}?£(\d+\.\d\d)")
+    async def look_up(self, driver: PageDriver, p: PriceAsked) -> str:
+        await shop_site.open_product(driver, p.name)
+        return await driver.read(rf"# {re.escape(p.name)}[\s\S]{{0,80}}?£(\d+\.\d\d)")
 
 
 @dataclass(frozen=True)
@@ -165,18 +167,18 @@ class AboutPlace(FindAndTell[PlaceAsked]):
     """Of the fact, on the place's page."""
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[PlaceAsked]:
-        known = map_parts.places(world, self.column, rng)[:SAMPLE]
+        known = map_site.places(world, self.column, rng)[:SAMPLE]
         return [
             PlaceAsked(**place(topic), place=one.place, name=one.name, truth=one.truth)
             for topic, one in zip(open_discussions(world, rng, len(known)), known, strict=False)
         ]
 
     def found(self, p: PlaceAsked) -> Check:
-        return visited(Where("map", f"/place/{p.place}"))
+        return visited(PagePattern("map", f"/place/{p.place}"))
 
-    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
-        await map_parts.search_and_open(hand, p.name)
-        return await hand.read(rf"^{self.label} \| (.+)$")
+    async def look_up(self, driver: PageDriver, p: PlaceAsked) -> str:
+        await map_site.search_and_open(driver, p.name)
+        return await driver.read(rf"^{self.label} \| (.+)$")
 
 
 class PhoneToForum(AboutPlace):
@@ -192,11 +194,11 @@ class PhoneToForum(AboutPlace):
     )
 
     def right(self, p: PlaceAsked, said: str) -> bool:
-        return map_parts.Phone(p.truth).accepts(said) and not re.search(r"[^\W\d]{2}", said)
+        return map_site.Phone(p.truth).accepts(said) and not re.search(r"[^\W\d]{2}", said)
 
-    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
-        await map_parts.search_and_open(hand, p.name)
-        return await hand.read(r"^Phone \|.*?(\+?\d[\d ()-]+\d)")
+    async def look_up(self, driver: PageDriver, p: PlaceAsked) -> str:
+        await map_site.search_and_open(driver, p.name)
+        return await driver.read(r"^Phone \|.*?(\+?\d[\d ()-]+\d)")
 
 
 class AddressToForum(AboutPlace):
@@ -247,16 +249,16 @@ class EventDayToForum(FindAndTell[DayAsked]):
         ]
 
     def found(self, p: DayAsked) -> Check:
-        return visited(Where("cms", re.escape(p.path)))
+        return visited(PagePattern("cms", re.escape(p.path)))
 
     def right(self, p: DayAsked, said: str) -> bool:
         return Day(p.day).accepts(said)
 
-    async def look_up(self, hand: Hand, p: DayAsked) -> str:
-        await hand.click("link", "Events")
-        await hand.click("link", p.event)
+    async def look_up(self, driver: PageDriver, p: DayAsked) -> str:
+        await driver.click("link", "Events")
+        await driver.click("link", p.event)
         months = "January|February|March|April|May|June|July|August|September|October|November|December"
-        shown = await hand.read(rf"(\d{{1,2}} (?:{months}) \d{{4}})")
+        shown = await driver.read(rf"(\d{{1,2}} (?:{months}) \d{{4}})")
         if not Day(p.day).accepts(shown):
             raise Unsolvable(f"the page shows {shown}")
         return p.day.isoformat()
@@ -282,22 +284,22 @@ class ReporterToForum(FindAndTell[ReporterAsked]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterAsked]:
-        names = code_parts.people(world)
-        known = rng.sample(code_parts.tickets(world, "reporter"), SAMPLE)
+        names = code_site.people(world)
+        known = rng.sample(code_site.tickets(world, "reporter"), SAMPLE)
         return [
             ReporterAsked(**place(topic), ticket=number, summary=summary, account=who, full_name=names[who])
             for topic, (number, summary, who) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
         ]
 
     def found(self, p: ReporterAsked) -> Check:
-        return visited(code_parts.ticket_page(p.ticket))
+        return visited(code_site.ticket_page(p.ticket))
 
     def right(self, p: ReporterAsked, said: str) -> bool:
-        return code_parts.person(p.full_name, p.account).accepts(said)
+        return code_site.person(p.full_name, p.account).accepts(said)
 
-    async def look_up(self, hand: Hand, p: ReporterAsked) -> str:
-        await code_parts.open_ticket(hand, p.summary)
-        return await hand.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
+    async def look_up(self, driver: PageDriver, p: ReporterAsked) -> str:
+        await code_site.open_ticket(driver, p.summary)
+        return await driver.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,7 @@ class TopicToTicket(Template[Complaint]):
     def milestones(self, p: Complaint) -> Milestones:
         return (
             Goal(f'The topic "{p.title}" is open', visited(p.page)),
-            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal("The form for a new ticket is open", visited(PagePattern("code", "/newticket"))),
             Goal(f'A ticket "{p.title}" is created', changed("code", "ticket", summary=p.title)),
             Goal(
                 "It names the member and the component",
@@ -344,20 +346,20 @@ class TopicToTicket(Template[Complaint]):
             "summary": p.title,
             "description": p.author,
             "component": p.component,
-            "reporter": code_parts.DEVELOPER,
+            "reporter": code_site.DEVELOPER,
             "status": "new",
         }
         return Outcome(changes={"code": (Inserted("ticket", row),)})
 
-    async def solve(self, hand: Hand, p: Complaint) -> str | None:
-        await open_topic(hand, p.title)
-        author = comments_on(await hand.text())[0].author
-        await hand.tab(1)
-        await hand.click("link", "New Ticket")
-        await hand.type("textbox", "Summary:", p.title)
-        await hand.type("textbox", re.compile("^Description"), author)
-        await hand.select("combobox", "Component:", p.component)
-        await hand.click("button", "Create ticket")
+    async def solve(self, driver: PageDriver, p: Complaint) -> str | None:
+        await open_topic(driver, p.title)
+        author = comments_on(await driver.text())[0].author
+        await driver.tab(1)
+        await driver.click("link", "New Ticket")
+        await driver.type("textbox", "Summary:", p.title)
+        await driver.type("textbox", re.compile("^Description"), author)
+        await driver.select("combobox", "Component:", p.component)
+        await driver.click("button", "Create ticket")
         return None
 
 

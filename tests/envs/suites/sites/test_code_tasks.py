@@ -10,9 +10,9 @@ import pytest_asyncio
 pytest.importorskip("trac")
 
 from envs.suites.sites.golden import build_golden
-from envs.suites.sites.tasks.code_admin import microseconds
-from envs.suites.sites.tasks.code_repository import commits_of_files, day_of
-from envs.suites.sites.tasks.code_wiki import FACTS, Addition, AppendToPage
+from envs.suites.sites.tasks.code.admin import microseconds
+from envs.suites.sites.tasks.code.repository import commits_of_files, day_of
+from envs.suites.sites.tasks.code.wiki import FACTS, Addition, AppendToPage
 from envs.suites.sites.templates import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

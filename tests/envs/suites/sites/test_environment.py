@@ -20,7 +20,7 @@ from envs.suites.sites.copies import database_digest
 from envs.suites.sites.detours import Detouring
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import missing_packages
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
 
@@ -70,7 +70,7 @@ class Recording:
 
 async def solve(environment: SitesEnvironment, task: TaskRef) -> Score | None:
     await environment.reset(task)
-    answer = await environment.task.template.solve(Hand(Recording(environment)), environment.task.params)
+    answer = await environment.task.template.solve(PageDriver(Recording(environment)), environment.task.params)
     return await environment.score(answer)
 
 
@@ -118,7 +118,7 @@ async def test_a_server_that_dies_breaks_the_episode_and_not_the_next(environmen
 async def test_a_killed_episode_is_replayed_to_the_same_state(suite: SitesSuite, environment: SitesEnvironment) -> None:
     await environment.reset(REPLY)
     stage = Recording(environment)
-    answer = await environment.task.template.solve(Hand(stage), environment.task.params)
+    answer = await environment.task.template.solve(PageDriver(stage), environment.task.params)
     second = await suite.environment()
     try:
         await second.restore_state(REPLY, Path("unused"), stage.done)
@@ -142,7 +142,7 @@ async def test_a_detour_comes_back_and_the_task_is_still_solved(environment: Sit
     task = TaskRef(suite="sites", name="forum-like", seed=3)
     await environment.reset(task)
     stage = Detouring(Recording(environment), random.Random(4), rate=1.0)
-    await environment.task.template.solve(Hand(stage), environment.task.params)
+    await environment.task.template.solve(PageDriver(stage), environment.task.params)
     assert stage.detours > 0
     score = await environment.score(None)
     assert score is not None and score.status == "success"

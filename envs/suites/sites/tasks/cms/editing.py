@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.cms.shared import (
     ARTICLE,
     DRAFT,
@@ -37,8 +37,8 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    any_of,
     changed,
-    either,
     sent,
     visited,
 )
@@ -85,12 +85,14 @@ class EditTitle(Template[Retitled]):
 
     def outcome(self, p: Retitled) -> Outcome:
         to = {"title": p.new, "live": 1, "has_unpublished_changes": 0}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: Retitled) -> str | None:
-        await open_form(hand, p.title)
-        await hand.type("textbox", "Title*", p.new)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: Retitled) -> str | None:
+        await open_form(driver, p.title)
+        await driver.type("textbox", "Title*", p.new)
+        await publish(driver)
         return None
 
 
@@ -140,13 +142,13 @@ class EditEvent(Template[NewFact]):
 
     def outcome(self, p: NewFact) -> Outcome:
         fact = Updated(EVENT, {"page_ptr_id": p.page}, {p.column: p.value})
-        return Outcome(changes={"cms": (fact,)}, may={"cms": (*revised(p.page), stamped(p.page))})
+        return Outcome(changes={"cms": (fact,)}, allowed={"cms": (*revised(p.page), stamped(p.page))})
 
-    async def solve(self, hand: Hand, p: NewFact) -> str | None:
-        await open_form(hand, p.title)
-        role = "spinbutton" if await hand.has("spinbutton", p.label) else "textbox"
-        await hand.type(role, p.label, p.new)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: NewFact) -> str | None:
+        await open_form(driver, p.title)
+        role = "spinbutton" if await driver.has("spinbutton", p.label) else "textbox"
+        await driver.type(role, p.label, p.new)
+        await publish(driver)
         return None
 
 
@@ -174,11 +176,13 @@ class PublishDraft(Template[InPage]):
 
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 1, "has_unpublished_changes": 0}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
+        await publish(driver)
         return None
 
 
@@ -198,24 +202,26 @@ class Unpublish(Template[InPage]):
         return [row.into(InPage) for row in pages(world, LIVE)]
 
     def milestones(self, p: InPage) -> Milestones:
-        question = Where("cms", rf"/admin/pages/{p.page}/unpublish/")
+        question = PagePattern("cms", rf"/admin/pages/{p.page}/unpublish/")
         found, opened = way_to_form(p)
         return (
             found,
-            Goal(opened.text, either(opened.met, visited(question))),
+            Goal(opened.text, any_of(opened.met, visited(question))),
             Goal("The question whether to unpublish it is open", visited(question)),
             Goal("The page is a draft", changed("cms", PAGE, id=p.page, live=0)),
         )
 
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 0, "has_unpublished_changes": 1}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
-        await hand.click("button", "Actions")
-        await hand.click("link", "Unpublish")
-        await hand.click("button", "Yes, unpublish it")
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
+        await driver.click("button", "Actions")
+        await driver.click("link", "Unpublish")
+        await driver.click("button", "Yes, unpublish it")
         return None
 
 
@@ -254,25 +260,27 @@ class Schedule(Template[Scheduled]):
     def outcome(self, p: Scheduled) -> Outcome:
         when = f"{p.day} 09:00:00"
         plan = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": when})
-        page = Updated(PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, may=(*STAMPS, "has_unpublished_changes"))
+        page = Updated(
+            PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, allowed=(*STAMPS, "has_unpublished_changes")
+        )
         draft = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": None})
-        return Outcome(changes={"cms": (plan, page)}, may={"cms": (draft,)})
+        return Outcome(changes={"cms": (plan, page)}, allowed={"cms": (draft,)})
 
-    async def solve(self, hand: Hand, p: Scheduled) -> str | None:
-        await open_form(hand, p.title)
-        if not await hand.has("button", "Set schedule"):
-            await hand.click("button", "Toggle status")
-        await hand.click("button", "Set schedule")
-        await hand.type("textbox", "Go live date/time", f"{p.day} 09:00")
-        await hand.press("Tab")  # the calendar lies over the button: past both fields it is closed
-        await hand.press("Tab")
-        if re.search(r'button "Save schedule".* focused', await hand.text()):
-            await hand.press("Enter")  # it may be slow to close
+    async def solve(self, driver: PageDriver, p: Scheduled) -> str | None:
+        await open_form(driver, p.title)
+        if not await driver.has("button", "Set schedule"):
+            await driver.click("button", "Toggle status")
+        await driver.click("button", "Set schedule")
+        await driver.type("textbox", "Go live date/time", f"{p.day} 09:00")
+        await driver.press("Tab")  # the calendar lies over the button: past both fields it is closed
+        await driver.press("Tab")
+        if re.search(r'button "Save schedule".* focused', await driver.text()):
+            await driver.press("Enter")  # it may be slow to close
         else:
-            await hand.click("button", "Save schedule")
-        await appears(hand, "button", "More actions")
-        await hand.click("button", "More actions")
-        await hand.click("button", "Schedule to publish")
+            await driver.click("button", "Save schedule")
+        await appears(driver, "button", "More actions")
+        await driver.click("button", "More actions")
+        await driver.click("button", "Schedule to publish")
         return None
 
 
@@ -328,9 +336,9 @@ class CreateArticle(Template[NewArticle]):
         ]
 
     def milestones(self, p: NewArticle) -> Milestones:
-        form = Where("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
-        lists = visited(Where("cms", rf"/admin/pages/({p.parent}/.*)?"))
-        found = either(lists, asked_for(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
+        form = PagePattern("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
+        lists = visited(PagePattern("cms", rf"/admin/pages/({p.parent}/.*)?"))
+        found = any_of(lists, asked_for(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
         return (
             Goal(f"{p.section} is found in the admin", found),
             Goal("The form for a new article is open", visited(form)),
@@ -344,20 +352,20 @@ class CreateArticle(Template[NewArticle]):
         section = Updated(PAGE, {"id": p.parent}, {"numchild": p.children + 1})
         return Outcome(
             changes={"cms": (Inserted(PAGE, page), Inserted(ARTICLE, article), section)},
-            may={"cms": (Inserted(REVISION, {}),)},
+            allowed={"cms": (Inserted(REVISION, {}),)},
         )
 
-    async def solve(self, hand: Hand, p: NewArticle) -> str | None:
-        await hand.type("textbox", "Search", p.section, enter=True)
-        await hand.click("button", f"More options for '{p.section}'")
-        await hand.click("link", "Add child page")
-        await hand.click("link", "Article page")
-        await appears(hand, "textbox", "Title*")
-        await hand.type("textbox", "Title*", p.new)
-        await hand.type("textbox", "Date*", p.day)
-        await hand.type("textbox", "Author*", p.author)
-        await hand.type("textbox", "Summary*", p.summary)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: NewArticle) -> str | None:
+        await driver.type("textbox", "Search", p.section, enter=True)
+        await driver.click("button", f"More options for '{p.section}'")
+        await driver.click("link", "Add child page")
+        await driver.click("link", "Article page")
+        await appears(driver, "textbox", "Title*")
+        await driver.type("textbox", "Title*", p.new)
+        await driver.type("textbox", "Date*", p.day)
+        await driver.type("textbox", "Author*", p.author)
+        await driver.type("textbox", "Summary*", p.summary)
+        await publish(driver)
         return None
 
 

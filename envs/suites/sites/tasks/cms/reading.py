@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Any
 
 from envs.suites.sites.answers import Answer, Day, Number, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.cms.shared import (
     ARTICLE,
     EVENT,
@@ -24,7 +24,7 @@ from envs.suites.sites.tasks.cms.shared import (
     reading,
     way_to_form,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class AboutEvent(Template[EventFact]):
         }
         return Outcome(answer=answers[p.fact](p.value))
 
-    async def solve(self, hand: Hand, p: EventFact) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        shown = await hand.read(rf"^{p.fact} \| (.+)$")
+    async def solve(self, driver: PageDriver, p: EventFact) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        shown = await driver.read(rf"^{p.fact} \| (.+)$")
         return "0" if shown == "free" else shown.partition(", ")[2] if p.fact == "Day" else shown
 
 
@@ -116,10 +116,10 @@ class ArticleAuthor(Template[Byline]):
     def outcome(self, p: Byline) -> Outcome:
         return Outcome(answer=Text(p.author))
 
-    async def solve(self, hand: Hand, p: Byline) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        return await hand.read(r"^By ([^,]+), ")
+    async def solve(self, driver: PageDriver, p: Byline) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        return await driver.read(r"^By ([^,]+), ")
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ class AboutVisit(Template[VisitorFact]):
     def outcome(self, p: VisitorFact) -> Outcome:
         return Outcome(answer=Number(p.value))
 
-    async def solve(self, hand: Hand, p: VisitorFact) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        return await hand.read(rf"\b({p.value})\b")
+    async def solve(self, driver: PageDriver, p: VisitorFact) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        return await driver.read(rf"\b({p.value})\b")
 
 
 @dataclass(frozen=True)
@@ -217,26 +217,26 @@ class CompareEvents(Template[ThreeEvents]):
         return ThreeEvents(one.title, two.title, three.title, measure, column, best, (one.path, two.path, three.path))
 
     def milestones(self, p: ThreeEvents) -> Milestones:
-        one, two, three = (visited(Where("cms", re.escape(path))) for path in p.paths)
+        one, two, three = (visited(PagePattern("cms", re.escape(path))) for path in p.paths)
         return (
-            Goal("The events or the search are open", visited(Where("cms", r"/events/|/search/"))),
+            Goal("The events or the search are open", visited(PagePattern("cms", r"/events/|/search/"))),
             Goal(f'"{p.one}" was opened', one),
-            Goal(f'"{p.two}" was opened too', every(one, two)),
-            Goal("All three were opened", every(one, two, three)),
+            Goal(f'"{p.two}" was opened too', all_of(one, two)),
+            Goal("All three were opened", all_of(one, two, three)),
         )
 
     def outcome(self, p: ThreeEvents) -> Outcome:
         return Outcome(answer=Text(p.best))
 
-    async def solve(self, hand: Hand, p: ThreeEvents) -> str | None:
+    async def solve(self, driver: PageDriver, p: ThreeEvents) -> str | None:
         values: dict[str, Decimal] = {}
-        await hand.click("link", "Events")
+        await driver.click("link", "Events")
         for title in (p.one, p.two, p.three):
-            await hand.click("link", title)
-            shown = await hand.read(rf"^{p.column} \| (.+)$")
+            await driver.click("link", title)
+            shown = await driver.read(rf"^{p.column} \| (.+)$")
             values[title] = Decimal(re.sub(r"[^\d.]", "", shown) or "0")
             if title != p.three:
-                await hand.back()
+                await driver.back()
         return max(values, key=lambda title: values[title])
 
 
@@ -257,7 +257,7 @@ class OpenForm(Template[InPage]):
 
     def milestones(self, p: InPage) -> Milestones:
         found, opened = way_to_form(p)
-        lists = Where("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
+        lists = PagePattern("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
         return (
             Goal("A list of pages or the search is open", visited(lists)),
             found,
@@ -268,8 +268,8 @@ class OpenForm(Template[InPage]):
     def outcome(self, p: InPage) -> Outcome:
         return Outcome(page=p.form)
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
         return None
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from envs.core.actions import Wait
 from envs.suites.sites.changes import Expected, Inserted, Noise, Updated
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.requests import Request
-from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, either, shows, visited
+from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
 
 PAGE = "wagtailcore_page"
 REVISION = "wagtailcore_revision"
@@ -62,8 +62,8 @@ class InPage(Params):
     parent: int
 
     @property
-    def form(self) -> Where:
-        return Where("cms", rf"/admin/pages/{self.page}/edit/")
+    def form(self) -> PagePattern:
+        return PagePattern("cms", rf"/admin/pages/{self.page}/edit/")
 
 
 T = TypeVar("T", bound=InPage)
@@ -104,12 +104,12 @@ def pages(world: World, where: str) -> tuple[PageRow, ...]:
 def revised(page: int) -> tuple[Expected, ...]:
     """Revisions of this page: saving a draft on the way to publishing it does no harm."""
     own = {"object_id": str(page)}
-    return Inserted(REVISION, own), Updated(REVISION, own, {}, may=("approved_go_live_at", "content"))
+    return Inserted(REVISION, own), Updated(REVISION, own, {}, allowed=("approved_go_live_at", "content"))
 
 
 def stamped(page: int) -> Updated:
     """The row of a page of which a new revision was published."""
-    return Updated(PAGE, {"id": page}, {}, may=STAMPS)
+    return Updated(PAGE, {"id": page}, {}, allowed=STAMPS)
 
 
 def asked_for(path: str, argument: str, title: str) -> Check:
@@ -132,58 +132,58 @@ def asked_for(path: str, argument: str, title: str) -> Check:
 
 def found_in_admin(title: str, parent: int) -> Check:
     """A list of the admin with this page was asked for."""
-    listed = visited(Where("cms", rf"/admin/pages/{parent}/(results/)?"))
-    return either(asked_for(r"/admin/pages/search/(results/)?", "q", title), listed)
+    listed = visited(PagePattern("cms", rf"/admin/pages/{parent}/(results/)?"))
+    return any_of(asked_for(r"/admin/pages/search/(results/)?", "q", title), listed)
 
 
 def way_to_form(p: InPage) -> tuple[Goal, Goal]:
     """The first two milestones of editing a page."""
     return (
-        Goal(f'"{p.title}" is found in the admin', either(found_in_admin(p.title, p.parent), visited(p.form))),
+        Goal(f'"{p.title}" is found in the admin', any_of(found_in_admin(p.title, p.parent), visited(p.form))),
         Goal(f'The form of "{p.title}" is open', visited(p.form)),
     )
 
 
 def reading(title: str, path: str) -> Milestones:
     """Of a question that one page of the public site answers."""
-    page = Where("cms", re.escape(path))
-    section = Where("cms", re.escape(path.rsplit("/", 2)[0] + "/"))
-    listed = either(visited(section), asked_for("/search/", "query", title))
+    page = PagePattern("cms", re.escape(path))
+    section = PagePattern("cms", re.escape(path.rsplit("/", 2)[0] + "/"))
+    listed = any_of(visited(section), asked_for("/search/", "query", title))
     return (
-        Goal("A section or the search is open", visited(Where("cms", r"/\w+/"))),
+        Goal("A section or the search is open", visited(PagePattern("cms", r"/\w+/"))),
         Goal(f'A list with "{title}" is open', listed),
         Goal(f'"{title}" was opened', visited(page)),
         Goal(f'"{title}" is in front', shows(page)),
     )
 
 
-async def open_form(hand: Hand, title: str) -> None:
+async def open_form(driver: PageDriver, title: str) -> None:
     """From any page of the admin, two actions where the server is not slow."""
-    await hand.type("textbox", "Search", title, enter=True)
-    await appears(hand, "link", title)
-    await hand.click("link", title)
-    await appears(hand, "textbox", "Title*")
+    await driver.type("textbox", "Search", title, enter=True)
+    await appears(driver, "link", title)
+    await driver.click("link", title)
+    await appears(driver, "textbox", "Title*")
 
 
-async def appears(hand: Hand, role: str, name: str, *, row: str | None = None) -> None:
+async def appears(driver: PageDriver, role: str, name: str, *, row: str | None = None) -> None:
     """Waits for a control that the server or a script is still writing; an action a look, three at most."""
     for _ in range(3):
-        if await hand.has(role, name, row=row):
+        if await driver.has(role, name, row=row):
             return
-        await hand.act(Wait())
+        await driver.act(Wait())
 
 
-async def choose(hand: Hand, title: str) -> None:
+async def choose(driver: PageDriver, title: str) -> None:
     """Picks the page in the open chooser and waits until the chooser is gone."""
-    await appears(hand, "link", title)
-    await hand.click("link", title)
+    await appears(driver, "link", title)
+    await driver.click("link", title)
     for _ in range(3):
-        if not await hand.has("button", "Close"):
+        if not await driver.has("button", "Close"):
             return
-        await hand.act(Wait())
+        await driver.act(Wait())
 
 
-async def publish(hand: Hand) -> None:
+async def publish(driver: PageDriver) -> None:
     """Two actions."""
-    await hand.click("button", "More actions")
-    await hand.click("button", "Publish")
+    await driver.click("button", "More actions")
+    await driver.click("button", "Publish")

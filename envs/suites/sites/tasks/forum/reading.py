@@ -11,8 +11,8 @@ from typing import Any
 
 from envs.suites.sites.answers import Day, Number, Text
 from envs.suites.sites.clock import TODAY
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.forum.shared import (
     COMMENT,
     PER_PAGE,
@@ -24,7 +24,7 @@ from envs.suites.sites.tasks.forum.shared import (
     topics,
     way_to,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 SAMPLE = 200
 """At most so many instances of a template that could have one for each topic."""
@@ -47,14 +47,14 @@ class OpenTopic(Template[InTopic]):
 
     def milestones(self, p: InTopic) -> Milestones:
         listed, opened = way_to(p)
-        searched = visited(Where("forum", r"/search/|/category/.*"))
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
     def outcome(self, p: InTopic) -> Outcome:
         return Outcome(page=p.page)
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
         return None
 
 
@@ -68,7 +68,7 @@ class Question(Template[InTopic]):
 
     def milestones(self, p: InTopic) -> Milestones:
         listed, opened = way_to(p)
-        searched = visited(Where("forum", r"/search/|/category/.*"))
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
 
@@ -97,9 +97,9 @@ class TopicAuthor(Question):
         assert isinstance(p, Authored)
         return Outcome(answer=Text(p.author, (p.full_name, f"@{p.author}")))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return comments_on(await hand.text())[0].author
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return comments_on(await driver.text())[0].author
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class TopicDay(Question):
         assert isinstance(p, Dated)
         return Outcome(answer=Day(p.day))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return full_date(await hand.read(r"^(\d{1,2} [A-Z]\w{2}(?: '\d\d)?)$"))
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return full_date(await driver.read(r"^(\d{1,2} [A-Z]\w{2}(?: '\d\d)?)$"))
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class CommentsOfMember(Question):
         assert isinstance(p, Counted)
         return Outcome(answer=Number(p.count))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
         assert isinstance(p, Counted)
-        await open_topic(hand, p.title)
-        return str(sum(comment.author == p.member for comment in comments_on(await hand.text())))
+        await open_topic(driver, p.title)
+        return str(sum(comment.author == p.member for comment in comments_on(await driver.text())))
 
 
 class MostLiked(Question):
@@ -188,9 +188,9 @@ class MostLiked(Question):
         assert isinstance(p, Authored)
         return Outcome(answer=Text(p.author, (p.full_name, f"@{p.author}")))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return max(comments_on(await hand.text()), key=lambda comment: comment.likes).author
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return max(comments_on(await driver.text()), key=lambda comment: comment.likes).author
 
 
 @dataclass(frozen=True)
@@ -230,12 +230,12 @@ class PollEnd(Question):
         assert isinstance(p, Polled)
         return Outcome(answer=Text(p.option))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
         assert isinstance(p, Polled)
-        await open_topic(hand, p.title)
-        if await hand.has("link", "Show results"):
-            await hand.click("link", "Show results")
-        shares = re.findall(r"^(.+), (\d+)%", await hand.text(), re.MULTILINE)
+        await open_topic(driver, p.title)
+        if await driver.has("link", "Show results"):
+            await driver.click("link", "Show results")
+        shares = re.findall(r"^(.+), (\d+)%", await driver.text(), re.MULTILINE)
         if not shares:
             raise Unsolvable("no results of a poll are shown")
         ordered = sorted(shares, key=lambda share: int(share[1]))
@@ -271,22 +271,22 @@ class AuthorJoined(Template[Joined]):
         return [row.into(Joined, **people[row.topic]) for row in rng.sample(topics(world), SAMPLE)]
 
     def milestones(self, p: Joined) -> Milestones:
-        profile = Where("forum", rf"/user/{p.author_id}/[^/]+/")
+        profile = PagePattern("forum", rf"/user/{p.author_id}/[^/]+/")
         return (
             *way_to(p),
-            Goal(f"The profile of {p.author} was opened", every(visited(p.page), visited(profile))),
+            Goal(f"The profile of {p.author} was opened", all_of(visited(p.page), visited(profile))),
             Goal(f"The profile of {p.author} is in front", shows(profile)),
         )
 
     def outcome(self, p: Joined) -> Outcome:
         return Outcome(answer=Day(p.day))
 
-    async def solve(self, hand: Hand, p: Joined) -> str | None:
-        await open_topic(hand, p.title)
-        author = comments_on(await hand.text())[0].author
-        header = (await hand.text()).split("\n# ")[0].count(f'"{author}"')
-        await hand.click("link", author, nth=header)
-        return full_date(await hand.read(r"Joined at\n(\d{1,2} [A-Z]\w{2} '\d\d)"))
+    async def solve(self, driver: PageDriver, p: Joined) -> str | None:
+        await open_topic(driver, p.title)
+        author = comments_on(await driver.text())[0].author
+        header = (await driver.text()).split("\n# ")[0].count(f'"{author}"')
+        await driver.click("link", author, nth=header)
+        return full_date(await driver.read(r"Joined at\n(\d{1,2} [A-Z]\w{2} '\d\d)"))
 
 
 @dataclass(frozen=True)
@@ -330,13 +330,13 @@ class LongerTopic(Template[Pair]):
     def outcome(self, p: Pair) -> Outcome:
         return Outcome(answer=Text(p.longer))
 
-    async def solve(self, hand: Hand, p: Pair) -> str | None:
+    async def solve(self, driver: PageDriver, p: Pair) -> str | None:
         counts: dict[str, int] = {}
         for title in (p.title, p.other):
-            await hand.click("link", "search")
-            await hand.type("searchbox", "Search:", title, enter=True)
-            counts[title] = int(await hand.read(rf'link "{re.escape(title)}"\n[^\n]+\n(\d+)$'))
-            await hand.click("link", title)
+            await driver.click("link", "search")
+            await driver.type("searchbox", "Search:", title, enter=True)
+            counts[title] = int(await driver.read(rf'link "{re.escape(title)}"\n[^\n]+\n(\d+)$'))
+            await driver.click("link", title)
         return max(counts, key=lambda title: counts[title])
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from envs.suites.sites.changes import Expected, Inserted, Noise, Updated
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.requests import Request
 from envs.suites.sites.templates import Check, Goal, Params, World, visited
 
@@ -37,7 +37,7 @@ NOISE = Noise(
 
 FOLLOWS: tuple[Expected, ...] = (
     Inserted(NOTIFICATION, {}),
-    Updated(NOTIFICATION, {}, {}, may=("comment_id", "date", "action", "is_read")),
+    Updated(NOTIFICATION, {}, {}, allowed=("comment_id", "date", "action", "is_read")),
 )
 """Whoever takes part in a topic is told of what comes next."""
 
@@ -54,8 +54,8 @@ class InTopic(Params):
     category: int
 
     @property
-    def page(self) -> Where:
-        return Where("forum", rf"/topic/{self.topic}/[^/]+/")
+    def page(self) -> PagePattern:
+        return PagePattern("forum", rf"/topic/{self.topic}/[^/]+/")
 
 
 T = TypeVar("T", bound=InTopic)
@@ -113,21 +113,21 @@ def way_to(p: InTopic) -> tuple[Goal, Goal]:
     )
 
 
-async def open_topic(hand: Hand, title: str) -> None:
+async def open_topic(driver: PageDriver, title: str) -> None:
     """Three actions."""
-    await hand.click("link", "search")
-    await hand.type("searchbox", "Search:", title, enter=True)
-    await hand.click("link", title)
+    await driver.click("link", "search")
+    await driver.type("searchbox", "Search:", title, enter=True)
+    await driver.click("link", title)
 
 
-async def click_below(hand: Hand, text: str, name: re.Pattern[str]) -> None:
+async def click_below(driver: PageDriver, text: str, name: re.Pattern[str]) -> None:
     """Clicks the first link of this name below the line that holds *text*."""
-    page = (await hand.look()).text
+    page = (await driver.look()).text
     if text not in page:
         raise Unsolvable(f"{text!r} is not on the page")
     above = page[: page.index(text)]
     links = re.findall(r'\] link "((?:[^"\\]|\\.)*)"', above)
-    await hand.click("link", name, nth=sum(name.search(one) is not None for one in links))
+    await driver.click("link", name, nth=sum(name.search(one) is not None for one in links))
 
 
 class Said(NamedTuple):

@@ -8,23 +8,23 @@ from datetime import date
 from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar
 
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.kinds import SiteName
-from envs.suites.sites.tasks.shop_parts import day
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import day
 from envs.suites.sites.templates import Params, Template, World
 
 STAFF = 51
 """Key of the staff persona in the golden state (tests hold it to that)."""
-ORDERS = Where("shop", r"/dashboard/orders/")
-CUSTOMERS = Where("shop", r"/dashboard/users/")
-PRODUCTS = Where("shop", r"/dashboard/catalogue/")
-REVIEWS = Where("shop", r"/dashboard/reviews/")
-COUPONS = Where("shop", r"/dashboard/vouchers/")
-CATEGORIES = Where("shop", r"/dashboard/catalogue/categories/")
-RANGES = Where("shop", r"/dashboard/ranges/")
-STATISTICS = Where("shop", r"/dashboard/orders/statistics/")
-REPORTS = Where("shop", r"/dashboard/reports/")
+ORDERS = PagePattern("shop", r"/dashboard/orders/")
+CUSTOMERS = PagePattern("shop", r"/dashboard/users/")
+PRODUCTS = PagePattern("shop", r"/dashboard/catalogue/")
+REVIEWS = PagePattern("shop", r"/dashboard/reviews/")
+COUPONS = PagePattern("shop", r"/dashboard/vouchers/")
+CATEGORIES = PagePattern("shop", r"/dashboard/catalogue/categories/")
+RANGES = PagePattern("shop", r"/dashboard/ranges/")
+STATISTICS = PagePattern("shop", r"/dashboard/orders/statistics/")
+REPORTS = PagePattern("shop", r"/dashboard/reports/")
 
 P = TypeVar("P", bound=Params)
 
@@ -71,33 +71,33 @@ def _pounds(stored: float) -> Decimal:
     return Decimal(str(stored)).quantize(Decimal("0.01"))
 
 
-def order_page(number: str) -> Where:
-    return Where("shop", rf"/dashboard/orders/{number}/")
+def order_page(number: str) -> PagePattern:
+    return PagePattern("shop", rf"/dashboard/orders/{number}/")
 
 
-async def menu(hand: Hand, group: str, entry: str) -> None:
+async def menu(driver: PageDriver, group: str, entry: str) -> None:
     """Two actions."""
-    await hand.click("button", group)
-    await hand.click("link", entry)
+    await driver.click("button", group)
+    await driver.click("link", entry)
 
 
-async def open_order(hand: Hand, number: str) -> None:
+async def open_order(driver: PageDriver, number: str) -> None:
     """Four actions; the search leads straight to the order if there is one of this number."""
-    await menu(hand, "Fulfilment", "Orders")
-    await hand.type("textbox", "Order number: Order number", number)
-    await hand.click("button", "Search")
+    await menu(driver, "Fulfilment", "Orders")
+    await driver.type("textbox", "Order number: Order number", number)
+    await driver.click("button", "Search")
 
 
-async def find_customer(hand: Hand, name: str) -> None:
+async def find_customer(driver: PageDriver, name: str) -> None:
     """Four actions."""
-    await menu(hand, "Customers", "Customers")
-    await hand.type("textbox", "Name:", name)
-    await hand.click("button", "Search")
+    await menu(driver, "Customers", "Customers")
+    await driver.type("textbox", "Name:", name)
+    await driver.click("button", "Search")
 
 
-async def open_product(hand: Hand, title: str) -> None:
+async def open_product(driver: PageDriver, title: str) -> None:
     """Five actions."""
-    await menu(hand, "Catalog", "Products")
-    await hand.type("textbox", "Product title:", title)
-    await hand.click("button", "Search")
-    await hand.click("link", title)
+    await menu(driver, "Catalog", "Products")
+    await driver.type("textbox", "Product title:", title)
+    await driver.click("button", "Search")
+    await driver.click("link", title)

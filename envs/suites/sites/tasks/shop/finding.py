@@ -10,9 +10,9 @@ from random import Random
 from typing import NamedTuple
 
 from envs.suites.sites.answers import Number, Refusal, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import (
     CATALOGUE,
     MOST,
     VISIT,
@@ -33,8 +33,8 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
-    either,
-    every,
+    all_of,
+    any_of,
     shows,
     visited,
 )
@@ -95,11 +95,11 @@ class ProductFact(Template[FactParams]):
         return reading(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: FactParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: FactParams) -> str:
-        await open_product(hand, p.title)
-        return await hand.read(rf"^{p.label} \| (\d+)$")
+    async def solve(self, driver: PageDriver, p: FactParams) -> str:
+        await open_product(driver, p.title)
+        return await driver.read(rf"^{p.label} \| (\d+)$")
 
 
 class Condition(NamedTuple):
@@ -184,24 +184,24 @@ class CheapestWith(Template[CheapestParams]):
 
     def milestones(self, p: CheapestParams) -> Milestones:
         shelf, first = category_page(p.shelf_id), visited(product_page(p.first))
-        ranked = visited(Where("shop", shelf.path, {"sort_by": "price-asc"}))
+        ranked = visited(PagePattern("shop", shelf.path, {"sort_by": "price-asc"}))
         return (
             Goal(f'The category "{p.shelf}" is open', visited(shelf)),
-            Goal("Its products are sorted by price, or the cheapest is found", either(ranked, first)),
+            Goal("Its products are sorted by price, or the cheapest is found", any_of(ranked, first)),
             Goal("The page of the cheapest one has been read", first),
             Goal(f'The page of "{p.title}" has been read', visited(product_page(p.product))),
         )
 
     def outcome(self, p: CheapestParams) -> Outcome:
-        return Outcome(answer=Text(p.title), may=VISIT)
+        return Outcome(answer=Text(p.title), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: CheapestParams) -> str:
-        await hand.click("link", p.shelf)
-        await hand.select("combobox", "Sort by", "Price low to high")
+    async def solve(self, driver: PageDriver, p: CheapestParams) -> str:
+        await driver.click("link", p.shelf)
+        await driver.select("combobox", "Sort by", "Price low to high")
         for title in p.cheaper:
-            await hand.click("link", title)
-            await hand.back()
-        await hand.click("link", p.title)
+            await driver.click("link", title)
+            await driver.back()
+        await driver.click("link", p.title)
         return p.title
 
 
@@ -241,23 +241,23 @@ class Compare(Template[CompareParams]):
         first, second = visited(product_page(p.first)), visited(product_page(p.second))
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal("One of the two has been looked at", either(first, second)),
-            Goal("The other one is looked for", every(either(first, second), _looked_for_both(p, first, second))),
-            Goal("Both have been looked at", every(first, second)),
+            Goal("One of the two has been looked at", any_of(first, second)),
+            Goal("The other one is looked for", all_of(any_of(first, second), _looked_for_both(p, first, second))),
+            Goal("Both have been looked at", all_of(first, second)),
         )
 
     def outcome(self, p: CompareParams) -> Outcome:
-        return Outcome(answer=Text(p.winner), may=VISIT)
+        return Outcome(answer=Text(p.winner), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: CompareParams) -> str:
-        await open_product(hand, p.first_title)
-        await open_product(hand, p.second_title)
+    async def solve(self, driver: PageDriver, p: CompareParams) -> str:
+        await open_product(driver, p.first_title)
+        await open_product(driver, p.second_title)
         return p.winner
 
 
 def _looked_for_both(p: CompareParams, *pages: Callable[..., bool]) -> Callable[..., bool]:
     """Both were searched for, or there was another way to the pages."""
-    return either(every(searched(p.first_title), searched(p.second_title)), every(*pages))
+    return any_of(all_of(searched(p.first_title), searched(p.second_title)), all_of(*pages))
 
 
 BUCKETS = {"0 to 20": (0, 20), "20 to 40": (20, 40), "40 to 60": (40, 60), "60+": (60, None)}
@@ -313,10 +313,10 @@ class ShowListing(Template[ListingParams]):
     def milestones(self, p: ListingParams) -> Milestones:
         path, sort = category_page(p.category_id).path, SORTS[p.sort][0]
         narrowed, ranked = {"selected_facets": p.facet}, {"sort_by": sort}
-        one = either(visited(Where("shop", path, narrowed)), visited(Where("shop", path, ranked)))
-        both = Where("shop", path, {**narrowed, **ranked})
+        one = any_of(visited(PagePattern("shop", path, narrowed)), visited(PagePattern("shop", path, ranked)))
+        both = PagePattern("shop", path, {**narrowed, **ranked})
         return (
-            Goal(f'The category "{p.category}" is open', visited(Where("shop", path))),
+            Goal(f'The category "{p.category}" is open', visited(PagePattern("shop", path))),
             Goal("It is narrowed to the price range, or sorted", one),
             Goal("It is narrowed and sorted", visited(both)),
             Goal("The narrowed and sorted list is in front", shows(both)),
@@ -324,12 +324,12 @@ class ShowListing(Template[ListingParams]):
 
     def outcome(self, p: ListingParams) -> Outcome:
         query = {"selected_facets": p.facet, "sort_by": SORTS[p.sort][0]}
-        return Outcome(page=Where("shop", category_page(p.category_id).path, query), may=VISIT)
+        return Outcome(page=PagePattern("shop", category_page(p.category_id).path, query), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ListingParams) -> None:
-        await hand.click("link", p.category)
-        await hand.click("link", p.bucket)
-        await hand.select("combobox", "Sort by", p.sort)
+    async def solve(self, driver: PageDriver, p: ListingParams) -> None:
+        await driver.click("link", p.category)
+        await driver.click("link", p.bucket)
+        await driver.select("combobox", "Sort by", p.sort)
 
 
 @dataclass(frozen=True)
@@ -365,12 +365,12 @@ class UnknownProduct(Template[UnknownParams]):
 
     def milestones(self, p: UnknownParams) -> Milestones:
         brand_first = searched(p.title)
-        broader = Where("shop", "/search/", {"q": p.noun})
+        broader = PagePattern("shop", "/search/", {"q": p.noun})
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
             Goal(f'"{p.title}" is searched for', brand_first),
-            Goal("A broader search, or the category, is looked at", either(visited(broader), visited(CATALOGUE))),
-            Goal("What comes nearest has been looked through", every(brand_first, visited(CATALOGUE))),
+            Goal("A broader search, or the category, is looked at", any_of(visited(broader), visited(CATALOGUE))),
+            Goal("What comes nearest has been looked through", all_of(brand_first, visited(CATALOGUE))),
         )
 
     def outcome(self, p: UnknownParams) -> Outcome:
@@ -381,11 +381,11 @@ class UnknownProduct(Template[UnknownParams]):
             r"(does|do|did|could|can)(n't| not|not) (exist|find|sell|carry|have|be found)",
             r"0 results|nothing|unknown|none",
         )
-        return Outcome(answer=Refusal(reason, mentions), may=VISIT)
+        return Outcome(answer=Refusal(reason, mentions), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: UnknownParams) -> str:
-        await search(hand, p.title)
-        await search(hand, p.noun)
+    async def solve(self, driver: PageDriver, p: UnknownParams) -> str:
+        await search(driver, p.title)
+        await search(driver, p.noun)
         return Refusal(f'the shop has no product called "{p.title}"', ()).truth()
 
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envs.suites.sites.changes import Inserted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.code_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.code.shared import (
     DEVELOPER,
     PRIORITIES,
     OneTicket,
@@ -26,7 +26,7 @@ from envs.suites.sites.tasks.code_parts import (
     tickets,
     unfold,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, every, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, changed, visited
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class CreateTicket(Template[NewTicket]):
 
     def milestones(self, p: NewTicket) -> Milestones:
         return (
-            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal("The form for a new ticket is open", visited(PagePattern("code", "/newticket"))),
             Goal("A ticket is created", changed("code", "ticket", reporter=DEVELOPER)),
             Goal(f'A ticket "{p.summary}" of the component {p.component} is created',
                  changed("code", "ticket", summary=p.summary, component=p.component)),
@@ -107,16 +107,16 @@ class CreateTicket(Template[NewTicket]):
         }
         return Outcome(changes={"code": (Inserted("ticket", row),)})
 
-    async def solve(self, hand: Hand, p: NewTicket) -> str | None:
-        await hand.click("link", "New Ticket")
-        await shown(hand, "textbox", "Summary:")
-        await hand.type("textbox", "Summary:", p.summary)
-        await hand.type("textbox", re.compile("^Description"), p.description)
-        await hand.select("combobox", "Type:", p.type)
-        await hand.select("combobox", "Priority:", p.priority)
-        await hand.select("combobox", "Milestone:", p.milestone)
-        await hand.select("combobox", "Component:", p.component)
-        await hand.click("button", "Create ticket")
+    async def solve(self, driver: PageDriver, p: NewTicket) -> str | None:
+        await driver.click("link", "New Ticket")
+        await shown(driver, "textbox", "Summary:")
+        await driver.type("textbox", "Summary:", p.summary)
+        await driver.type("textbox", re.compile("^Description"), p.description)
+        await driver.select("combobox", "Type:", p.type)
+        await driver.select("combobox", "Priority:", p.priority)
+        await driver.select("combobox", "Milestone:", p.milestone)
+        await driver.select("combobox", "Component:", p.component)
+        await driver.click("button", "Create ticket")
         return None
 
 
@@ -155,12 +155,12 @@ class AddComment(Template[OneTicket]):
         )
 
     def outcome(self, p: OneTicket) -> Outcome:
-        return Outcome(changes={"code": (commented(p.ticket, p.truth),)}, may={"code": (ticket_row(p.ticket),)})
+        return Outcome(changes={"code": (commented(p.ticket, p.truth),)}, allowed={"code": (ticket_row(p.ticket),)})
 
-    async def solve(self, hand: Hand, p: OneTicket) -> str | None:
-        await open_ticket(hand, p.summary)
-        await hand.type("textbox", "You may use WikiFormatting here.", p.truth)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
+        await open_ticket(driver, p.summary)
+        await driver.type("textbox", "You may use WikiFormatting here.", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -206,7 +206,7 @@ class CloseTicket(Template[Closing]):
             Goal("The ticket is closed", changed("code", "ticket", id=p.ticket, status="closed")),
             Goal(
                 f"It is closed as {p.resolution}, with the comment",
-                every(
+                all_of(
                     changed("code", "ticket", id=p.ticket, resolution=p.resolution),
                     added(commented(p.ticket, p.truth)),
                 ),
@@ -225,14 +225,14 @@ class CloseTicket(Template[Closing]):
             }
         )
 
-    async def solve(self, hand: Hand, p: Closing) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.click("radio", "resolve")
+    async def solve(self, driver: PageDriver, p: Closing) -> str | None:
+        await open_ticket(driver, p.summary)
+        await unfold(driver)
+        await driver.click("radio", "resolve")
         if p.resolution != "fixed":
-            await hand.select("combobox", "", p.resolution)
-        await hand.type("textbox", "You may use WikiFormatting here.", p.truth)
-        await hand.click("button", "Submit changes")
+            await driver.select("combobox", "", p.resolution)
+        await driver.type("textbox", "You may use WikiFormatting here.", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -283,12 +283,12 @@ class Reassign(Template[Handover]):
             }
         )
 
-    async def solve(self, hand: Hand, p: Handover) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.click("radio", "reassign")
-        await hand.select("combobox", "action_reassign_reassign_owner", p.full_name)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Handover) -> str | None:
+        await open_ticket(driver, p.summary)
+        await unfold(driver)
+        await driver.click("radio", "reassign")
+        await driver.select("combobox", "action_reassign_reassign_owner", p.full_name)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -348,12 +348,12 @@ class Replan(Template[Replanning]):
             }
         )
 
-    async def solve(self, hand: Hand, p: Replanning) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.select("combobox", "Priority:", p.priority)
-        await hand.select("combobox", "Milestone:", p.truth)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Replanning) -> str | None:
+        await open_ticket(driver, p.summary)
+        await unfold(driver)
+        await driver.select("combobox", "Priority:", p.priority)
+        await driver.select("combobox", "Milestone:", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 

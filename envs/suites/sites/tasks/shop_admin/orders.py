@@ -9,9 +9,10 @@ from random import Random
 
 from envs.suites.sites.answers import Refusal, Text
 from envs.suites.sites.changes import Expected, Inserted, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_admin_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import MOST, VISIT
+from envs.suites.sites.tasks.shop_admin.shared import (
     CUSTOMERS,
     ORDERS,
     STAFF,
@@ -21,8 +22,7 @@ from envs.suites.sites.tasks.shop_admin_parts import (
     order_page,
     placed_orders,
 )
-from envs.suites.sites.tasks.shop_parts import MOST, VISIT
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, changed, either, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, shows, visited
 
 NEXT = {
     "Pending": ("Being processed", "Cancelled"),
@@ -44,10 +44,10 @@ def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
 def order_goals(number: str, done: Goal) -> Milestones:
     """The way to an order, and what is done there."""
     page = order_page(number)
-    searched = Where("shop", ORDERS.path, {"order_number": number})
+    searched = PagePattern("shop", ORDERS.path, {"order_number": number})
     return (
         Goal("The list of orders is open", visited(ORDERS)),
-        Goal(f"Order {number} is looked for", either(visited(searched), visited(page))),
+        Goal(f"Order {number} is looked for", any_of(visited(searched), visited(page))),
         Goal(f"Order {number} is open", visited(page)),
         done,
     )
@@ -82,12 +82,12 @@ class SetOrderStatus(Dashboard[StatusParams]):
         return order_goals(p.number, Goal(f"Order {p.number} is {p.new}", done))
 
     def outcome(self, p: StatusParams) -> Outcome:
-        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: StatusParams) -> None:
-        await open_order(hand, p.number)
-        await hand.select("combobox", "New order status", p.new)
-        await hand.click("button", "Change status")
+    async def solve(self, driver: PageDriver, p: StatusParams) -> None:
+        await open_order(driver, p.number)
+        await driver.select("combobox", "New order status", p.new)
+        await driver.click("button", "Change status")
 
 
 @dataclass(frozen=True)
@@ -116,24 +116,24 @@ class SetLatestStatus(Dashboard[LatestParams]):
         ]
 
     def milestones(self, p: LatestParams) -> Milestones:
-        customer = visited(Where("shop", rf"/dashboard/users/{p.customer_id}/"))
+        customer = visited(PagePattern("shop", rf"/dashboard/users/{p.customer_id}/"))
         page = visited(order_page(p.number))
         return (
-            Goal("The list of customers or of orders is open", either(visited(CUSTOMERS), visited(ORDERS))),
-            Goal(f"The orders of {p.customer} are found", either(customer, page)),
+            Goal("The list of customers or of orders is open", any_of(visited(CUSTOMERS), visited(ORDERS))),
+            Goal(f"The orders of {p.customer} are found", any_of(customer, page)),
             Goal(f"The latest order of {p.customer} is open", page),
             Goal(f"It is {p.new}", changed("shop", "order_order", id=p.order, status=p.new)),
         )
 
     def outcome(self, p: LatestParams) -> Outcome:
-        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: LatestParams) -> None:
-        await find_customer(hand, p.customer)
-        await hand.click("link", "View", row=p.customer)
-        await hand.click("link", p.number)
-        await hand.select("combobox", "New order status", p.new)
-        await hand.click("button", "Change status")
+    async def solve(self, driver: PageDriver, p: LatestParams) -> None:
+        await find_customer(driver, p.customer)
+        await driver.click("link", "View", row=p.customer)
+        await driver.click("link", p.number)
+        await driver.select("combobox", "New order status", p.new)
+        await driver.click("button", "Change status")
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ class AddNote(Dashboard[NoteParams]):
 
     def outcome(self, p: NoteParams) -> Outcome:
         note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "message": p.message})
-        return Outcome(changes={"shop": (note,)}, may=VISIT)
+        return Outcome(changes={"shop": (note,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: NoteParams) -> None:
-        await open_order(hand, p.number)
-        await hand.click("link", "Notes")
-        await hand.type("textbox", "Message", p.message)
-        await hand.click("button", "Save note")
+    async def solve(self, driver: PageDriver, p: NoteParams) -> None:
+        await open_order(driver, p.number)
+        await driver.click("link", "Notes")
+        await driver.type("textbox", "Message", p.message)
+        await driver.click("button", "Save note")
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Readdress(Dashboard[ReaddressParams]):
         ]
 
     def milestones(self, p: ReaddressParams) -> Milestones:
-        page, form = order_page(p.number), Where("shop", rf"/dashboard/orders/{p.number}/shipping-address/")
+        page, form = order_page(p.number), PagePattern("shop", rf"/dashboard/orders/{p.number}/shipping-address/")
         stored = changed("shop", "order_shippingaddress", id=p.address, line1=p.street, postcode=p.postcode)
         return (
             Goal("The list of orders is open", visited(ORDERS)),
@@ -223,17 +223,17 @@ class Readdress(Dashboard[ReaddressParams]):
     def outcome(self, p: ReaddressParams) -> Outcome:
         to = {"line1": p.street, "line4": p.city, "postcode": p.postcode}
         note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "note_type": "System"})
-        entry = Updated("order_shippingaddress", {"id": p.address}, to, may=("search_text",))
-        return Outcome(changes={"shop": (entry,)}, may={"shop": (*VISIT["shop"], note)})
+        entry = Updated("order_shippingaddress", {"id": p.address}, to, allowed=("search_text",))
+        return Outcome(changes={"shop": (entry,)}, allowed={"shop": (*VISIT["shop"], note)})
 
-    async def solve(self, hand: Hand, p: ReaddressParams) -> None:
-        await open_order(hand, p.number)
-        await hand.click("link", "Shipping")
-        await hand.click("link", "Update")
-        await hand.type("textbox", "First line of address", p.street)
-        await hand.type("textbox", "City", p.city)
-        await hand.type("textbox", "Post/Zip-code", p.postcode)
-        await hand.click("button", "Update address")
+    async def solve(self, driver: PageDriver, p: ReaddressParams) -> None:
+        await open_order(driver, p.number)
+        await driver.click("link", "Shipping")
+        await driver.click("link", "Update")
+        await driver.type("textbox", "First line of address", p.street)
+        await driver.type("textbox", "City", p.city)
+        await driver.type("textbox", "Post/Zip-code", p.postcode)
+        await driver.click("button", "Update address")
 
 
 @dataclass(frozen=True)
@@ -267,11 +267,11 @@ class OrderOwner(Dashboard[OwnerParams]):
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
 
     def outcome(self, p: OwnerParams) -> Outcome:
-        return Outcome(answer=Text(p.value), may=VISIT)
+        return Outcome(answer=Text(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: OwnerParams) -> str:
-        await open_order(hand, p.number)
-        await hand.read(f"({p.value})")
+    async def solve(self, driver: PageDriver, p: OwnerParams) -> str:
+        await open_order(driver, p.number)
+        await driver.read(f"({p.value})")
         return p.value
 
 
@@ -304,10 +304,10 @@ class IllegalStatus(Dashboard[RefusedParams]):
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
 
     def outcome(self, p: RefusedParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), may=VISIT)
+        return Outcome(answer=self._refusal(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: RefusedParams) -> str:
-        await open_order(hand, p.number)
+    async def solve(self, driver: PageDriver, p: RefusedParams) -> str:
+        await open_order(driver, p.number)
         return self._refusal(p).truth()
 
     @staticmethod

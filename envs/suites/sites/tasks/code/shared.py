@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from envs.suites.sites.answers import Text
 from envs.suites.sites.changes import Inserted, Noise, SqlValue, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Name
-from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, either, shows, visited
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import Name, PageDriver
+from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
 
 NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_cookie"}))
 """Every visit is a session; what was last filtered by is kept as its attribute; Trac counts its own caches."""
@@ -67,20 +67,20 @@ def person(name: str, user: str) -> Text:
     return Text(name, (user, f"{name} ({user})", f"{user} ({name})"))
 
 
-def drawn_from(every: Sequence[P], rng: random.Random) -> list[P]:
-    return rng.sample(every, min(MOST, len(every)))
+def drawn_from(candidates: Sequence[P], rng: random.Random) -> list[P]:
+    return rng.sample(candidates, min(MOST, len(candidates)))
 
 
-def ticket_page(ticket: int) -> Where:
-    return Where("code", f"/ticket/{ticket}")
+def ticket_page(ticket: int) -> PagePattern:
+    return PagePattern("code", f"/ticket/{ticket}")
 
 
 def found_ticket(p: OneTicket) -> Milestones:
     """The way to a ticket's page."""
-    lists = Where("code", r"/search|/report(/.*)?|/query|/milestone/.*|/timeline|/roadmap")
+    lists = PagePattern("code", r"/search|/report(/.*)?|/query|/milestone/.*|/timeline|/roadmap")
     return (
-        Goal("Tickets are searched or listed", either(visited(lists), visited(ticket_page(p.ticket)))),
-        Goal("A ticket is opened", visited(Where("code", r"/ticket/\d+"))),
+        Goal("Tickets are searched or listed", any_of(visited(lists), visited(ticket_page(p.ticket)))),
+        Goal("A ticket is opened", visited(PagePattern("code", r"/ticket/\d+"))),
         Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
         Goal(f'The ticket "{p.summary}" is in front', shows(ticket_page(p.ticket))),
     )
@@ -101,34 +101,34 @@ def set_field(ticket: int, field: str, value: str) -> Inserted:
 
 
 def ticket_row(ticket: int, **to: str) -> Updated:
-    return Updated("ticket", {"id": ticket}, to, may=("changetime",))
+    return Updated("ticket", {"id": ticket}, to, allowed=("changetime",))
 
 
 def empty(value: SqlValue) -> bool:
     return value in (None, "")
 
 
-async def open_ticket(hand: Hand, summary: str) -> None:
+async def open_ticket(driver: PageDriver, summary: str) -> None:
     """Searches for it and follows the result."""
-    await hand.type("textbox", "Search:", summary, enter=True)
-    await hand.click("link", re.compile(rf"^#\d+: \w+: {re.escape(summary)} \("))
+    await driver.type("textbox", "Search:", summary, enter=True)
+    await driver.click("link", re.compile(rf"^#\d+: \w+: {re.escape(summary)} \("))
 
 
-async def shown(hand: Hand, role: str, name: Name) -> None:
+async def shown(driver: PageDriver, role: str, name: Name) -> None:
     """Looks until a control is there: a busy server sends its forms, and the scripts that make them, late."""
     for _ in range(LOOKS):
-        if await hand.has(role, name):
+        if await driver.has(role, name):
             return
 
 
-async def unfold(hand: Hand) -> None:
+async def unfold(driver: PageDriver) -> None:
     """Shows the form that changes a ticket; its heading is a link only once the page's scripts have run."""
-    await shown(hand, "link", "Modify Ticket")
-    await hand.click("link", "Modify Ticket")
+    await shown(driver, "link", "Modify Ticket")
+    await driver.click("link", "Modify Ticket")
 
 
-async def open_page(hand: Hand, name: str) -> None:
+async def open_page(driver: PageDriver, name: str) -> None:
     """A wiki page, by way of the index."""
-    await hand.click("link", "Wiki")
-    await hand.click("link", "Index")
-    await hand.click("link", name)
+    await driver.click("link", "Wiki")
+    await driver.click("link", "Index")
+    await driver.click("link", name)

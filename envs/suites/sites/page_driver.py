@@ -30,7 +30,7 @@ class Stage(Protocol):
     async def execute(self, action: Action) -> ActionResult: ...
 
 
-class Hand:
+class PageDriver:
     """One episode's. Every method that acts looks first and raises Unsolvable where the action did not succeed."""
 
     def __init__(self, stage: Stage) -> None:

@@ -10,9 +10,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from envs.suites.sites.answers import Names, Number, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.map_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.map.shared import (
     KINDS,
     PLAIN,
     Phone,
@@ -88,17 +88,17 @@ class ByDistance(Template[Near]):
         return nearest_of(world, rng, self.number)
 
     def milestones(self, p: Near) -> Milestones:
-        page = Where("map", "/nearest", {"category": p.category, "near": p.start})
+        page = PagePattern("map", "/nearest", {"category": p.category, "near": p.start})
         return (
-            Goal("The form for the nearest places is open", visited(Where("map", "/nearest"))),
-            Goal(f"Places near {p.start_name} are listed", visited(Where("map", "/nearest", {"near": p.start}))),
+            Goal("The form for the nearest places is open", visited(PagePattern("map", "/nearest"))),
+            Goal(f"Places near {p.start_name} are listed", visited(PagePattern("map", "/nearest", {"near": p.start}))),
             Goal(f"Places of the kind {p.shown} near {p.start_name} are listed", visited(page)),
             Goal("That list is in front", shows(page)),
         )
 
-    async def solve(self, hand: Hand, p: Near) -> str | None:
-        await nearest(hand, p.shown, p.start_name)
-        found = results(await hand.text(), p.shown)
+    async def solve(self, driver: PageDriver, p: Near) -> str | None:
+        await nearest(driver, p.shown, p.start_name)
+        found = results(await driver.text(), p.shown)
         return self.told(found[: self.number])
 
     def told(self, found: Sequence[tuple[str, int]]) -> str:
@@ -172,22 +172,22 @@ class NearestPhone(Template[NearPhone]):
 
     def milestones(self, p: NearPhone) -> Milestones:
         return (
-            Goal("The form for the nearest places is open", visited(Where("map", "/nearest"))),
+            Goal("The form for the nearest places is open", visited(PagePattern("map", "/nearest"))),
             Goal(
                 f"Places of the kind {p.shown} near {p.start_name} are listed",
-                visited(Where("map", "/nearest", {"category": p.category, "near": p.start})),
+                visited(PagePattern("map", "/nearest", {"category": p.category, "near": p.start})),
             ),
-            Goal("The nearest one's page is opened", visited(Where("map", f"/place/{p.places[0]}"))),
-            Goal("The nearest one's page is in front", shows(Where("map", f"/place/{p.places[0]}"))),
+            Goal("The nearest one's page is opened", visited(PagePattern("map", f"/place/{p.places[0]}"))),
+            Goal("The nearest one's page is in front", shows(PagePattern("map", f"/place/{p.places[0]}"))),
         )
 
     def outcome(self, p: NearPhone) -> Outcome:
         return Outcome(answer=Phone(p.phone))
 
-    async def solve(self, hand: Hand, p: NearPhone) -> str | None:
-        await nearest(hand, p.shown, p.start_name)
-        await hand.click("link", results(await hand.text(), p.shown)[0][0])
-        return await hand.read(r"^Phone \| (.+)$")
+    async def solve(self, driver: PageDriver, p: NearPhone) -> str | None:
+        await nearest(driver, p.shown, p.start_name)
+        await driver.click("link", results(await driver.text(), p.shown)[0][0])
+        return await driver.read(r"^Phone \| (.+)$")
 
 
 TEMPLATES = (NearestOne(), NearestThree(), NearestMetres(), NearestPhone())

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 
-from envs.suites.sites.changes import Expected, Inserted, Test, Updated, Wanted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import CUSTOMER, VISIT, Product, open_product, product_page, products, searched
+from envs.suites.sites.changes import Expected, ExpectedValue, Inserted, Test, Updated
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import CUSTOMER, VISIT, Product, open_product, product_page, products, searched
 from envs.suites.sites.templates import (
     Check,
     Goal,
@@ -19,12 +19,12 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    any_of,
     changed,
-    either,
     visited,
 )
 
-SHIPPING_ADDRESS = Where("shop", r"/checkout/shipping-address/")
+SHIPPING_ADDRESS = PagePattern("shop", r"/checkout/shipping-address/")
 DELIVERIES = (
     ("standard", "standard delivery", 0, Decimal("3.95")),
     ("express", "express delivery", 1, Decimal("8.50")),
@@ -64,9 +64,14 @@ def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
 
 def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
     """What one piece of *p* leaves behind when it is ordered, with a voucher or without."""
-    number: dict[str, Wanted] = {"number": "100001"}
-    order: dict[str, Wanted] = {**number, "user_id": CUSTOMER, "shipping_code": p.delivery_code, "status": "Pending"}
-    ship_to: dict[str, Wanted] = {"first_name": p.first_name, "last_name": p.last_name, "line1": p.line1}
+    number: dict[str, ExpectedValue] = {"number": "100001"}
+    order: dict[str, ExpectedValue] = {
+        **number,
+        "user_id": CUSTOMER,
+        "shipping_code": p.delivery_code,
+        "status": "Pending",
+    }
+    ship_to: dict[str, ExpectedValue] = {"first_name": p.first_name, "last_name": p.last_name, "line1": p.line1}
     changes: list[Expected] = [
         Inserted("order_order", {**order, "total_incl_tax": p.total if voucher is None else about(p.total)}),
         Inserted("order_line", {"product_id": p.product, "quantity": 1}),
@@ -77,7 +82,7 @@ def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
         Inserted("basket_line", {"product_id": p.product, "quantity": 1}),
         Inserted("basket_basket", {"status": "Submitted"}),
     ]
-    may: list[Expected] = [*VISIT["shop"], Inserted("order_communicationevent", {})]
+    allowed: list[Expected] = [*VISIT["shop"], Inserted("order_communicationevent", {})]
     if voucher is not None:
         counted = ("num_orders", "total_discount")
         changes += [
@@ -85,16 +90,16 @@ def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
             Inserted("voucher_voucherapplication", {"voucher_id": voucher, "user_id": CUSTOMER}),
             Inserted("order_orderdiscount", {"voucher_id": voucher}),
             Inserted("order_orderlinediscount", {}),
-            Updated("voucher_voucher", {"id": voucher}, {"num_basket_additions": 1}, may=counted),
+            Updated("voucher_voucher", {"id": voucher}, {"num_basket_additions": 1}, allowed=counted),
         ]
-        may.append(Updated("offer_conditionaloffer", {}, {}, may=("num_applications", *counted)))
-    return Outcome(changes={"shop": changes}, may={"shop": may})
+        allowed.append(Updated("offer_conditionaloffer", {}, {}, allowed=("num_applications", *counted)))
+    return Outcome(changes={"shop": changes}, allowed={"shop": allowed})
 
 
 def order_milestones(p: OrderParams) -> Milestones:
     """Of one piece that is ordered."""
     return (
-        Goal(f'The page of "{p.title}" is open, or it is searched for', either(searched(p.title), _page(p))),
+        Goal(f'The page of "{p.title}" is open, or it is searched for', any_of(searched(p.title), _page(p))),
         Goal(f'"{p.title}" is in the basket', changed("shop", "basket_line", product_id=p.product)),
         Goal("The checkout has been begun", visited(SHIPPING_ADDRESS)),
         Goal(f"The order to {p.person} is placed", changed("shop", "order_shippingaddress", last_name=p.last_name)),
@@ -110,15 +115,15 @@ def about(pounds: Decimal) -> Test:
     return lambda found: isinstance(found, int | float) and abs(Decimal(str(found)) - pounds) <= Decimal("0.01")
 
 
-async def check_out(hand: Hand, p: OrderParams) -> None:
+async def check_out(driver: PageDriver, p: OrderParams) -> None:
     """From the page of addresses: four actions."""
     if p.address_place == 0:
-        await hand.click("button", "Ship to your default shipping address")
+        await driver.click("button", "Ship to your default shipping address")
     else:
-        await hand.click("button", "Ship to this address", nth=p.address_place - 1)
-    await hand.click("button", "Select option", nth=p.delivery_place)
-    await hand.click("link", "Continue")
-    await hand.click("button", "Place order")
+        await driver.click("button", "Ship to this address", nth=p.address_place - 1)
+    await driver.click("button", "Select option", nth=p.delivery_place)
+    await driver.click("link", "Continue")
+    await driver.click("button", "Place order")
 
 
 def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
@@ -171,11 +176,11 @@ class Order(Template[OrderParams]):
     def outcome(self, p: OrderParams) -> Outcome:
         return order_changes(p)
 
-    async def solve(self, hand: Hand, p: OrderParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "Checkout now")
-        await check_out(hand, p)
+    async def solve(self, driver: PageDriver, p: OrderParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "Checkout now")
+        await check_out(driver, p)
 
 
 @dataclass(frozen=True)
@@ -217,15 +222,15 @@ class OrderWithCoupon(Template[CouponOrderParams]):
     def outcome(self, p: CouponOrderParams) -> Outcome:
         return order_changes(p, voucher=p.voucher)
 
-    async def solve(self, hand: Hand, p: CouponOrderParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "View cart")
-        await hand.click("link", "I have a coupon code...")
-        await hand.type("textbox", "Code", p.coupon)
-        await hand.click("button", "Add coupon")
-        await hand.click("link", "Proceed to checkout")
-        await check_out(hand, p)
+    async def solve(self, driver: PageDriver, p: CouponOrderParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "View cart")
+        await driver.click("link", "I have a coupon code...")
+        await driver.type("textbox", "Code", p.coupon)
+        await driver.click("button", "Add coupon")
+        await driver.click("link", "Proceed to checkout")
+        await check_out(driver, p)
 
 
 TEMPLATES = (Order(), OrderWithCoupon())

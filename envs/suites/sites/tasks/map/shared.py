@@ -10,17 +10,17 @@ from decimal import Decimal
 from typing import TypeVar
 
 from envs.suites.sites.answers import numbers_in
-from envs.suites.sites.evidence import Database, Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.templates import Goal, Milestones, Params, World, either, shows, visited
+from envs.suites.sites.evidence import Database, PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.templates import Goal, Milestones, Params, World, any_of, shows, visited
 
 P = TypeVar("P", bound=Params)
 MOST = 240
 """Instances drawn of a template."""
 PLAIN = re.compile(r"[\wÅÄÖåäöé][\w .&'ÅÄÖåäöé-]{2,38}")
 """Names that a wording can hold without doubt."""
-LISTS = Where("map", r"/search|/category/.*|/nearest|/reverse")
-ANY_PLACE = Where("map", r"/place/.*")
+LISTS = PagePattern("map", r"/search|/category/.*|/nearest|/reverse")
+ANY_PLACE = PagePattern("map", r"/place/.*")
 KINDS: Mapping[str, str] = {
     "cafe": "Cafe",
     "hotel": "Hotel",
@@ -141,13 +141,13 @@ def pairs(world: World, by: str, rng: random.Random) -> list[TwoPlaces]:
     return drawn_from(known, rng)
 
 
-def drawn_from(every: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
-    return rng.sample(every, min(most, len(every)))
+def drawn_from(candidates: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
+    return rng.sample(candidates, min(most, len(candidates)))
 
 
 def found_place(place: str, name: str) -> Milestones:
     """The way to a place's page."""
-    page = Where("map", f"/place/{place}")
+    page = PagePattern("map", f"/place/{place}")
     return (
         Goal("A search or a list of places is made", visited(LISTS)),
         Goal("One of the results is opened", visited(ANY_PLACE)),
@@ -156,52 +156,53 @@ def found_place(place: str, name: str) -> Milestones:
     )
 
 
-def directions(start: str, end: str, by: str) -> Where:
-    return Where("map", "/directions", {"from": start, "to": end, "by": by})
+def directions(start: str, end: str, by: str) -> PagePattern:
+    return PagePattern("map", "/directions", {"from": start, "to": end, "by": by})
 
 
 def found_route(p: TwoPlaces, by: str) -> Milestones:
     """The way to a route's page."""
     told = "walking" if by == "foot" else "driving"
     page = directions(p.start, p.end, by)
-    either_end = either(
-        visited(Where("map", "/directions", {"from": p.start})), visited(Where("map", "/directions", {"to": p.end}))
+    either_end = any_of(
+        visited(PagePattern("map", "/directions", {"from": p.start})),
+        visited(PagePattern("map", "/directions", {"to": p.end})),
     )
-    both = visited(Where("map", "/directions", {"from": p.start, "to": p.end}))
+    both = visited(PagePattern("map", "/directions", {"from": p.start, "to": p.end}))
     return (
-        Goal("The directions form is open", visited(Where("map", "/directions"))),
+        Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
         Goal(f'The form knows "{p.start_name}" or "{p.end_name}"', either_end),
         Goal(f'There is a route from "{p.start_name}" to "{p.end_name}"', both),
         Goal(f"The {told} directions are in front", shows(page)),
     )
 
 
-async def search_and_open(hand: Hand, name: str) -> None:
-    await hand.type("searchbox", "Search places", name, enter=True)
-    await hand.click("link", name)
+async def search_and_open(driver: PageDriver, name: str) -> None:
+    await driver.type("searchbox", "Search places", name, enter=True)
+    await driver.click("link", name)
 
 
-async def route(hand: Hand, start: str, end: str, *, car: bool = False, fresh: bool = True) -> None:
+async def route(driver: PageDriver, start: str, end: str, *, car: bool = False, fresh: bool = True) -> None:
     """Fills in the directions form; *fresh*: it has to be opened first."""
     if fresh:
-        await hand.click("link", "Directions")
-    await hand.type("textbox", "From", start)
-    await hand.type("textbox", "To", end)
+        await driver.click("link", "Directions")
+    await driver.type("textbox", "From", start)
+    await driver.type("textbox", "To", end)
     if car:
-        await hand.select("combobox", "By", "By car")
-    await hand.click("button", "Get directions")
+        await driver.select("combobox", "By", "By car")
+    await driver.click("button", "Get directions")
 
 
-async def nearest(hand: Hand, kind: str, near: str) -> None:
-    await hand.click("link", "Nearest")
-    await hand.select("combobox", "Find", kind)
-    await hand.type("textbox", "near", near)
-    await hand.click("button", "Find")
+async def nearest(driver: PageDriver, kind: str, near: str) -> None:
+    await driver.click("link", "Nearest")
+    await driver.select("combobox", "Find", kind)
+    await driver.type("textbox", "near", near)
+    await driver.click("button", "Find")
 
 
-async def distance(hand: Hand) -> int:
+async def distance(driver: PageDriver) -> int:
     """Metres, of the directions in front."""
-    return int(await hand.read(r"^Distance: (\d+) m"))
+    return int(await driver.read(r"^Distance: (\d+) m"))
 
 
 def results(text: str, kind: str) -> list[tuple[str, int]]:

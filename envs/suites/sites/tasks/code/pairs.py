@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.code_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.code.shared import (
     added,
     commented,
     open_ticket,
@@ -25,9 +25,9 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     visited,
 )
 
@@ -67,10 +67,10 @@ class MoveTwo(Template[TwoTickets]):
         moved = [changed("code", "ticket", id=ticket, milestone=p.milestone) for ticket in (p.first, p.second)]
         opened = [visited(ticket_page(ticket)) for ticket in (p.first, p.second)]
         return (
-            Goal("One of the two tickets is opened", either(*opened)),
-            Goal(f'One of them is in the milestone "{p.milestone}"', either(*moved)),
-            Goal("Both were opened", every(*opened)),
-            Goal(f'Both are in the milestone "{p.milestone}"', every(*moved)),
+            Goal("One of the two tickets is opened", any_of(*opened)),
+            Goal(f'One of them is in the milestone "{p.milestone}"', any_of(*moved)),
+            Goal("Both were opened", all_of(*opened)),
+            Goal(f'Both are in the milestone "{p.milestone}"', all_of(*moved)),
         )
 
     def outcome(self, p: TwoTickets) -> Outcome:
@@ -85,12 +85,12 @@ class MoveTwo(Template[TwoTickets]):
         ]
         return Outcome(changes={"code": rows})
 
-    async def solve(self, hand: Hand, p: TwoTickets) -> str | None:
+    async def solve(self, driver: PageDriver, p: TwoTickets) -> str | None:
         for summary in (p.first_summary, p.second_summary):
-            await open_ticket(hand, summary)
-            await unfold(hand)
-            await hand.select("combobox", "Milestone:", p.milestone)
-            await hand.click("button", "Submit changes")
+            await open_ticket(driver, summary)
+            await unfold(driver)
+            await driver.select("combobox", "Milestone:", p.milestone)
+            await driver.click("button", "Submit changes")
         return None
 
 
@@ -129,13 +129,14 @@ class CloseDuplicate(Template[Duplicate]):
         closed = changed("code", "ticket", id=p.ticket, resolution="duplicate", priority="trivial")
         return (
             Goal(
-                "One of the two tickets is looked for", visited(Where("code", r"/search|/report/\d+|/query|/ticket/.*"))
+                "One of the two tickets is looked for",
+                visited(PagePattern("code", r"/search|/report/\d+|/query|/ticket/.*")),
             ),
             Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
             Goal("It is closed as duplicate, with trivial priority", closed),
             Goal(
                 "The comment names the other ticket",
-                every(closed, added(commented(p.ticket, f"Same as #{p.original}"))),
+                all_of(closed, added(commented(p.ticket, f"Same as #{p.original}"))),
             ),
         )
 
@@ -152,16 +153,16 @@ class CloseDuplicate(Template[Duplicate]):
             }
         )
 
-    async def solve(self, hand: Hand, p: Duplicate) -> str | None:
-        await open_ticket(hand, p.original_summary)
-        number = await hand.read(r'^# \[\d+\] link "#(\d+)"')
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.select("combobox", "Priority:", "trivial")
-        await hand.click("radio", "resolve")
-        await hand.select("combobox", "", "duplicate")
-        await hand.type("textbox", "You may use WikiFormatting here.", f"Same as #{number}")
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Duplicate) -> str | None:
+        await open_ticket(driver, p.original_summary)
+        number = await driver.read(r'^# \[\d+\] link "#(\d+)"')
+        await open_ticket(driver, p.summary)
+        await unfold(driver)
+        await driver.select("combobox", "Priority:", "trivial")
+        await driver.click("radio", "resolve")
+        await driver.select("combobox", "", "duplicate")
+        await driver.type("textbox", "You may use WikiFormatting here.", f"Same as #{number}")
+        await driver.click("button", "Submit changes")
         return None
 
 

@@ -13,9 +13,9 @@ from random import Random
 
 from envs.suites.sites.answers import Number, Text
 from envs.suites.sites.changes import Inserted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import ACCOUNT, CUSTOMER, VISIT, day, open_orders, products, written
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import ACCOUNT, CUSTOMER, VISIT, day, open_orders, products, written
 from envs.suites.sites.templates import (
     Goal,
     Milestones,
@@ -23,15 +23,15 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     sent,
     shows,
     visited,
 )
 
-ORDERS = Where("shop", r"/accounts/orders/")
+ORDERS = PagePattern("shop", r"/accounts/orders/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class OrderFact(Template[OrderFactParams]):
         return found
 
     def milestones(self, p: OrderFactParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
@@ -127,14 +127,14 @@ class OrderFact(Template[OrderFactParams]):
         )
 
     def outcome(self, p: OrderFactParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: OrderFactParams) -> str:
-        await open_orders(hand)
+    async def solve(self, driver: PageDriver, p: OrderFactParams) -> str:
+        await open_orders(driver)
         if p.place >= PAGE:
-            await hand.click("link", "next")
-        await hand.click("link", p.number)
-        return await hand.read(p.pattern)
+            await driver.click("link", "next")
+        await driver.click("link", p.number)
+        return await driver.read(p.pattern)
 
 
 @dataclass(frozen=True)
@@ -171,36 +171,36 @@ class SpentBetween(Template[SpanParams]):
 
     def milestones(self, p: SpanParams) -> Milestones:
         asked = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
-        within = Where("shop", ORDERS.path, asked)
+        within = PagePattern("shop", ORDERS.path, asked)
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
-            Goal("It is narrowed to those days, or leafed through", either(visited(within), visited(_second_page()))),
+            Goal("It is narrowed to those days, or leafed through", any_of(visited(within), visited(_second_page()))),
             Goal(
                 "The orders of those days are in front",
-                either(shows(within), every(visited(_second_page()), shows(ORDERS))),
+                any_of(shows(within), all_of(visited(_second_page()), shows(ORDERS))),
             ),
         )
 
     def outcome(self, p: SpanParams) -> Outcome:
-        return Outcome(answer=Number(p.total), may=VISIT)
+        return Outcome(answer=Number(p.total), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: SpanParams) -> str:
-        await open_orders(hand)
-        await _filter(hand, p.first, p.last)
-        totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await hand.text())
+    async def solve(self, driver: PageDriver, p: SpanParams) -> str:
+        await open_orders(driver)
+        await _filter(driver, p.first, p.last)
+        totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await driver.text())
         return str(sum(Decimal(one.replace(",", "")) for one in totals))
 
 
-def _second_page() -> Where:
-    return Where("shop", ORDERS.path, {"page": "2"})
+def _second_page() -> PagePattern:
+    return PagePattern("shop", ORDERS.path, {"page": "2"})
 
 
-async def _filter(hand: Hand, first: date, last: date) -> None:
+async def _filter(driver: PageDriver, first: date, last: date) -> None:
     """Three actions."""
-    await hand.type("textbox", "From", first.isoformat())
-    await hand.type("textbox", "To", last.isoformat())
-    await hand.click("button", "Filter results")
+    await driver.type("textbox", "From", first.isoformat())
+    await driver.type("textbox", "To", last.isoformat())
+    await driver.click("button", "Filter results")
 
 
 @dataclass(frozen=True)
@@ -245,8 +245,8 @@ class WhichOrder(Template[WhichOrderParams]):
         return list(found.values())
 
     def milestones(self, p: WhichOrderParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
-        any_order = Where("shop", r"/accounts/orders/\d+/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
+        any_order = PagePattern("shop", r"/accounts/orders/\d+/")
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
@@ -255,15 +255,17 @@ class WhichOrder(Template[WhichOrderParams]):
         )
 
     def outcome(self, p: WhichOrderParams) -> Outcome:
-        return Outcome(answer=Text(p.number, (f"#{p.number}", f"order {p.number}", f"order #{p.number}")), may=VISIT)
+        return Outcome(
+            answer=Text(p.number, (f"#{p.number}", f"order {p.number}", f"order #{p.number}")), allowed=VISIT
+        )
 
-    async def solve(self, hand: Hand, p: WhichOrderParams) -> str:
-        await open_orders(hand)
-        await _filter(hand, p.first, p.last)
+    async def solve(self, driver: PageDriver, p: WhichOrderParams) -> str:
+        await open_orders(driver)
+        await _filter(driver, p.first, p.last)
         for number in p.wrong:
-            await hand.click("link", number)
-            await hand.back()
-        await hand.click("link", p.number)
+            await driver.click("link", number)
+            await driver.back()
+        await driver.click("link", p.number)
         return p.number
 
 
@@ -303,23 +305,23 @@ class Reorder(Template[ReorderParams]):
         ]
 
     def milestones(self, p: ReorderParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
         lines = [changed("shop", "basket_line", product_id=key, quantity=quantity) for key, quantity in p.lines]
         return (
             Goal("The order history is open", visited(ORDERS)),
             Goal(f"The order of {p.date} is open", visited(page)),
-            Goal("Some of it is in the basket again", either(sent(page), *lines)),
-            Goal("All of it is in the basket again", every(*lines)),
+            Goal("Some of it is in the basket again", any_of(sent(page), *lines)),
+            Goal("All of it is in the basket again", all_of(*lines)),
         )
 
     def outcome(self, p: ReorderParams) -> Outcome:
         lines = [Inserted("basket_line", {"product_id": key, "quantity": quantity}) for key, quantity in p.lines]
-        return Outcome(changes={"shop": lines}, may=VISIT)
+        return Outcome(changes={"shop": lines}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ReorderParams) -> None:
-        await open_orders(hand)
-        await hand.click("link", p.number)
-        await hand.click("button", "Re-order all items")
+    async def solve(self, driver: PageDriver, p: ReorderParams) -> None:
+        await open_orders(driver)
+        await driver.click("link", p.number)
+        await driver.click("button", "Re-order all items")
 
 
 TEMPLATES = (OrderFact(), SpentBetween(), WhichOrder(), Reorder())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from envs.suites.sites.changes import Noise
-from envs.suites.sites.tasks import map_nearest, map_places, map_routes
+from envs.suites.sites.tasks.map import nearest, places, routes
 
 __all__ = ["NOISE", "TEMPLATES"]
 
 NOISE = Noise()
 """It has no database."""
-TEMPLATES = (*map_places.TEMPLATES, *map_routes.TEMPLATES, *map_nearest.TEMPLATES)
+TEMPLATES = (*places.TEMPLATES, *routes.TEMPLATES, *nearest.TEMPLATES)

@@ -8,10 +8,10 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from envs.suites.sites.changes import Expected, Inserted, Noise
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
-from envs.suites.sites.templates import Check, Goal, Milestones, World, either, shows, visited
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.templates import Check, Goal, Milestones, World, any_of, shows, visited
 
 MOST = 300
 """Candidates of a template at most."""
@@ -31,8 +31,8 @@ NOISE = Noise(
 )
 VISIT: Mapping[SiteName, Sequence[Expected]] = {"shop": (Inserted("basket_basket", {"status": "Open"}),)}
 """Oscar opens an empty basket for whoever looks at a page."""
-CATALOGUE = Where("shop", r"/catalogue/category/.*|/search/")
-ACCOUNT = Where("shop", r"/accounts/.*|/wishlists/.*")
+CATALOGUE = PagePattern("shop", r"/catalogue/category/.*|/search/")
+ACCOUNT = PagePattern("shop", r"/accounts/.*|/wishlists/.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Product:
     """By code; booleans as `1` and `0`."""
 
     @property
-    def page(self) -> Where:
+    def page(self) -> PagePattern:
         return product_page(self.id)
 
     def number(self, code: str) -> int | None:
@@ -65,13 +65,13 @@ class Product:
         return int(value) if value.isdecimal() else None
 
 
-def product_page(key: int) -> Where:
+def product_page(key: int) -> PagePattern:
     """The page of one product, in the shop itself."""
-    return Where("shop", rf"/catalogue/[^/]+_{key}/")
+    return PagePattern("shop", rf"/catalogue/[^/]+_{key}/")
 
 
-def category_page(key: int) -> Where:
-    return Where("shop", rf"/catalogue/category/[^_]+_{key}/")
+def category_page(key: int) -> PagePattern:
+    return PagePattern("shop", rf"/catalogue/category/[^_]+_{key}/")
 
 
 def products(world: World) -> list[Product]:
@@ -146,13 +146,13 @@ def searched(*titles: str) -> Check:
     return check
 
 
-def reading(title: str, shelf_id: int, page: Where) -> Milestones:
+def reading(title: str, shelf_id: int, page: PagePattern) -> Milestones:
     """The way to the page of a product, where something is to be read."""
     return (
         Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
         Goal(
             f'"{title}" is searched for, or its category is open',
-            either(searched(title), visited(category_page(shelf_id)), visited(page)),
+            any_of(searched(title), visited(category_page(shelf_id)), visited(page)),
         ),
         Goal(f'The page of "{title}" has been opened', visited(page)),
         Goal(f'The page of "{title}" is in front', shows(page)),
@@ -162,19 +162,19 @@ def reading(title: str, shelf_id: int, page: Where) -> Milestones:
 # Ways
 
 
-async def search(hand: Hand, query: str) -> None:
+async def search(driver: PageDriver, query: str) -> None:
     """Two actions."""
-    await hand.type("textbox", "Search", query)
-    await hand.click("button", "Search")
+    await driver.type("textbox", "Search", query)
+    await driver.click("button", "Search")
 
 
-async def open_product(hand: Hand, title: str) -> None:
+async def open_product(driver: PageDriver, title: str) -> None:
     """Three actions."""
-    await search(hand, title)
-    await hand.click("link", title)
+    await search(driver, title)
+    await driver.click("link", title)
 
 
-async def open_orders(hand: Hand) -> None:
+async def open_orders(driver: PageDriver) -> None:
     """Two actions."""
-    await hand.click("link", "Account")
-    await hand.click("link", "Order History")
+    await driver.click("link", "Account")
+    await driver.click("link", "Order History")
