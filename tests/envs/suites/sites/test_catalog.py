@@ -12,7 +12,7 @@ from envs.suites.sites.catalog import templates
 from envs.suites.sites.golden import missing_packages
 from envs.suites.sites.kinds import KINDS
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
-from envs.suites.sites.suite import Drawer, pool
+from envs.suites.sites.suite import InstanceSampler, pool
 from envs.suites.sites.templates import Difficulty, Kind, Template, instance
 
 
@@ -50,9 +50,9 @@ needs_sites = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def drawer() -> Drawer:
+def sampler() -> InstanceSampler:
     """Builds the golden states that are missing."""
-    return Drawer()
+    return InstanceSampler()
 
 
 @pytest.mark.slow
@@ -60,11 +60,11 @@ def drawer() -> Drawer:
 @needs_sites
 @pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
 async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
-    drawer: Drawer, template: Template[Any]
+    sampler: InstanceSampler, template: Template[Any]
 ) -> None:
-    candidates = await drawer.candidates(template)
+    candidates = await sampler.candidates(template)
     assert 8 <= len(set(candidates)) == len(candidates) <= 300
-    assert await Drawer().candidates(template) == candidates, "the same each time"
+    assert await InstanceSampler().candidates(template) == candidates, "the same each time"
     told = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
     assert len(told) == min(40, len(candidates)), "distinct tasks are worded distinctly"
     assert "{" not in "".join(told)
@@ -78,9 +78,9 @@ async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_sites
-async def test_the_pool_is_of_training_templates_and_the_same_each_time(drawer: Drawer) -> None:
-    tasks = await pool(drawer)
+async def test_the_pool_is_of_training_templates_and_the_same_each_time(sampler: InstanceSampler) -> None:
+    tasks = await pool(sampler)
     assert len(set(tasks)) == POOL
     assert {split_of(task.name) for task in tasks} == {"train"}
     assert min(task.seed for task in tasks) == EVALUATION_SEEDS
-    assert tasks == await pool(Drawer())
+    assert tasks == await pool(InstanceSampler())

@@ -69,8 +69,8 @@ async def test_a_draft_of_the_change_is_not_the_change(world: World) -> None:
     saved = change(PAGE, p.page, page, page | {"latest_revision_id": 2})
     as_draft = change(PAGE, p.page, page, page | {"latest_revision_id": 2, "has_unpublished_changes": 1})
     assert mismatch((done, saved), outcome.changes["cms"], outcome.allowed["cms"]) == ""
-    assert "not changed as asked" in mismatch((saved,), outcome.changes["cms"], outcome.allowed["cms"])
-    assert "changed besides" in mismatch((done, as_draft), outcome.changes["cms"], outcome.allowed["cms"])
+    assert "missing change" in mismatch((saved,), outcome.changes["cms"], outcome.allowed["cms"])
+    assert "unexpected change" in mismatch((done, as_draft), outcome.changes["cms"], outcome.allowed["cms"])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from envs.core.actions import Action, ActionResult, Goto, Status
 from envs.core.observation import Observation
 from envs.core.tasks import Score, TaskRef
 from envs.suites.sites.copies import database_digest
-from envs.suites.sites.detours import Detouring
+from envs.suites.sites.detours import DetourStage
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import missing_packages
 from envs.suites.sites.page_driver import PageDriver
@@ -141,7 +141,7 @@ async def test_only_the_sites_of_the_task_can_be_reached(environment: SitesEnvir
 async def test_a_detour_comes_back_and_the_task_is_still_solved(environment: SitesEnvironment) -> None:
     task = TaskRef(suite="sites", name="forum-like", seed=3)
     await environment.reset(task)
-    stage = Detouring(Recording(environment), random.Random(4), rate=1.0)
+    stage = DetourStage(Recording(environment), random.Random(4), rate=1.0)
     await environment.task.template.solve(PageDriver(stage), environment.task.params)
     assert stage.detours > 0
     score = await environment.score(None)
