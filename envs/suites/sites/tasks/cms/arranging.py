@@ -1,4 +1,4 @@
-"""Moving pages, redirects, pictures, and the details in the footer."""
+"""CMS tasks that move pages, add redirects, rename images and change the contact details."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from envs.suites.sites.tasks.cms.shared import (
     LIVE,
     PAGE,
     InPage,
-    appears,
     choose,
+    form_goals,
     open_form,
     pages,
-    revised,
-    way_to_form,
+    revisions,
+    wait_for,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -47,15 +47,16 @@ class Moved(InPage):
     target: str
     target_id: int
     target_path: str
-    """`path` of the target in the tree."""
+    """The target's `path` in the page tree."""
     left: int
-    """Children that the old section has, this page included."""
+    """Number of children of the old section, including this page."""
     right: int
-    """Children that the new section has already."""
+    """Number of children of the new section before the move."""
 
 
 def starts(text: str) -> Test:
-    return lambda found: isinstance(found, str) and found.startswith(text)
+    """Tests that a value starts with *text*."""
+    return lambda value: isinstance(value, str) and value.startswith(text)
 
 
 class MovePage(Template[Moved]):
@@ -73,11 +74,11 @@ class MovePage(Template[Moved]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
         rows = world.database("cms").rows(f"SELECT title, id, path, numchild FROM {PAGE} WHERE depth = 3 ORDER BY id")
         sections = {title: (page, path, children) for title, page, path, children in rows}
-        found: list[Moved] = []
+        moves: list[Moved] = []
         for row in pages(world, f"{LIVE} AND s.title IN ('News', 'Exhibitions', 'Collection')"):
-            target = rng.choice([one for one in ("News", "Exhibitions", "Collection") if one != row.section])
+            target = rng.choice([name for name in ("News", "Exhibitions", "Collection") if name != row.section])
             page, path, children = sections[target]
-            found.append(
+            moves.append(
                 row.into(
                     Moved,
                     slug=row.path.rsplit("/", 2)[1],
@@ -88,14 +89,14 @@ class MovePage(Template[Moved]):
                     right=children,
                 )
             )
-        return found
+        return moves
 
     def milestones(self, p: Moved) -> Milestones:
         form = PagePattern("cms", rf"/admin/pages/{p.page}/move/")
-        found, _ = way_to_form(p)
+        listed, _ = form_goals(p)
         moved = changed("cms", PAGE, id=p.page, path=starts(p.target_path))
         return (
-            found,
+            listed,
             Goal("The form for moving it is open", visited(form)),
             Goal("The move was confirmed", any_of(sent(PagePattern("cms", rf"/admin/pages/{p.page}/move/.*")), moved)),
             Goal(f"It is below {p.target}", moved),
@@ -112,7 +113,10 @@ class MovePage(Template[Moved]):
                 )
             },
             allowed={
-                "cms": (*revised(p.page), Inserted(REDIRECT, {"redirect_page_id": p.page, "automatically_created": 1}))
+                "cms": (
+                    *revisions(p.page),
+                    Inserted(REDIRECT, {"redirect_page_id": p.page, "automatically_created": 1}),
+                )
             },
         )
 
@@ -178,7 +182,7 @@ class AddRedirect(Template[NewRedirect]):
         await driver.type("textbox", "Redirect from*", p.old)
         await driver.click("button", "Choose a page")
         for above in ("Tidewater Museum", p.section):
-            await appears(driver, "link", "Explore", row=f'"{above}"')
+            await wait_for(driver, "link", "Explore", row=f'"{above}"')
             await driver.click("link", "Explore", row=f'"{above}"')
         await choose(driver, p.title)
         await driver.click("button", "Create")

@@ -1,4 +1,4 @@
-"""Changing what pages say and whether they are seen."""
+"""CMS tasks that edit, publish, unpublish, schedule and create pages."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from envs.suites.sites.tasks.cms.shared import (
     REVISION,
     STAMPS,
     InPage,
-    appears,
-    asked_for,
+    form_goals,
     open_form,
+    page_stamps,
     pages,
     publish,
-    revised,
-    stamped,
-    way_to_form,
+    revisions,
+    title_searched,
+    wait_for,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -78,7 +78,7 @@ class EditTitle(Template[Retitled]):
 
     def milestones(self, p: Retitled) -> Milestones:
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The new title is saved", changed("cms", PAGE, id=p.page, draft_title=p.new)),
             Goal("The new title is live", changed("cms", PAGE, id=p.page, title=p.new, has_unpublished_changes=0)),
         )
@@ -86,7 +86,7 @@ class EditTitle(Template[Retitled]):
     def outcome(self, p: Retitled) -> Outcome:
         to = {"title": p.new, "live": 1, "has_unpublished_changes": 0}
         return Outcome(
-            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
         )
 
     async def solve(self, driver: PageDriver, p: Retitled) -> str | None:
@@ -104,7 +104,7 @@ class NewFact(InPage):
 
     @property
     def value(self) -> str | int:
-        """As the database keeps it."""
+        """The new value as the database stores it."""
         return int(self.new) if self.column == "seats" else self.new
 
 
@@ -124,25 +124,25 @@ class EditEvent(Template[NewFact]):
         now = world.database("cms").rows(f"SELECT page_ptr_id, place, seats FROM {EVENT}")
         places = sorted({row[1] for row in now})
         facts = {row[0]: row[1:] for row in now}
-        found: list[NewFact] = []
+        facts_to_edit: list[NewFact] = []
         for row in pages(world, f"{LIVE} AND s.title = 'Events'"):
             place, seats = facts[row.page]
-            other = rng.choice([one for one in places if one != place])
-            found.append(row.into(NewFact, label="Place*", column="place", new=other))
-            found.append(row.into(NewFact, label="Seats*", column="seats", new=str(seats + rng.randint(3, 40))))
-        return found
+            other = rng.choice([name for name in places if name != place])
+            facts_to_edit.append(row.into(NewFact, label="Place*", column="place", new=other))
+            facts_to_edit.append(row.into(NewFact, label="Seats*", column="seats", new=str(seats + rng.randint(3, 40))))
+        return facts_to_edit
 
     def milestones(self, p: NewFact) -> Milestones:
-        wanted: dict[str, SqlValue] = {"page_ptr_id": p.page, p.column: p.value}
+        expected: dict[str, SqlValue] = {"page_ptr_id": p.page, p.column: p.value}
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
-            Goal(f"The new {p.column} is live", changed("cms", EVENT, was=None, **wanted)),
+            Goal(f"The new {p.column} is live", changed("cms", EVENT, was=None, **expected)),
         )
 
     def outcome(self, p: NewFact) -> Outcome:
         fact = Updated(EVENT, {"page_ptr_id": p.page}, {p.column: p.value})
-        return Outcome(changes={"cms": (fact,)}, allowed={"cms": (*revised(p.page), stamped(p.page))})
+        return Outcome(changes={"cms": (fact,)}, allowed={"cms": (*revisions(p.page), page_stamps(p.page))})
 
     async def solve(self, driver: PageDriver, p: NewFact) -> str | None:
         await open_form(driver, p.title)
@@ -169,7 +169,7 @@ class PublishDraft(Template[InPage]):
 
     def milestones(self, p: InPage) -> Milestones:
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
             Goal("The page is live", changed("cms", PAGE, id=p.page, live=1)),
         )
@@ -177,7 +177,7 @@ class PublishDraft(Template[InPage]):
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 1, "has_unpublished_changes": 0}
         return Outcome(
-            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
         )
 
     async def solve(self, driver: PageDriver, p: InPage) -> str | None:
@@ -203,9 +203,9 @@ class Unpublish(Template[InPage]):
 
     def milestones(self, p: InPage) -> Milestones:
         question = PagePattern("cms", rf"/admin/pages/{p.page}/unpublish/")
-        found, opened = way_to_form(p)
+        listed, opened = form_goals(p)
         return (
-            found,
+            listed,
             Goal(opened.text, any_of(opened.met, visited(question))),
             Goal("The question whether to unpublish it is open", visited(question)),
             Goal("The page is a draft", changed("cms", PAGE, id=p.page, live=0)),
@@ -214,7 +214,7 @@ class Unpublish(Template[InPage]):
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 0, "has_unpublished_changes": 1}
         return Outcome(
-            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revised(p.page)}
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
         )
 
     async def solve(self, driver: PageDriver, p: InPage) -> str | None:
@@ -252,7 +252,7 @@ class Schedule(Template[Scheduled]):
     def milestones(self, p: Scheduled) -> Milestones:
         planned = {"object_id": str(p.page), "approved_go_live_at": f"{p.day} 09:00:00"}
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
             Goal(f"It is to go live on {p.shown}", changed("cms", REVISION, was=None, **planned)),
         )
@@ -272,13 +272,13 @@ class Schedule(Template[Scheduled]):
             await driver.click("button", "Toggle status")
         await driver.click("button", "Set schedule")
         await driver.type("textbox", "Go live date/time", f"{p.day} 09:00")
-        await driver.press("Tab")  # the calendar lies over the button: past both fields it is closed
+        await driver.press("Tab")  # the calendar covers the button; leaving both fields closes it
         await driver.press("Tab")
         if re.search(r'button "Save schedule".* focused', await driver.text()):
-            await driver.press("Enter")  # it may be slow to close
+            await driver.press("Enter")  # the calendar may close slowly
         else:
             await driver.click("button", "Save schedule")
-        await appears(driver, "button", "More actions")
+        await wait_for(driver, "button", "More actions")
         await driver.click("button", "More actions")
         await driver.click("button", "Schedule to publish")
         return None
@@ -305,8 +305,8 @@ SUMMARIES = (
 
 
 def below(path: str) -> Test:
-    """The path of a page below this one."""
-    return lambda found: isinstance(found, str) and found.startswith(path) and found.count("/") == path.count("/") + 1
+    """Tests for the path of a child page of *path*."""
+    return lambda value: isinstance(value, str) and value.startswith(path) and value.count("/") == path.count("/") + 1
 
 
 class CreateArticle(Template[NewArticle]):
@@ -338,9 +338,9 @@ class CreateArticle(Template[NewArticle]):
     def milestones(self, p: NewArticle) -> Milestones:
         form = PagePattern("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
         lists = visited(PagePattern("cms", rf"/admin/pages/({p.parent}/.*)?"))
-        found = any_of(lists, asked_for(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
+        listed = any_of(lists, title_searched(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
         return (
-            Goal(f"{p.section} is found in the admin", found),
+            Goal(f"{p.section} is found in the admin", listed),
             Goal("The form for a new article is open", visited(form)),
             Goal("An article with this title is saved", changed("cms", PAGE, draft_title=p.new)),
             Goal("It is live", changed("cms", PAGE, title=p.new, live=1)),
@@ -360,7 +360,7 @@ class CreateArticle(Template[NewArticle]):
         await driver.click("button", f"More options for '{p.section}'")
         await driver.click("link", "Add child page")
         await driver.click("link", "Article page")
-        await appears(driver, "textbox", "Title*")
+        await wait_for(driver, "textbox", "Title*")
         await driver.type("textbox", "Title*", p.new)
         await driver.type("textbox", "Date*", p.day)
         await driver.type("textbox", "Author*", p.author)

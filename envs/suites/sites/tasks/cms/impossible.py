@@ -1,4 +1,4 @@
-"""What the museum's site does not have: to be refused with the reason."""
+"""Impossible CMS tasks about things that the site does not have. The answer is a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from envs.suites.sites.answers import Refusal
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
-from envs.suites.sites.tasks.cms.shared import IN_ADMIN, PAGE, asked_for, found_in_admin
+from envs.suites.sites.tasks.cms.shared import IN_ADMIN, PAGE, listed_in_admin, title_searched
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
 
 UNKNOWN = (
@@ -62,7 +62,7 @@ class MissingEvent(Template[NoEvent]):
         return (
             Goal("The events or the search are open", visited(PagePattern("cms", "/events/|/search/"))),
             Goal("The list of events is open", visited(PagePattern("cms", "/events/"))),
-            Goal("The event was searched for", asked_for("/search/", "query", p.event)),
+            Goal("The event was searched for", title_searched("/search/", "query", p.event)),
             Goal("The answer of the search is in front", shows(search)),
         )
 
@@ -72,7 +72,7 @@ class MissingEvent(Template[NoEvent]):
     async def solve(self, driver: PageDriver, p: NoEvent) -> str | None:
         await driver.click("link", "Events")
         if await driver.has("link", p.event):
-            raise Unsolvable(f"there is an event {p.event!r}")
+            raise Unsolvable(f"the site has an event {p.event!r}")
         await driver.type("searchbox", "Search", p.event, enter=True)
         await driver.read(r"(Nothing was found)")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
@@ -109,7 +109,7 @@ class MissingPageType(Template[NoType]):
         lists = PagePattern("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
         return (
             Goal("A list of pages or the search is open", visited(lists)),
-            Goal(f"{p.section} is found", found_in_admin(p.section, p.page)),
+            Goal(f"{p.section} is found", listed_in_admin(p.section, p.page)),
             Goal("The choice of page types was opened", visited(types)),
             Goal("The choice of page types is in front", shows(types)),
         )
@@ -129,7 +129,7 @@ class MissingPageType(Template[NoType]):
         await driver.click("button", f"More options for '{p.section}'")
         await driver.click("link", "Add child page")
         if await driver.has("link", p.type):
-            raise Unsolvable(f"there is a page type {p.type!r}")
+            raise Unsolvable(f"the CMS has a page type {p.type!r}")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 

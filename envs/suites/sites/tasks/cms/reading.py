@@ -1,4 +1,4 @@
-"""Finding things out on the museum's public site, and finding the way in its admin."""
+"""CMS tasks that look up facts on the museum's public site and open forms in its admin."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from envs.suites.sites.tasks.cms.shared import (
     IN_ADMIN,
     InPage,
     PageRow,
+    form_goals,
     open_form,
     pages,
-    reading,
-    way_to_form,
+    reading_milestones,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
@@ -32,7 +32,7 @@ class EventFact(InPage):
     path: str
     question: str
     fact: str
-    """A row of the event's table."""
+    """The row label in the event's table."""
     value: str
 
 
@@ -45,7 +45,7 @@ QUESTIONS: dict[str, str] = {
 
 
 def events(world: World) -> dict[int, dict[str, str]]:
-    """Facts of every event, by page."""
+    """Facts of all events, by page id."""
     rows = world.database("cms").rows(f"SELECT page_ptr_id, day, place, price, seats FROM {EVENT}")
     return {row[0]: {name: str(value) for name, value in zip(QUESTIONS, row[1:], strict=True)} for row in rows}
 
@@ -70,7 +70,7 @@ class AboutEvent(Template[EventFact]):
         ]
 
     def milestones(self, p: EventFact) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: EventFact) -> Outcome:
         answers: dict[str, Callable[[str], Answer]] = {
@@ -111,7 +111,7 @@ class ArticleAuthor(Template[Byline]):
         return [row.into(Byline, path=row.path, author=authors[row.page]) for row in live if row.page in authors]
 
     def milestones(self, p: Byline) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: Byline) -> Outcome:
         return Outcome(answer=Text(p.author))
@@ -143,7 +143,7 @@ FACTS: tuple[tuple[str, str, int], ...] = (
     ("Friends of the museum", "How many friends does the museum have?", 640),
     ("Friends of the museum", "How many euros is the membership of the friends of the museum?", 45),
 )
-"""Page, question, answer; a question whose answer the page does not hold is left out."""
+"""Page, question, answer. Questions whose answer is not on the page are skipped."""
 
 
 class AboutVisit(Template[VisitorFact]):
@@ -167,7 +167,7 @@ class AboutVisit(Template[VisitorFact]):
         ]
 
     def milestones(self, p: VisitorFact) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: VisitorFact) -> Outcome:
         return Outcome(answer=Number(p.value))
@@ -202,14 +202,14 @@ class CompareEvents(Template[ThreeEvents]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[ThreeEvents]:
         facts, live = events(world), pages(world, "p.live AND s.title = 'Events'")
-        found: list[ThreeEvents] = []
+        comparisons: list[ThreeEvents] = []
         for _ in range(120):
             chosen = rng.sample(live, 3)
             for measure, column, sign in (("has the most seats", "Seats", 1), ("costs the most", "Price", 1)):
                 ranked = sorted(chosen, key=lambda row: sign * Decimal(facts[row.page][column]), reverse=True)
                 if facts[ranked[0].page][column] != facts[ranked[1].page][column]:
-                    found.append(self._task(chosen, measure, column, ranked[0].title))
-        return list(dict.fromkeys(found))
+                    comparisons.append(self._task(chosen, measure, column, ranked[0].title))
+        return list(dict.fromkeys(comparisons))
 
     @staticmethod
     def _task(chosen: Sequence[PageRow], measure: str, column: str, best: str) -> ThreeEvents:
@@ -256,11 +256,11 @@ class OpenForm(Template[InPage]):
         return [row.into(InPage) for row in pages(world, "1")]
 
     def milestones(self, p: InPage) -> Milestones:
-        found, opened = way_to_form(p)
+        listed, opened = form_goals(p)
         lists = PagePattern("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
         return (
             Goal("A list of pages or the search is open", visited(lists)),
-            found,
+            listed,
             opened,
             Goal("The form is in front", shows(p.form)),
         )

@@ -1,4 +1,4 @@
-"""What the CMS's templates have in common: tables, noise, the ways to a page."""
+"""Shared parts of the CMS templates: table names, noise, page queries, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOISE = Noise(
     ),
     columns={"auth_user": frozenset({"last_login"})},
 )
-"""Logs, indexes and sizes of pictures follow from other rows; opening a form announces the editor."""
+"""Logs, indexes and image renditions follow from other rows. Opening a form stores an editing session."""
 
 STAMPS = (
     "draft_title",
@@ -48,7 +48,7 @@ STAMPS = (
     "latest_revision_id",
     "live_revision_id",
 )
-"""Columns of a page that a new revision of it sets."""
+"""Columns of a page that a new revision sets."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,12 @@ class InPage(Params):
     page: int
     title: str
     section: str
-    """Title of the page above it."""
+    """Title of its parent page."""
     parent: int
 
     @property
     def form(self) -> PagePattern:
+        """The page's edit form."""
         return PagePattern("cms", rf"/admin/pages/{self.page}/edit/")
 
 
@@ -70,7 +71,7 @@ T = TypeVar("T", bound=InPage)
 
 
 class PageRow(NamedTuple):
-    """A page below a section, as the golden state has it."""
+    """A page below a section, in the golden state."""
 
     page: int
     title: str
@@ -80,7 +81,7 @@ class PageRow(NamedTuple):
     """Its path on the public site."""
 
     def into(self, kind: type[T], **more: Any) -> T:
-        """Parameters about this page."""
+        """Task parameters of type *kind* about this page."""
         return kind(page=self.page, title=self.title, section=self.section, parent=self.parent, **more)
 
 
@@ -92,7 +93,7 @@ DRAFT = (
 
 
 def pages(world: World, where: str) -> tuple[PageRow, ...]:
-    """Pages below the sections that fit the SQL condition on `p` (the page) and `s` (its section), by id."""
+    """Pages below the sections that match the SQL condition on `p` (the page) and `s` (its section), ordered by id."""
     rows = world.database("cms").rows(
         f"SELECT p.id, p.title, s.title, s.id, substr(p.url_path, 6) FROM {PAGE} p"
         f" JOIN {PAGE} s ON s.path = substr(p.path, 1, length(p.path) - 4)"
@@ -101,19 +102,19 @@ def pages(world: World, where: str) -> tuple[PageRow, ...]:
     return tuple(PageRow(*row) for row in rows)
 
 
-def revised(page: int) -> tuple[Expected, ...]:
-    """Revisions of this page: saving a draft on the way to publishing it does no harm."""
+def revisions(page: int) -> tuple[Expected, ...]:
+    """Allowed changes of this page's revisions: drafts may be saved before publishing."""
     own = {"object_id": str(page)}
     return Inserted(REVISION, own), Updated(REVISION, own, {}, allowed=("approved_go_live_at", "content"))
 
 
-def stamped(page: int) -> Updated:
-    """The row of a page of which a new revision was published."""
+def page_stamps(page: int) -> Updated:
+    """The allowed change of a page's row when a new revision is published."""
     return Updated(PAGE, {"id": page}, {}, allowed=STAMPS)
 
 
-def asked_for(path: str, argument: str, title: str) -> Check:
-    """A search for words of *title* was made."""
+def title_searched(path: str, argument: str, title: str) -> Check:
+    """Checks that words of *title* were searched for."""
 
     def searches(request: Request) -> bool:
         words = (request.argument(argument) or "").casefold().split()
@@ -130,25 +131,25 @@ def asked_for(path: str, argument: str, title: str) -> Check:
     return check
 
 
-def found_in_admin(title: str, parent: int) -> Check:
-    """A list of the admin with this page was asked for."""
+def listed_in_admin(title: str, parent: int) -> Check:
+    """Checks that the admin showed a list that contains this page."""
     listed = visited(PagePattern("cms", rf"/admin/pages/{parent}/(results/)?"))
-    return any_of(asked_for(r"/admin/pages/search/(results/)?", "q", title), listed)
+    return any_of(title_searched(r"/admin/pages/search/(results/)?", "q", title), listed)
 
 
-def way_to_form(p: InPage) -> tuple[Goal, Goal]:
-    """The first two milestones of editing a page."""
+def form_goals(p: InPage) -> tuple[Goal, Goal]:
+    """The first two milestones of tasks that edit a page."""
     return (
-        Goal(f'"{p.title}" is found in the admin', any_of(found_in_admin(p.title, p.parent), visited(p.form))),
+        Goal(f'"{p.title}" is found in the admin', any_of(listed_in_admin(p.title, p.parent), visited(p.form))),
         Goal(f'The form of "{p.title}" is open', visited(p.form)),
     )
 
 
-def reading(title: str, path: str) -> Milestones:
-    """Of a question that one page of the public site answers."""
+def reading_milestones(title: str, path: str) -> Milestones:
+    """The milestones of a question that one page of the public site answers."""
     page = PagePattern("cms", re.escape(path))
     section = PagePattern("cms", re.escape(path.rsplit("/", 2)[0] + "/"))
-    listed = any_of(visited(section), asked_for("/search/", "query", title))
+    listed = any_of(visited(section), title_searched("/search/", "query", title))
     return (
         Goal("A section or the search is open", visited(PagePattern("cms", r"/\w+/"))),
         Goal(f'A list with "{title}" is open', listed),
@@ -158,15 +159,15 @@ def reading(title: str, path: str) -> Milestones:
 
 
 async def open_form(driver: PageDriver, title: str) -> None:
-    """From any page of the admin, two actions where the server is not slow."""
+    """Opens a page's edit form from any page of the admin: two actions, more if the server is slow."""
     await driver.type("textbox", "Search", title, enter=True)
-    await appears(driver, "link", title)
+    await wait_for(driver, "link", title)
     await driver.click("link", title)
-    await appears(driver, "textbox", "Title*")
+    await wait_for(driver, "textbox", "Title*")
 
 
-async def appears(driver: PageDriver, role: str, name: str, *, row: str | None = None) -> None:
-    """Waits for a control that the server or a script is still writing; an action a look, three at most."""
+async def wait_for(driver: PageDriver, role: str, name: str, *, row: str | None = None) -> None:
+    """Waits until a control appears, for at most three wait actions."""
     for _ in range(3):
         if await driver.has(role, name, row=row):
             return
@@ -174,8 +175,8 @@ async def appears(driver: PageDriver, role: str, name: str, *, row: str | None =
 
 
 async def choose(driver: PageDriver, title: str) -> None:
-    """Picks the page in the open chooser and waits until the chooser is gone."""
-    await appears(driver, "link", title)
+    """Selects the page in the open chooser and waits until the chooser is closed."""
+    await wait_for(driver, "link", title)
     await driver.click("link", title)
     for _ in range(3):
         if not await driver.has("button", "Close"):
@@ -184,6 +185,6 @@ async def choose(driver: PageDriver, title: str) -> None:
 
 
 async def publish(driver: PageDriver) -> None:
-    """Two actions."""
+    """Publishes the open form: two actions."""
     await driver.click("button", "More actions")
     await driver.click("button", "Publish")

@@ -1,4 +1,4 @@
-"""The code site's tasks: those of a developer, and those of the administrator."""
+"""Code site tasks of a developer and of the administrator."""
 
 from __future__ import annotations
 

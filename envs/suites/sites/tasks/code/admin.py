@@ -1,4 +1,4 @@
-"""The administrator's tasks: milestones, versions, components, permissions."""
+"""Code site tasks of the administrator: milestones, versions, components and values of ticket fields."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from envs.suites.sites.changes import Inserted, Updated
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.tasks.code.shared import empty, people, shown
+from envs.suites.sites.tasks.code.shared import empty, people, wait_for
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, changed, visited
 
 DAYS = ("2026-04-24", "2026-05-08", "2026-05-29", "2026-06-26", "2026-07-10", "2026-08-21", "2026-10-02", "2026-11-13")
 WORDS = ("storm surges", "faster tables", "small harbours", "mobile", "numpy 3", "translations", "spring cleaning")
 FORMAT = re.compile("^Format")
-"""How the field for a due date is named."""
+"""The name of the field for a due date."""
 ADMINISTRATOR: Mapping[SiteName, str] = {"code": "admin"}
 
 
 def microseconds(day: str) -> int:
-    """Of 17:00 UTC."""
+    """17:00 UTC of *day*, in microseconds since 1970."""
     return int(datetime.fromisoformat(f"{day}T17:00:00+00:00").timestamp()) * 1_000_000
 
 
@@ -65,7 +65,7 @@ class NewMilestone(Template[Due]):
     async def solve(self, driver: PageDriver, p: Due) -> str | None:
         await driver.click("link", "Roadmap")
         await driver.click("button", "Add new milestone")
-        await shown(driver, "textbox", "Name:")
+        await wait_for(driver, "textbox", "Name:")
         await driver.type("textbox", "Name:", p.milestone)
         await driver.click("checkbox", "Due:")
         await driver.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
@@ -112,14 +112,14 @@ class MoveDue(Template[Due]):
         await driver.click("link", "Roadmap")
         await driver.click("link", f"Milestone: {p.milestone}")
         await driver.click("button", "Edit milestone")
-        await shown(driver, "textbox", FORMAT)
+        await wait_for(driver, "textbox", FORMAT)
         await driver.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
         await driver.click("button", "Submit changes")
         return None
 
 
-def through(panel: str) -> tuple[Goal, Goal]:
-    """The way to a panel of the administration."""
+def panel_goals(panel: str) -> tuple[Goal, Goal]:
+    """The first two milestones of a task in a panel of the administration."""
     return (
         Goal("The administration is open", visited(PagePattern("code", r"/admin(/.*)?"))),
         Goal("The right panel is open", visited(PagePattern("code", rf"/admin/{panel}(/.*)?"))),
@@ -151,7 +151,7 @@ class NewVersion(Template[Version]):
 
     def milestones(self, p: Version) -> Milestones:
         return (
-            *through("ticket/versions"),
+            *panel_goals("ticket/versions"),
             Goal(f'There is a version "{p.version}"', changed("code", "version", name=p.version)),
             Goal("It has its release time", changed("code", "version", name=p.version, time=microseconds(p.day))),
         )
@@ -163,7 +163,7 @@ class NewVersion(Template[Version]):
     async def solve(self, driver: PageDriver, p: Version) -> str | None:
         await driver.click("link", "Admin")
         await driver.click("link", "Versions")
-        await shown(driver, "textbox", "Name:")
+        await wait_for(driver, "textbox", "Name:")
         await driver.type("textbox", "Name:", p.version)
         await driver.type("textbox", "Released:", f"{p.day}T17:00:00Z")
         await driver.click("button", "Add")
@@ -194,7 +194,7 @@ class NewComponent(Template[Part]):
 
     def milestones(self, p: Part) -> Milestones:
         return (
-            *through("ticket/components"),
+            *panel_goals("ticket/components"),
             Goal(f'There is a component "{p.component}"', changed("code", "component", name=p.component)),
             Goal("It has its owner", changed("code", "component", name=p.component, owner=p.user)),
         )
@@ -206,7 +206,7 @@ class NewComponent(Template[Part]):
     async def solve(self, driver: PageDriver, p: Part) -> str | None:
         await driver.click("link", "Admin")
         await driver.click("link", "Components")
-        await shown(driver, "textbox", "Name:")
+        await wait_for(driver, "textbox", "Name:")
         await driver.type("textbox", "Name:", p.component)
         await driver.select("combobox", "Owner:", p.user)
         await driver.click("button", "Add")
@@ -217,12 +217,12 @@ class NewComponent(Template[Part]):
 class Choice(Params):
     word: str
     list: str
-    """As the administration calls it: `Resolutions`."""
+    """Its name in the administration, such as `Resolutions`."""
     what: str
-    """One of it: `resolution`."""
+    """The singular, such as `resolution`."""
     panel: str
     kind: str
-    """As the database calls it."""
+    """Its name in the database."""
 
 
 CHOICES = {
@@ -234,7 +234,7 @@ CHOICES = {
 
 
 class NewChoice(Template[Choice]):
-    """What a ticket's fields can be set to."""
+    """Adds a value for a field of tickets."""
 
     name = "code-new-choice"
     sites = ("code",)
@@ -256,7 +256,7 @@ class NewChoice(Template[Choice]):
 
     def milestones(self, p: Choice) -> Milestones:
         return (
-            *through(f"ticket/{p.panel}"),
+            *panel_goals(f"ticket/{p.panel}"),
             Goal(f"There is a new {p.what}", changed("code", "enum", type=p.kind)),
             Goal(f'It is "{p.word}"', changed("code", "enum", type=p.kind, name=p.word)),
         )
@@ -268,7 +268,7 @@ class NewChoice(Template[Choice]):
     async def solve(self, driver: PageDriver, p: Choice) -> str | None:
         await driver.click("link", "Admin")
         await driver.click("link", p.list)
-        await shown(driver, "textbox", "Name:")
+        await wait_for(driver, "textbox", "Name:")
         await driver.type("textbox", "Name:", p.word)
         await driver.click("button", "Add")
         return None

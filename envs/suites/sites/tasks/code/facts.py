@@ -1,4 +1,4 @@
-"""Tasks that ask what tickets say, and those that no ticket allows."""
+"""Code site tasks that look up facts of tickets, and impossible requests about tickets."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.code.shared import (
     DEVELOPER,
     OneTicket,
-    drawn_from,
-    found_ticket,
     open_ticket,
+    open_ticket_form,
     people,
     person,
+    sample_instances,
+    ticket_milestones,
     tickets,
-    unfold,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
 
 
 class AboutTicket(Template[OneTicket]):
-    """Something that a ticket's page says."""
+    """Looks up a fact on a ticket's page."""
 
     sites = ("code",)
     category = "code"
@@ -34,13 +34,13 @@ class AboutTicket(Template[OneTicket]):
     difficulty = "easy"
     column: ClassVar[str]
     row: ClassVar[str]
-    """What stands before it on the page."""
+    """The label before the fact on the page."""
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OneTicket]:
-        return drawn_from([OneTicket(*row) for row in tickets(world, self.column)], rng)
+        return sample_instances([OneTicket(*row) for row in tickets(world, self.column)], rng)
 
     def milestones(self, p: OneTicket) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
     async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
         await open_ticket(driver, p.summary)
@@ -49,7 +49,7 @@ class AboutTicket(Template[OneTicket]):
 
 @dataclass(frozen=True)
 class TicketOf(OneTicket):
-    """One whose truth is a person."""
+    """A ticket whose asked-for value is a person."""
 
     full_name: str
 
@@ -69,10 +69,10 @@ class WhoReported(Template[TicketOf]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[TicketOf]:
         names = people(world)
-        return drawn_from([TicketOf(*row, names[row[2]]) for row in tickets(world, self.column)], rng)
+        return sample_instances([TicketOf(*row, names[row[2]]) for row in tickets(world, self.column)], rng)
 
     def milestones(self, p: TicketOf) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
     def outcome(self, p: TicketOf) -> Outcome:
         return Outcome(answer=person(p.full_name, p.truth))
@@ -242,7 +242,7 @@ class NoSuchTicket(Template[Missing]):
     async def solve(self, driver: PageDriver, p: Missing) -> str | None:
         await driver.type("textbox", "Search:", f"#{p.ticket}", enter=True)
         if "No matches found" not in await driver.text():
-            raise Unsolvable("something was found")
+            raise Unsolvable("the search has results")
         await driver.click("link", "View Tickets")
         await driver.click("link", "{6} All Tickets By Milestone (Including closed)")
         return f"N/A: there is no ticket #{p.ticket}"
@@ -252,7 +252,7 @@ STRANGERS = ("Marta Oliveira", "Jonas Weber", "Aiko Mori", "Pavel Novak", "Greta
 
 
 class AssignStranger(Template[OneTicket]):
-    """To somebody who has no account."""
+    """Asks to assign a ticket to a person without an account."""
 
     name = "code-assign-stranger"
     sites = ("code",)
@@ -269,7 +269,7 @@ class AssignStranger(Template[OneTicket]):
         return [OneTicket(number, summary, rng.choice(STRANGERS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
     def outcome(self, p: OneTicket) -> Outcome:
         reason = f"there is no user {p.truth} who could own it"
@@ -281,7 +281,7 @@ class AssignStranger(Template[OneTicket]):
 
     async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
         await open_ticket(driver, p.summary)
-        await unfold(driver)
+        await open_ticket_form(driver)
         if p.truth in await driver.text():
             raise Unsolvable(f"{p.truth} can be chosen")
         return f"N/A: there is no user {p.truth} who could own it"

@@ -1,4 +1,4 @@
-"""Tasks about the repository: its files, releases and commits."""
+"""Code site tasks on the repository: files, releases and commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from envs.suites.sites.answers import Day, Number
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
-from envs.suites.sites.tasks.code.shared import drawn_from
+from envs.suites.sites.tasks.code.shared import sample_instances
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, shows, visited
 
 BROWSER = PagePattern("code", r"/browser(/.*)?")
@@ -25,29 +25,30 @@ class File(Params):
     folder: str
     file: str
     day: str
-    """Of the commit that is asked for, as 2026-03-16."""
+    """Day of the commit, as 2026-03-16."""
 
 
 def commits_of_files(world: World) -> dict[str, list[tuple[int, str, str]]]:
-    """Path to the time, hash and message of the commits of master that changed it, the first one first."""
+    """Maps each path to the commits on master that changed it: time, hash and message, oldest first."""
     tips = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
     rows = world.database("code").rows(
         "SELECT path, time, revision.rev, message FROM node_change JOIN revision USING (repos, rev)"
         " WHERE node_type = 'F' ORDER BY path, time"
     )
-    found: dict[str, list[tuple[int, str, str]]] = {}
+    commits: dict[str, list[tuple[int, str, str]]] = {}
     for path, time, rev, message in rows:
         if path in tips["v0.7"]:
-            found.setdefault(path, []).append((time, rev, message))
-    return found
+            commits.setdefault(path, []).append((time, rev, message))
+    return commits
 
 
 def day_of(microseconds: int) -> str:
+    """The UTC day of a time, as 2026-03-16."""
     return datetime.fromtimestamp(microseconds / 1_000_000, UTC).date().isoformat()
 
 
 class FileAdded(Template[File]):
-    """The first commit of a file."""
+    """Asks for the day of a file's first commit."""
 
     name = "code-file-added"
     sites = ("code",)
@@ -101,7 +102,7 @@ class Sized(Params):
 
 
 class FileSize(Template[Sized]):
-    """Of a file as it was in a release."""
+    """Asks for the size of a file in a release."""
 
     name = "code-file-size"
     sites = ("code",)
@@ -116,13 +117,13 @@ class FileSize(Template[Sized]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[Sized]:
         tags = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
         newest = tags["v0.7"]
-        made = [
+        files_of_releases = [
             Sized(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, tag, size)
             for tag, files in sorted(tags.items())
             for path, size in sorted(files.items())
             if "/" in path and size < 1024 and size != newest[path] and tag != "v0.7"
         ]
-        return drawn_from(made, rng)
+        return sample_instances(files_of_releases, rng)
 
     def milestones(self, p: Sized) -> Milestones:
         release = PagePattern("code", r"/browser(/.*)?", {"rev": p.release})

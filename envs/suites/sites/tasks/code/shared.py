@@ -1,4 +1,4 @@
-"""What the code site's tasks share: who is who, tickets to draw from, milestones, and the hand's ways."""
+"""Shared parts of the code site's tasks: people, tickets, expected rows, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from envs.suites.sites.page_driver import Name, PageDriver
 from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
 
 NOISE = Noise(tables=frozenset({"session", "session_attribute", "cache", "auth_cookie"}))
-"""Every visit is a session; what was last filtered by is kept as its attribute; Trac counts its own caches."""
+"""Each visit writes a session, its last filter as an attribute, and Trac's cache counters."""
 
 MOST = 240
-"""Instances drawn of a template."""
+"""Largest number of instances of a template."""
 LOOKS = 5
 DEVELOPER = "noor"
-"""Who does the tasks of the usual persona."""
+"""The account of the default persona."""
 PRIORITIES = ("blocker", "critical", "major", "minor", "trivial")
 
 P = TypeVar("P", bound=Params)
@@ -34,11 +34,11 @@ class OneTicket(Params):
     ticket: int
     summary: str
     truth: str
-    """What is asked for, or what is to be written."""
+    """The expected answer, or the text to write."""
 
 
 def people(world: World) -> dict[str, str]:
-    """Account to full name, in the order of accounts."""
+    """Maps accounts to full names, ordered by account."""
     return dict(
         world.database("code").rows(
             "SELECT sid, value FROM session_attribute WHERE name = 'name' AND authenticated = 1 ORDER BY sid"
@@ -47,13 +47,13 @@ def people(world: World) -> dict[str, str]:
 
 
 def developers(world: World) -> dict[str, str]:
-    """Those of `people` who commit and own tickets."""
+    """The people who commit and own tickets."""
     members = world.database("code").rows("SELECT username FROM permission WHERE action = 'developers'")
     return {user: name for user, name in people(world).items() if (user,) in members}
 
 
 def tickets(world: World, column: str, where: str = "1") -> list[tuple[int, str, str]]:
-    """Number, summary and a column of the tickets for which it is not empty, in the order of numbers."""
+    """Number, summary and *column* of the tickets whose *column* is not empty, ordered by number."""
     return [
         (number, summary, value)
         for number, summary, value in world.database("code").rows(
@@ -63,11 +63,12 @@ def tickets(world: World, column: str, where: str = "1") -> list[tuple[int, str,
 
 
 def person(name: str, user: str) -> Text:
-    """A person by full name or account."""
+    """The answer that names a person, by full name or account."""
     return Text(name, (user, f"{name} ({user})", f"{user} ({name})"))
 
 
-def drawn_from(candidates: Sequence[P], rng: random.Random) -> list[P]:
+def sample_instances(candidates: Sequence[P], rng: random.Random) -> list[P]:
+    """At most MOST of *candidates*, in random order."""
     return rng.sample(candidates, min(MOST, len(candidates)))
 
 
@@ -75,8 +76,8 @@ def ticket_page(ticket: int) -> PagePattern:
     return PagePattern("code", f"/ticket/{ticket}")
 
 
-def found_ticket(p: OneTicket) -> Milestones:
-    """The way to a ticket's page."""
+def ticket_milestones(p: OneTicket) -> Milestones:
+    """The milestones of opening a ticket's page."""
     lists = PagePattern("code", r"/search|/report(/.*)?|/query|/milestone/.*|/timeline|/roadmap")
     return (
         Goal("Tickets are searched or listed", any_of(visited(lists), visited(ticket_page(p.ticket)))),
@@ -86,17 +87,18 @@ def found_ticket(p: OneTicket) -> Milestones:
     )
 
 
-def commented(ticket: int, text: str = "") -> Inserted:
-    """The row that every change of a ticket leaves, with the comment."""
+def comment_row(ticket: int, text: str = "") -> Inserted:
+    """The row that every change of a ticket inserts, with the comment."""
     return Inserted("ticket_change", {"ticket": ticket, "author": DEVELOPER, "field": "comment", "newvalue": text})
 
 
-def added(row: Inserted) -> Check:
-    """For a milestone: there is such a row now."""
+def row_added(row: Inserted) -> Check:
+    """Checks that this row was inserted."""
     return lambda evidence: any(row.fits(change) for change in evidence.changed("code"))
 
 
-def set_field(ticket: int, field: str, value: str) -> Inserted:
+def field_row(ticket: int, field: str, value: str) -> Inserted:
+    """The row that a change of one field inserts."""
     return Inserted("ticket_change", {"ticket": ticket, "author": DEVELOPER, "field": field, "newvalue": value})
 
 
@@ -109,26 +111,26 @@ def empty(value: SqlValue) -> bool:
 
 
 async def open_ticket(driver: PageDriver, summary: str) -> None:
-    """Searches for it and follows the result."""
+    """Searches for a ticket and opens it."""
     await driver.type("textbox", "Search:", summary, enter=True)
     await driver.click("link", re.compile(rf"^#\d+: \w+: {re.escape(summary)} \("))
 
 
-async def shown(driver: PageDriver, role: str, name: Name) -> None:
-    """Looks until a control is there: a busy server sends its forms, and the scripts that make them, late."""
+async def wait_for(driver: PageDriver, role: str, name: Name) -> None:
+    """Observes until a control appears. A busy server delivers forms and their scripts late."""
     for _ in range(LOOKS):
         if await driver.has(role, name):
             return
 
 
-async def unfold(driver: PageDriver) -> None:
-    """Shows the form that changes a ticket; its heading is a link only once the page's scripts have run."""
-    await shown(driver, "link", "Modify Ticket")
+async def open_ticket_form(driver: PageDriver) -> None:
+    """Opens the form that changes a ticket. Its heading becomes a link after the page's scripts have run."""
+    await wait_for(driver, "link", "Modify Ticket")
     await driver.click("link", "Modify Ticket")
 
 
 async def open_page(driver: PageDriver, name: str) -> None:
-    """A wiki page, by way of the index."""
+    """Opens a wiki page through the index."""
     await driver.click("link", "Wiki")
     await driver.click("link", "Index")
     await driver.click("link", name)

@@ -1,4 +1,4 @@
-"""Tasks that change tickets: file, comment, close, hand over, plan anew."""
+"""Code site tasks that create, comment, close, reassign and replan tickets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from envs.suites.sites.tasks.code.shared import (
     DEVELOPER,
     PRIORITIES,
     OneTicket,
-    added,
-    commented,
+    comment_row,
     developers,
     empty,
-    found_ticket,
+    field_row,
     open_ticket,
-    set_field,
-    shown,
+    open_ticket_form,
+    row_added,
+    ticket_milestones,
     ticket_row,
     tickets,
-    unfold,
+    wait_for,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, changed, visited
 
@@ -79,7 +79,7 @@ class CreateTicket(Template[NewTicket]):
             NewTicket(*idea, rng.choice(types), rng.choice(("critical", "minor", "trivial")), milestone, component)
             for idea in IDEAS
             for milestone in milestones
-            for component in rng.sample([one for one in components if one != "documentation"], 2)
+            for component in rng.sample([name for name in components if name != "documentation"], 2)
         ]
 
     def milestones(self, p: NewTicket) -> Milestones:
@@ -109,7 +109,7 @@ class CreateTicket(Template[NewTicket]):
 
     async def solve(self, driver: PageDriver, p: NewTicket) -> str | None:
         await driver.click("link", "New Ticket")
-        await shown(driver, "textbox", "Summary:")
+        await wait_for(driver, "textbox", "Summary:")
         await driver.type("textbox", "Summary:", p.summary)
         await driver.type("textbox", re.compile("^Description"), p.description)
         await driver.select("combobox", "Type:", p.type)
@@ -146,16 +146,16 @@ class AddComment(Template[OneTicket]):
         return [OneTicket(number, summary, rng.choice(REMARKS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
             Goal("The ticket has a new comment", changed("code", "ticket_change", ticket=p.ticket, field="comment")),
-            Goal(f'The comment says "{p.truth}"', added(commented(p.ticket, p.truth))),
+            Goal(f'The comment says "{p.truth}"', row_added(comment_row(p.ticket, p.truth))),
         )
 
     def outcome(self, p: OneTicket) -> Outcome:
-        return Outcome(changes={"code": (commented(p.ticket, p.truth),)}, allowed={"code": (ticket_row(p.ticket),)})
+        return Outcome(changes={"code": (comment_row(p.ticket, p.truth),)}, allowed={"code": (ticket_row(p.ticket),)})
 
     async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
         await open_ticket(driver, p.summary)
@@ -192,14 +192,14 @@ class CloseTicket(Template[Closing]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Closing]:
         rows = tickets(world, "status", "status <> 'closed'")
-        made: list[Closing] = []
+        closings: list[Closing] = []
         for number, summary, _ in rows:
             resolution = rng.choice(tuple(REASONS))
-            made.append(Closing(number, summary, REASONS[resolution], resolution))
-        return made
+            closings.append(Closing(number, summary, REASONS[resolution], resolution))
+        return closings
 
     def milestones(self, p: Closing) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
@@ -208,7 +208,7 @@ class CloseTicket(Template[Closing]):
                 f"It is closed as {p.resolution}, with the comment",
                 all_of(
                     changed("code", "ticket", id=p.ticket, resolution=p.resolution),
-                    added(commented(p.ticket, p.truth)),
+                    row_added(comment_row(p.ticket, p.truth)),
                 ),
             ),
         )
@@ -218,16 +218,16 @@ class CloseTicket(Template[Closing]):
             changes={
                 "code": (
                     ticket_row(p.ticket, status="closed", resolution=p.resolution),
-                    set_field(p.ticket, "status", "closed"),
-                    set_field(p.ticket, "resolution", p.resolution),
-                    commented(p.ticket, p.truth),
+                    field_row(p.ticket, "status", "closed"),
+                    field_row(p.ticket, "resolution", p.resolution),
+                    comment_row(p.ticket, p.truth),
                 )
             }
         )
 
     async def solve(self, driver: PageDriver, p: Closing) -> str | None:
         await open_ticket(driver, p.summary)
-        await unfold(driver)
+        await open_ticket_form(driver)
         await driver.click("radio", "resolve")
         if p.resolution != "fixed":
             await driver.select("combobox", "", p.resolution)
@@ -256,14 +256,14 @@ class Reassign(Template[Handover]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Handover]:
         names = developers(world)
-        made: list[Handover] = []
+        handovers: list[Handover] = []
         for number, summary, owner in tickets(world, "owner", "status = 'new'"):
-            user = rng.choice([one for one in names if one not in (owner, DEVELOPER)])
-            made.append(Handover(number, summary, user, names[user]))
-        return made
+            user = rng.choice([account for account in names if account not in (owner, DEVELOPER)])
+            handovers.append(Handover(number, summary, user, names[user]))
+        return handovers
 
     def milestones(self, p: Handover) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
@@ -276,16 +276,16 @@ class Reassign(Template[Handover]):
             changes={
                 "code": (
                     ticket_row(p.ticket, owner=p.truth, status="assigned"),
-                    set_field(p.ticket, "owner", p.truth),
-                    set_field(p.ticket, "status", "assigned"),
-                    commented(p.ticket),
+                    field_row(p.ticket, "owner", p.truth),
+                    field_row(p.ticket, "status", "assigned"),
+                    comment_row(p.ticket),
                 )
             }
         )
 
     async def solve(self, driver: PageDriver, p: Handover) -> str | None:
         await open_ticket(driver, p.summary)
-        await unfold(driver)
+        await open_ticket_form(driver)
         await driver.click("radio", "reassign")
         await driver.select("combobox", "action_reassign_reassign_owner", p.full_name)
         await driver.click("button", "Submit changes")
@@ -320,14 +320,14 @@ class Replan(Template[Replanning]):
             Replanning(
                 number,
                 summary,
-                rng.choice([one for one in milestones if one != milestone]),
-                rng.choice([one for one in PRIORITIES if one != priority]),
+                rng.choice([choice for choice in milestones if choice != milestone]),
+                rng.choice([choice for choice in PRIORITIES if choice != priority]),
             )
             for number, summary, milestone, priority in rows
         ]
 
     def milestones(self, p: Replanning) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
@@ -341,16 +341,16 @@ class Replan(Template[Replanning]):
             changes={
                 "code": (
                     ticket_row(p.ticket, milestone=p.truth, priority=p.priority),
-                    set_field(p.ticket, "milestone", p.truth),
-                    set_field(p.ticket, "priority", p.priority),
-                    commented(p.ticket),
+                    field_row(p.ticket, "milestone", p.truth),
+                    field_row(p.ticket, "priority", p.priority),
+                    comment_row(p.ticket),
                 )
             }
         )
 
     async def solve(self, driver: PageDriver, p: Replanning) -> str | None:
         await open_ticket(driver, p.summary)
-        await unfold(driver)
+        await open_ticket_form(driver)
         await driver.select("combobox", "Priority:", p.priority)
         await driver.select("combobox", "Milestone:", p.truth)
         await driver.click("button", "Submit changes")

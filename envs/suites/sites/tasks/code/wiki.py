@@ -1,4 +1,4 @@
-"""Tasks about the wiki: its pages, what they say, and editing them."""
+"""Code site tasks on the wiki: open pages, look up facts, edit, delete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envs.suites.sites.answers import Refusal, Text
 from envs.suites.sites.changes import Inserted, SqlValue
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
-from envs.suites.sites.tasks.code.shared import DEVELOPER, open_page, shown
+from envs.suites.sites.tasks.code.shared import DEVELOPER, open_page, wait_for
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, shows, visited
 
 
@@ -67,7 +67,7 @@ class Fact(Params):
     truth: str
     others: tuple[str, ...]
     source: str
-    """Regular expression over the page that says it."""
+    """A regular expression that reads the answer from the page."""
 
 
 FACTS = (
@@ -104,7 +104,7 @@ FACTS = (
     Fact("MailingList", "About how many readers does the mailing list have?", "340", ("340 readers", "about 340"),
          r"about (\d+) readers"),
 )  # fmt: skip
-"""What the wiki says; a fact counts only while its page is there."""
+"""Facts of the wiki. A fact is used only if its page exists."""
 
 
 class WikiFact(Template[Fact]):
@@ -144,7 +144,7 @@ class Addition(Params):
     page: str
     line: str
     before: str
-    """The text of the page."""
+    """The text of the page before the edit."""
 
 
 LINES = (
@@ -188,23 +188,23 @@ class AppendToPage(Template[Addition]):
     async def solve(self, driver: PageDriver, p: Addition) -> str | None:
         await open_page(driver, p.page)
         await driver.click("button", "Edit this page")
-        await shown(driver, "textbox", "text")
+        await wait_for(driver, "textbox", "text")
         await driver.type("textbox", "text", f"{p.before.rstrip()}\n\n{p.line}\n")
         await driver.click("button", "Submit changes")
         return None
 
 
 class _EndsWith:
-    """Is the text the page as it was with the line below it? Empty lines do not count."""
+    """Tests that a text is the old page with the new line at its end. Empty lines are ignored."""
 
     def __init__(self, p: Addition) -> None:
-        self._wanted = [*_told(p.before), p.line]
+        self._expected = [*_nonempty_lines(p.before), p.line]
 
-    def __call__(self, found: SqlValue) -> bool:
-        return isinstance(found, str) and _told(found) == self._wanted
+    def __call__(self, text: SqlValue) -> bool:
+        return isinstance(text, str) and _nonempty_lines(text) == self._expected
 
 
-def _told(text: str) -> list[str]:
+def _nonempty_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
@@ -213,7 +213,7 @@ def _lines(p: Addition) -> _EndsWith:
 
 
 class DeletePage(Template[Page]):
-    """Which only an administrator may."""
+    """Impossible: only an administrator may delete a page."""
 
     name = "code-wiki-delete"
     sites = ("code",)

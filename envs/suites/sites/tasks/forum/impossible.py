@@ -1,4 +1,4 @@
-"""What the forum does not allow: to be refused with the reason."""
+"""Impossible forum tasks. The answer is a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from envs.suites.sites.answers import Refusal
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver, Unsolvable
-from envs.suites.sites.tasks.forum.shared import MEMBER, PER_PAGE, open_topic, topics, user_id, way_to
+from envs.suites.sites.tasks.forum.shared import MEMBER, PER_PAGE, open_topic, topic_goals, topics, user_id
 from envs.suites.sites.tasks.forum.writing import (
     PHRASES,
     SUBJECTS,
@@ -41,7 +41,11 @@ class VoteClosed(Template[Choice]):
 
     def milestones(self, p: Choice) -> Milestones:
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: Choice) -> Outcome:
         return Outcome(
@@ -73,7 +77,11 @@ class ReplyClosed(Template[Remark]):
 
     def milestones(self, p: Remark) -> Milestones:
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: Remark) -> Outcome:
         return Outcome(answer=Refusal("the topic is closed", ("close", "locked")))
@@ -81,7 +89,7 @@ class ReplyClosed(Template[Remark]):
     async def solve(self, driver: PageDriver, p: Remark) -> str | None:
         await open_topic(driver, p.title)
         if await driver.has("button", "Publish"):
-            raise Unsolvable(f"the topic {p.title!r} takes comments")
+            raise Unsolvable(f"the topic {p.title!r} accepts comments")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -101,7 +109,11 @@ class EditOthers(Template[OneComment]):
 
     def milestones(self, p: OneComment) -> Milestones:
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: OneComment) -> Outcome:
         reason = f"only {p.author} and the moderators can edit this comment; it is not mine"
@@ -176,7 +188,7 @@ class MissingCategory(Template[NoSuchPlace]):
         await driver.click("link", "Create Topic")
         page = await driver.text()
         if f'"{p.place}"' in page:
-            raise Unsolvable(f"there is a category {p.place!r}")
+            raise Unsolvable(f"the forum has a category {p.place!r}")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 

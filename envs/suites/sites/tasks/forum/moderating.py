@@ -1,4 +1,4 @@
-"""Keeping order on the forum as a moderator."""
+"""Forum tasks of a moderator."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from envs.suites.sites.tasks.forum.shared import (
     InTopic,
     click_below,
     open_topic,
+    topic_goals,
     topics,
     user_id,
-    way_to,
 )
 from envs.suites.sites.tasks.forum.writing import OneComment, single_comments
 from envs.suites.sites.templates import (
@@ -41,7 +41,7 @@ from envs.suites.sites.templates import (
 
 SAMPLE = 150
 MOVED, CLOSED, PINNED = 1, 2, 4
-"""`action` of the comment that Spirit leaves in a moderated topic."""
+"""`action` of the comment that Spirit adds to a moderated topic."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Moderated(InTopic):
 
 
 class OneClick(Template[Moderated]):
-    """A topic gets a mark from its menu of moderation."""
+    """Closes or pins a topic through its moderation menu."""
 
     sites = ("forum",)
     category = "forum"
@@ -71,15 +71,15 @@ class OneClick(Template[Moderated]):
         where = PagePattern("forum", rf"/topic/moderate/{self.path}/{p.topic}/")
         mark: dict[str, SqlValue] = {"id": p.topic, self.column: 1}
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("The moderation was sent", sent(where)),
             Goal("The topic has its mark", changed("forum", TOPIC, was=None, **mark)),
         )
 
     def outcome(self, p: Moderated) -> Outcome:
         marked = Updated(TOPIC, {"id": p.topic}, {self.column: 1}, allowed=("reindex_at",))
-        told = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "action": self.action})
-        return Outcome(changes={"forum": (marked, told)})
+        notice = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "action": self.action})
+        return Outcome(changes={"forum": (marked, notice)})
 
     async def solve(self, driver: PageDriver, p: Moderated) -> str | None:
         await open_topic(driver, p.title)
@@ -119,7 +119,7 @@ def _places(world: World) -> tuple[tuple[Any, ...], ...]:
 
 
 async def _move(driver: PageDriver, title: str, place: str) -> None:
-    """Six actions."""
+    """Moves a topic to another category: six actions."""
     await open_topic(driver, title)
     await driver.click("link", "edit", row=f"# {title}")
     nested = f'"--- {place}"' in await driver.text()
@@ -148,15 +148,15 @@ class MoveTopic(Template[Moved]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
         moderator, places = user_id(world, MODERATOR), _places(world)
-        found: list[Moved] = []
+        moves: list[Moved] = []
         for row in rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE):
             target, place = rng.choice([place for place in places if place[0] != row.category])
-            found.append(row.into(Moved, user=moderator, target=target, place=place))
-        return found
+            moves.append(row.into(Moved, user=moderator, target=target, place=place))
+        return moves
 
     def milestones(self, p: Moved) -> Milestones:
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("Its form is open", visited(PagePattern("forum", rf"/topic/update/{p.topic}/"))),
             Goal(f"It is in {p.place}", changed("forum", TOPIC, id=p.topic, category_id=p.target)),
         )
@@ -195,11 +195,13 @@ class MoveTwo(Template[TwoMoved]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[TwoMoved]:
         moderator, places = user_id(world, MODERATOR), _places(world)
         rows = rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE)
-        found: list[TwoMoved] = []
-        for one, two in zip(rows[::2], rows[1::2], strict=False):
-            target, place = rng.choice([place for place in places if place[0] not in (one.category, two.category)])
-            found.append(TwoMoved(one.into(InTopic), two.into(InTopic), one.title, two.title, moderator, target, place))
-        return found
+        moves: list[TwoMoved] = []
+        for first, second in zip(rows[::2], rows[1::2], strict=False):
+            target, place = rng.choice([place for place in places if place[0] not in (first.category, second.category)])
+            moves.append(
+                TwoMoved(first.into(InTopic), second.into(InTopic), first.title, second.title, moderator, target, place)
+            )
+        return moves
 
     def milestones(self, p: TwoMoved) -> Milestones:
         first = changed("forum", TOPIC, id=p.first.topic, category_id=p.target)
@@ -234,11 +236,11 @@ class DeleteComment(Template[OneComment]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
-        return rng.sample([one for one in single_comments(world) if one.author != MODERATOR], SAMPLE)
+        return rng.sample([comment for comment in single_comments(world) if comment.author != MODERATOR], SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("A comment was deleted", sent(PagePattern("forum", r"/comment/\d+/delete/"))),
             Goal(f"It is {p.author}'s", changed("forum", COMMENT, id=p.comment, is_removed=1)),
         )

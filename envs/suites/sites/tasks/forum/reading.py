@@ -1,4 +1,4 @@
-"""Finding things out on the forum."""
+"""Forum tasks that open topics and look up facts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from envs.suites.sites.tasks.forum.shared import (
     comments_on,
     full_date,
     open_topic,
+    topic_goals,
     topics,
-    way_to,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 SAMPLE = 200
-"""At most so many instances of a template that could have one for each topic."""
+"""Largest number of instances of a template that could have one per topic."""
 
 
 class OpenTopic(Template[InTopic]):
@@ -46,7 +46,7 @@ class OpenTopic(Template[InTopic]):
         return [row.into(InTopic) for row in rng.sample(topics(world), SAMPLE)]
 
     def milestones(self, p: InTopic) -> Milestones:
-        listed, opened = way_to(p)
+        listed, opened = topic_goals(p)
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
@@ -59,7 +59,7 @@ class OpenTopic(Template[InTopic]):
 
 
 class Question(Template[InTopic]):
-    """A question that the page of one topic answers."""
+    """Asks a question that a topic's page answers."""
 
     sites = ("forum",)
     category = "forum"
@@ -67,7 +67,7 @@ class Question(Template[InTopic]):
     difficulty = "easy"
 
     def milestones(self, p: InTopic) -> Milestones:
-        listed, opened = way_to(p)
+        listed, opened = topic_goals(p)
         searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
@@ -116,8 +116,8 @@ class TopicDay(Question):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Dated]:
         days = dict(world.database("forum").rows(f"SELECT id, date(date) FROM {TOPIC}"))
-        found = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(world)]
-        return rng.sample([one for one in found if (TODAY - one.day).days > 2], SAMPLE)
+        dated = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(world)]
+        return rng.sample([topic for topic in dated if (TODAY - topic.day).days > 2], SAMPLE)
 
     def outcome(self, p: InTopic) -> Outcome:
         assert isinstance(p, Dated)
@@ -171,13 +171,13 @@ class MostLiked(Question):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Authored]:
-        said: dict[int, list[tuple[int, str, str]]] = {}
+        comments: dict[int, list[tuple[int, str, str]]] = {}
         for topic, likes, *names in world.database("forum").rows(
             f"SELECT c.topic_id, c.likes_count, u.username, u.first_name || ' ' || u.last_name FROM {COMMENT} c"
             " JOIN auth_user u ON u.id = c.user_id ORDER BY c.topic_id, c.likes_count DESC, c.id"
         ):
-            said.setdefault(topic, []).append((likes, names[0], names[1]))
-        clear = {topic: best for topic, (best, *rest) in said.items() if rest and best[0] > rest[0][0]}
+            comments.setdefault(topic, []).append((likes, names[0], names[1]))
+        clear = {topic: best for topic, (best, *rest) in comments.items() if rest and best[0] > rest[0][0]}
         return [
             row.into(Authored, author=clear[row.topic][1], full_name=clear[row.topic][2])
             for row in topics(world, f"t.comment_count BETWEEN 4 AND {PER_PAGE}")
@@ -218,13 +218,13 @@ class PollEnd(Question):
         for topic, poll, *choice in rows:
             polls.setdefault((topic, poll), []).append(tuple(choice))
         places = {row.topic: row for row in topics(world)}
-        found: list[Polled] = []
+        ends: list[Polled] = []
         for (topic, poll), choices in polls.items():
             if choices[0][1] < choices[1][1]:
-                found.append(places[topic].into(Polled, poll=poll, end="fewest", option=choices[0][0]))
+                ends.append(places[topic].into(Polled, poll=poll, end="fewest", option=choices[0][0]))
             if choices[-1][1] > choices[-2][1]:
-                found.append(places[topic].into(Polled, poll=poll, end="most", option=choices[-1][0]))
-        return found
+                ends.append(places[topic].into(Polled, poll=poll, end="most", option=choices[-1][0]))
+        return ends
 
     def outcome(self, p: InTopic) -> Outcome:
         assert isinstance(p, Polled)
@@ -237,7 +237,7 @@ class PollEnd(Question):
             await driver.click("link", "Show results")
         shares = re.findall(r"^(.+), (\d+)%", await driver.text(), re.MULTILINE)
         if not shares:
-            raise Unsolvable("no results of a poll are shown")
+            raise Unsolvable("the page shows no results of a poll")
         ordered = sorted(shares, key=lambda share: int(share[1]))
         return ordered[-1 if p.end == "most" else 0][0]
 
@@ -273,7 +273,7 @@ class AuthorJoined(Template[Joined]):
     def milestones(self, p: Joined) -> Milestones:
         profile = PagePattern("forum", rf"/user/{p.author_id}/[^/]+/")
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal(f"The profile of {p.author} was opened", all_of(visited(p.page), visited(profile))),
             Goal(f"The profile of {p.author} is in front", shows(profile)),
         )
@@ -314,18 +314,18 @@ class LongerTopic(Template[Pair]):
         pairs = zip(rows[::2], rows[1::2], strict=False)
         return [
             Pair(
-                first=one.into(InTopic),
-                second=two.into(InTopic),
-                title=one.title,
-                other=two.title,
-                longer=max(one, two, key=lambda row: row.comments).title,
+                first=first.into(InTopic),
+                second=second.into(InTopic),
+                title=first.title,
+                other=second.title,
+                longer=max(first, second, key=lambda row: row.comments).title,
             )
-            for one, two in pairs
-            if one.comments != two.comments
+            for first, second in pairs
+            if first.comments != second.comments
         ]
 
     def milestones(self, p: Pair) -> Milestones:
-        return *way_to(p.first), *way_to(p.second)
+        return *topic_goals(p.first), *topic_goals(p.second)
 
     def outcome(self, p: Pair) -> Outcome:
         return Outcome(answer=Text(p.longer))

@@ -1,4 +1,4 @@
-"""Taking part in the forum as an ordinary member."""
+"""Forum tasks of an ordinary member: like, vote, reply, publish, edit, follow."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from envs.suites.sites.tasks.forum.shared import (
     InTopic,
     click_below,
     open_topic,
+    topic_goals,
     topics,
     user_id,
-    way_to,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -71,7 +71,7 @@ class OneComment(InTopic):
 
 
 def single_comments(world: World) -> list[OneComment]:
-    """Comments of others on the first page of short topics, each its author's only one there."""
+    """Comments by others in short topics (one page), each the only one of its author in the topic."""
     member = user_id(world, MEMBER)
     fitting = {row.topic: row for row in topics(world, f"t.comment_count BETWEEN 3 AND {PER_PAGE // 2}")}
     rows = world.database("forum").rows(
@@ -107,7 +107,7 @@ class LikeComment(Template[OneComment]):
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("A like was given", sent(PagePattern("forum", r"/comment/like/\d+/create/"))),
             Goal(f"{p.author}'s comment is liked", changed("forum", LIKE, user_id=p.user, comment_id=p.comment)),
         )
@@ -163,7 +163,7 @@ class Vote(Template[Choice]):
     def milestones(self, p: Choice) -> Milestones:
         voted = "spirit_comment_poll_commentpollvote"
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("A vote was sent", sent(PagePattern("forum", r"/comment/poll/.*vote/.*"))),
             Goal(f'The vote is for "{p.option}"', changed("forum", voted, voter_id=p.user, choice_id=p.choice)),
         )
@@ -208,15 +208,15 @@ class Reply(Template[Remark]):
 
     def milestones(self, p: Remark) -> Milestones:
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("A comment was sent", sent(PagePattern("forum", rf"/comment/{p.topic}/publish/"))),
             Goal("It says what it should", changed("forum", COMMENT, topic_id=p.topic, comment=p.text)),
         )
 
     def outcome(self, p: Remark) -> Outcome:
-        said = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "comment": p.text, "is_removed": 0})
+        comment = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "comment": p.text, "is_removed": 0})
         count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.count + 1}, allowed=("last_active",))
-        return Outcome(changes={"forum": (said, count)}, allowed={"forum": FOLLOWS})
+        return Outcome(changes={"forum": (comment, count)}, allowed={"forum": FOLLOWS})
 
     async def solve(self, driver: PageDriver, p: Remark) -> str | None:
         await open_topic(driver, p.title)
@@ -265,8 +265,8 @@ class Publish(Template[NewTopic]):
 
     def outcome(self, p: NewTopic) -> Outcome:
         values = {"title": p.subject, "category_id": p.category, "user_id": p.user, "comment_count": 1}
-        said = Inserted(COMMENT, {"comment": p.text, "user_id": p.user})
-        return Outcome(changes={"forum": (Inserted(TOPIC, values), said)}, allowed={"forum": FOLLOWS})
+        comment = Inserted(COMMENT, {"comment": p.text, "user_id": p.user})
+        return Outcome(changes={"forum": (Inserted(TOPIC, values), comment)}, allowed={"forum": FOLLOWS})
 
     async def solve(self, driver: PageDriver, p: NewTopic) -> str | None:
         await driver.click("link", "Create Topic")
@@ -369,7 +369,7 @@ class EditComment(Template[OwnComment]):
     def milestones(self, p: OwnComment) -> Milestones:
         form = PagePattern("forum", rf"/comment/{p.comment}/update/")
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("The form of my comment is open", visited(form)),
             Goal("The comment says the new text", changed("forum", COMMENT, id=p.comment, comment=p.new)),
         )
@@ -414,7 +414,7 @@ class EditProfile(Template[Preferences]):
         rows = forum.rows("SELECT DISTINCT location FROM spirit_user_userprofile WHERE user_id <> ? ORDER BY 1", member)
         here = forum.value("SELECT location FROM spirit_user_userprofile WHERE user_id = ?", member)
         towns = [town for (town,) in rows if town and town != here]
-        base = 8 | 16  # mentions and replies, as they are
+        base = 8 | 16  # mentions and replies keep their settings
         return [
             Preferences(member, town, often, base | code)
             for town in towns
@@ -470,7 +470,7 @@ class Follow(Template[Followed]):
 
     def milestones(self, p: Followed) -> Milestones:
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("The subscription was sent", sent(PagePattern("forum", rf"/topic/notification/{p.topic}/create/"))),
             Goal("New comments are notified", changed("forum", NOTIFICATION, topic_id=p.topic, is_active=1)),
         )

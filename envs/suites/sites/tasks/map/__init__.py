@@ -1,4 +1,4 @@
-"""The map's tasks."""
+"""Map tasks: places, routes and what is nearest."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from envs.suites.sites.tasks.map import nearest, places, routes
 __all__ = ["NOISE", "TEMPLATES"]
 
 NOISE = Noise()
-"""It has no database."""
+"""Empty, because the map has no database."""
 TEMPLATES = (*places.TEMPLATES, *routes.TEMPLATES, *nearest.TEMPLATES)

@@ -1,4 +1,4 @@
-"""Tasks about one place: what it is like, where it is, and what the map does not say."""
+"""Map tasks about one place: its facts, its position, and facts that the map does not have."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from envs.suites.sites.tasks.map.shared import (
     Coordinates,
     OnePlace,
     Phone,
-    drawn_from,
-    found_place,
+    place_milestones,
     places,
+    sample_instances,
     search_and_open,
     truth,
 )
@@ -26,7 +26,7 @@ from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Templ
 
 
 class AboutPlace(Template[OnePlace]):
-    """Something that a place's page says."""
+    """Asks for a fact on a place's page."""
 
     sites = ("map",)
     category = "map"
@@ -34,13 +34,13 @@ class AboutPlace(Template[OnePlace]):
     difficulty = "easy"
     column: ClassVar[str]
     row: ClassVar[str]
-    """Head of the line that says it."""
+    """Label of the line with the fact."""
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
         return places(world, self.column, rng)
 
     def milestones(self, p: OnePlace) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
     async def solve(self, driver: PageDriver, p: OnePlace) -> str | None:
         await search_and_open(driver, p.name)
@@ -129,7 +129,7 @@ class At(OnePlace):
 
 
 class PlaceAt(Template[At]):
-    """A place known only by where it is."""
+    """Gives a place by its coordinates only."""
 
     name = "map-place-at"
     sites = ("map",)
@@ -153,7 +153,7 @@ class PlaceAt(Template[At]):
         ]
 
     def milestones(self, p: At) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
     def outcome(self, p: At) -> Outcome:
         return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
@@ -175,7 +175,7 @@ class Branch(Params):
 
 
 class OpenBranch(Template[Branch]):
-    """One of several places of one name."""
+    """Asks to open one of several places with the same name."""
 
     name = "map-open-branch"
     sites = ("map",)
@@ -196,7 +196,7 @@ class OpenBranch(Template[Branch]):
         return [Branch(i, name, kind.lower(), address, address.partition(",")[0]) for i, name, kind, address in rows]
 
     def milestones(self, p: Branch) -> Milestones:
-        return found_place(p.place, f"{p.name}, {p.street}")
+        return place_milestones(p.place, f"{p.name}, {p.street}")
 
     def outcome(self, p: Branch) -> Outcome:
         return Outcome(page=PagePattern("map", f"/place/{p.place}"))
@@ -257,7 +257,7 @@ class CountCategory(Template[Category]):
 
 
 class NoSuchFact(Template[OnePlace]):
-    """A phone number that the map does not know."""
+    """Impossible: asks for a phone number that the map does not have."""
 
     name = "map-phone-unknown"
     sites = ("map",)
@@ -278,7 +278,7 @@ class NoSuchFact(Template[OnePlace]):
         return [p for p in hours if p.place not in known and not phones[p.place]]
 
     def milestones(self, p: OnePlace) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
     def outcome(self, p: OnePlace) -> Outcome:
         reason = f"the map has no phone number of {p.name}"
@@ -289,7 +289,7 @@ class NoSuchFact(Template[OnePlace]):
     async def solve(self, driver: PageDriver, p: OnePlace) -> str | None:
         await search_and_open(driver, p.name)
         if "\nPhone |" in await driver.text():
-            raise Unsolvable("there is a phone number")
+            raise Unsolvable("the map has a phone number")
         return f"N/A: the map has no phone number of {p.name}"
 
 
@@ -314,7 +314,7 @@ ABSENT = (
 
 
 class NoSuchPlace(Template[Invented]):
-    """A place that does not exist."""
+    """Impossible: asks for a place that does not exist."""
 
     name = "map-no-such-place"
     sites = ("map",)
@@ -327,11 +327,11 @@ class NoSuchPlace(Template[Invented]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Invented]:
-        made = [
+        invented = [
             Invented(f"{first} {word}", kind, category) for first in FIRST for category, (word, kind) in SECOND.items()
         ]
         known = {row[0] for row in truth(world).rows("SELECT lower(name) FROM place")}
-        return drawn_from([one for one in made if one.name.lower() not in known], rng)
+        return sample_instances([place for place in invented if place.name.lower() not in known], rng)
 
     def milestones(self, p: Invented) -> Milestones:
         page = PagePattern("map", f"/category/{p.category}")
@@ -349,7 +349,7 @@ class NoSuchPlace(Template[Invented]):
     async def solve(self, driver: PageDriver, p: Invented) -> str | None:
         await driver.type("searchbox", "Search places", p.name, enter=True)
         if "Nothing found" not in await driver.text():
-            raise Unsolvable("something was found")
+            raise Unsolvable("the search has results")
         await driver.click("link", "Helsinki map")
         await driver.click("link", p.kind)
         return f"N/A: there is no place called {p.name} on the map"

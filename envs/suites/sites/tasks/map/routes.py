@@ -1,4 +1,4 @@
-"""Tasks about ways between places."""
+"""Map tasks about routes between places."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from envs.suites.sites.tasks.map.shared import (
     TwoPlaces,
     directions,
     distance,
-    found_route,
     landmarks,
     pairs,
     route,
+    route_milestones,
     truth,
 )
 from envs.suites.sites.templates import (
@@ -36,7 +36,7 @@ from envs.suites.sites.templates import (
 
 
 class OneRoute(Template[TwoPlaces]):
-    """A route between two landmarks."""
+    """A task about one route between two landmarks."""
 
     sites = ("map",)
     category = "map"
@@ -46,7 +46,7 @@ class OneRoute(Template[TwoPlaces]):
         return pairs(world, self.by, rng)
 
     def milestones(self, p: TwoPlaces) -> Milestones:
-        return found_route(p, self.by)
+        return route_milestones(p, self.by)
 
 
 class WalkMetres(OneRoute):
@@ -129,7 +129,7 @@ class OpenDrive(OneRoute):
 @dataclass(frozen=True)
 class Both(TwoPlaces):
     driven: int
-    """Metres."""
+    """Length of the drive in metres."""
 
 
 class WalkOrDrive(Template[Both]):
@@ -175,7 +175,7 @@ class WalkOrDrive(Template[Both]):
 
 
 MANY_TOURS = 150
-"""Walks that are drawn; not all of them are long enough."""
+"""Number of random tours and choices; those with short legs are skipped."""
 
 
 @dataclass(frozen=True)
@@ -204,14 +204,14 @@ class WalkingTour(Template[Tour]):
         names = landmarks(world)
         rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'foot' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
-        found: dict[tuple[str, str, str, str], Tour] = {}
+        tours: dict[tuple[str, str, str, str], Tour] = {}
         for _ in range(MANY_TOURS):
             a, b, c, d = rng.sample(list(names), 4)
             legs = ((a, b), (b, c), (c, d))
             if all(leg in lengths for leg in legs):
                 metres = sum(lengths[leg] for leg in legs)
-                found[a, b, c, d] = Tour(names[a], names[b], names[c], names[d], (a, b, c, d), metres)
-        return list(found.values())
+                tours[a, b, c, d] = Tour(names[a], names[b], names[c], names[d], (a, b, c, d), metres)
+        return list(tours.values())
 
     def milestones(self, p: Tour) -> Milestones:
         a, b, c, d = p.ids
@@ -242,12 +242,12 @@ class Choice(Params):
     second: str
     third: str
     ids: tuple[str, str, str, str]
-    """Of the start and the three."""
+    """Ids of the start and the three destinations."""
     metres: int
 
 
 class ShortestDrive(Template[Choice]):
-    """The least of three drives."""
+    """Asks for the shortest of three drives."""
 
     name = "map-shortest-drive"
     sites = ("map",)
@@ -265,13 +265,13 @@ class ShortestDrive(Template[Choice]):
         names = landmarks(world)
         rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
-        found: dict[tuple[str, ...], Choice] = {}
+        choices: dict[tuple[str, ...], Choice] = {}
         for _ in range(MANY_TOURS):
             a, b, c, d = rng.sample(list(names), 4)
             drives = sorted(lengths.get((a, end), 0) for end in (b, c, d))
             if drives[0] and drives[1] - drives[0] > 20:
-                found[a, b, c, d] = Choice(names[a], names[b], names[c], names[d], (a, b, c, d), drives[0])
-        return list(found.values())
+                choices[a, b, c, d] = Choice(names[a], names[b], names[c], names[d], (a, b, c, d), drives[0])
+        return list(choices.values())
 
     def milestones(self, p: Choice) -> Milestones:
         drives = [visited(directions(p.ids[0], end, "car")) for end in p.ids[1:]]

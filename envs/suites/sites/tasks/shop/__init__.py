@@ -1,4 +1,4 @@
-"""The shop's tasks for a customer."""
+"""Shop tasks of a customer."""
 
 from __future__ import annotations
 

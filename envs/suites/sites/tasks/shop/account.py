@@ -259,12 +259,12 @@ class AddToWishList(Template[WishParams]):
         shop = world.database("shop")
         lists = shop.rows("SELECT id, name FROM wishlists_wishlist WHERE owner_id = ? ORDER BY id", CUSTOMER)
         taken = set(shop.rows("SELECT wishlist_id, product_id FROM wishlists_line"))
-        found = [
-            WishParams(one.id, one.title, one.shelf_id, name, key)
-            for one, (key, name) in product(products(world), lists)
-            if (key, one.id) not in taken
+        wishes = [
+            WishParams(item.id, item.title, item.shelf_id, name, key)
+            for item, (key, name) in product(products(world), lists)
+            if (key, item.id) not in taken
         ]
-        return rng.sample(found, min(MOST, len(found)))
+        return rng.sample(wishes, min(MOST, len(wishes)))
 
     def milestones(self, p: WishParams) -> Milestones:
         page = visited(product_page(p.product))
@@ -405,7 +405,7 @@ class WriteReview(Template[ReviewParams]):
         'Review "{title}" for me: {stars} out of 5 stars, title "{headline}", text "{body}"',
         'Write a review of "{title}". Give it {stars} of 5 stars. Headline: "{headline}". Text: "{body}"',
     )
-    opinions = (
+    reviews = (
         (1, "A waste of money", "It came broken and was not worth mending."),
         (2, "Expected better", "It does what it must, and nothing beyond that."),
         (3, "Quite ordinary", "Neither good nor bad; I might buy another brand next time."),
@@ -419,8 +419,8 @@ class WriteReview(Template[ReviewParams]):
                 "SELECT product_id FROM reviews_productreview WHERE user_id = ?", CUSTOMER
             )
         }  # fmt: skip
-        rows = [one for one in products(world) if one.id not in reviewed]
-        return [ReviewParams(one.id, one.title, *rng.choice(self.opinions)) for one in rows]
+        rows = [item for item in products(world) if item.id not in reviewed]
+        return [ReviewParams(item.id, item.title, *rng.choice(self.reviews)) for item in rows]
 
     def milestones(self, p: ReviewParams) -> Milestones:
         form = visited(PagePattern("shop", product_page(p.product).path + "reviews/add/"))

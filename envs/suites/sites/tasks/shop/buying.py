@@ -1,4 +1,4 @@
-"""Shop tasks of a customer who fills a basket, or cannot."""
+"""Shop tasks that fill a basket, and impossible purchases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from envs.suites.sites.tasks.shop.shared import (
     open_product,
     product_page,
     products,
-    reading,
+    reading_milestones,
     searched,
 )
 from envs.suites.sites.templates import (
@@ -62,7 +62,7 @@ class AddToBasket(Template[BasketParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[BasketParams]:
-        return [BasketParams(one.id, one.title, rng.randint(2, 6)) for one in products(world) if one.stock >= 6]
+        return [BasketParams(item.id, item.title, rng.randint(2, 6)) for item in products(world) if item.stock >= 6]
 
     def milestones(self, p: BasketParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)
@@ -111,7 +111,7 @@ class TwoInBasket(Template[TwoParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[TwoParams]:
-        stocked = [one for one in products(world) if one.stock >= 6]
+        stocked = [item for item in products(world) if item.stock >= 6]
         pairs = [rng.sample(stocked, 2) for _ in range(150)]
         return [
             TwoParams(a.id, a.title, rng.randint(2, 5), b.id, b.title, rng.randint(2, 5)) for a, b in pairs
@@ -164,10 +164,10 @@ class SoldOut(Template[SoldOutParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[SoldOutParams]:
-        return [SoldOutParams(one.id, one.shelf_id, one.title) for one in products(world) if one.stock == 0]
+        return [SoldOutParams(item.id, item.shelf_id, item.title) for item in products(world) if item.stock == 0]
 
     def milestones(self, p: SoldOutParams) -> Milestones:
-        return reading(p.title, p.shelf, product_page(p.product))
+        return reading_milestones(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: SoldOutParams) -> Outcome:
         return Outcome(answer=_sold_out(p), allowed=VISIT)
@@ -210,15 +210,15 @@ class TooMany(Template[TooManyParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[TooManyParams]:
-        few = [one for one in products(world) if 0 < one.stock < 30]
-        drawn = [
-            TooManyParams(one.id, one.shelf_id, one.title, one.stock, one.stock + more)
-            for one, more in product(few, (1, 3, 8))
+        few = [item for item in products(world) if 0 < item.stock < 30]
+        instances = [
+            TooManyParams(item.id, item.shelf_id, item.title, item.stock, item.stock + more)
+            for item, more in product(few, (1, 3, 8))
         ]
-        return rng.sample(drawn, min(MOST, len(drawn)))
+        return rng.sample(instances, min(MOST, len(instances)))
 
     def milestones(self, p: TooManyParams) -> Milestones:
-        return reading(p.title, p.shelf, product_page(p.product))
+        return reading_milestones(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: TooManyParams) -> Outcome:
         return Outcome(answer=self._refusal(p), allowed=VISIT)
@@ -257,10 +257,10 @@ class DeadCoupon(Template[DeadCouponParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[DeadCouponParams]:
         codes = ("WINTER30", "MIDSUMMER12", "HARBOUR50", "FRIENDS5")
         reasons = {"WINTER30": "it has expired", "MIDSUMMER12": "it is not valid yet"}
-        pairs = [(one, code) for one, code in product(products(world), codes) if one.stock]
+        pairs = [(item, code) for item, code in product(products(world), codes) if item.stock]
         return [
-            DeadCouponParams(one.id, one.title, code, reasons.get(code, "there is no such coupon"))
-            for one, code in rng.sample(pairs, min(MOST, len(pairs)))
+            DeadCouponParams(item.id, item.title, code, reasons.get(code, "there is no such coupon"))
+            for item, code in rng.sample(pairs, min(MOST, len(pairs)))
         ]
 
     def milestones(self, p: DeadCouponParams) -> Milestones:
@@ -302,7 +302,7 @@ class AbroadParams(Params):
 
 
 class ShipAbroad(Template[AbroadParams]):
-    """The shop knows these countries, but its checkout does not offer them."""
+    """Impossible: the shop has these countries, but its checkout does not offer them."""
 
     name = "shop-ship-abroad"
     sites = ("shop",)
@@ -324,8 +324,8 @@ class ShipAbroad(Template[AbroadParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[AbroadParams]:
-        pairs = [(one, place) for one, place in product(products(world), self.places) if one.stock]
-        return [AbroadParams(one.id, one.title, *place) for one, place in rng.sample(pairs, min(MOST, len(pairs)))]
+        pairs = [(item, place) for item, place in product(products(world), self.places) if item.stock]
+        return [AbroadParams(item.id, item.title, *place) for item, place in rng.sample(pairs, min(MOST, len(pairs)))]
 
     def milestones(self, p: AbroadParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)

@@ -1,4 +1,4 @@
-"""Shop tasks that end with an order."""
+"""Shop tasks that place an order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DELIVERIES = (
     ("express", "express delivery", 1, Decimal("8.50")),
     ("collect", "collection from the shop", 2, Decimal("0.00")),
 )
-"""Code, what a person calls it, its place on the page of the checkout, and its charge."""
+"""Code, name in wordings, position on the checkout page, and charge."""
 DISCOUNTED = ("Games", "Outdoors")
 """Departments with an offer that changes prices in the basket."""
 
@@ -44,7 +44,7 @@ class OrderParams(Params):
     person: str
     address: int
     address_place: int
-    """On the checkout's page, the default address being 0."""
+    """Position on the checkout page; the default address is 0."""
     first_name: str
     last_name: str
     line1: str
@@ -54,7 +54,7 @@ class OrderParams(Params):
 
 
 def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
-    """Key, names and street, in the order of the checkout."""
+    """Key, names and street of the customer's addresses, in the order of the checkout."""
     return world.database("shop").rows(
         "SELECT id, first_name, last_name, line1 FROM address_useraddress WHERE user_id = ?"
         " ORDER BY is_default_for_shipping DESC, id",
@@ -63,7 +63,7 @@ def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
 
 
 def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
-    """What one piece of *p* leaves behind when it is ordered, with a voucher or without."""
+    """The outcome of ordering one item of *p*, with or without a voucher."""
     number: dict[str, ExpectedValue] = {"number": "100001"}
     order: dict[str, ExpectedValue] = {
         **number,
@@ -97,7 +97,7 @@ def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
 
 
 def order_milestones(p: OrderParams) -> Milestones:
-    """Of one piece that is ordered."""
+    """The milestones of ordering one item."""
     return (
         Goal(f'The page of "{p.title}" is open, or it is searched for', any_of(searched(p.title), _page(p))),
         Goal(f'"{p.title}" is in the basket', changed("shop", "basket_line", product_id=p.product)),
@@ -111,12 +111,12 @@ def _page(p: OrderParams) -> Check:
 
 
 def about(pounds: Decimal) -> Test:
-    """To the penny, more or less: a discount is rounded here or there."""
-    return lambda found: isinstance(found, int | float) and abs(Decimal(str(found)) - pounds) <= Decimal("0.01")
+    """Tests that an amount is right to the penny. Rounding of a discount may differ."""
+    return lambda value: isinstance(value, int | float) and abs(Decimal(str(value)) - pounds) <= Decimal("0.01")
 
 
 async def check_out(driver: PageDriver, p: OrderParams) -> None:
-    """From the page of addresses: four actions."""
+    """Checks out from the page of addresses: four actions."""
     if p.address_place == 0:
         await driver.click("button", "Ship to your default shipping address")
     else:
@@ -126,20 +126,20 @@ async def check_out(driver: PageDriver, p: OrderParams) -> None:
     await driver.click("button", "Place order")
 
 
-def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
-    """One order for each of *rows*, to somebody of the address book; *per_cent* is taken off the price."""
+def sample_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
+    """One order for each of *rows*, to a random address of the address book, with a discount of *per_cent*."""
     book = addresses(world)
-    found: list[OrderParams] = []
-    for one in rows:
+    orders: list[OrderParams] = []
+    for item in rows:
         place = rng.randrange(len(book))
         key, first, last, line1 = book[place]
         code, delivery, option, charge = rng.choice(DELIVERIES)
-        total = one.price * (100 - per_cent) / 100 + charge
-        found.append(
+        total = item.price * (100 - per_cent) / 100 + charge
+        orders.append(
             OrderParams(
-                one.id,
-                one.title,
-                one.stockrecord,
+                item.id,
+                item.title,
+                item.stockrecord,
                 total,
                 f"{first} {last}",
                 key,
@@ -152,7 +152,7 @@ def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: i
                 option,
             )
         )
-    return found
+    return orders
 
 
 class Order(Template[OrderParams]):
@@ -167,8 +167,8 @@ class Order(Template[OrderParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[OrderParams]:
-        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
-        return drawn_orders(world, rng, rows)
+        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
+        return sample_orders(world, rng, rows)
 
     def milestones(self, p: OrderParams) -> Milestones:
         return order_milestones(p)
@@ -208,13 +208,13 @@ class OrderWithCoupon(Template[CouponOrderParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[CouponOrderParams]:
         keys = dict(world.database("shop").rows("SELECT code, id FROM voucher_voucher"))
-        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
-        found: list[CouponOrderParams] = []
+        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
+        orders: list[CouponOrderParams] = []
         for coupon, per_cent, department in self.coupons:
-            fitting = [one for one in rows if department in (None, one.department)]
-            for order in drawn_orders(world, rng, fitting, per_cent):
-                found.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
-        return found
+            fitting = [item for item in rows if department in (None, item.department)]
+            for order in sample_orders(world, rng, fitting, per_cent):
+                orders.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
+        return orders
 
     def milestones(self, p: CouponOrderParams) -> Milestones:
         return order_milestones(p)

@@ -1,4 +1,4 @@
-"""Shop tasks about a customer's own orders: what was bought when, for how much, and the same again."""
+"""Shop tasks on the customer's own orders: facts, sums, search and reorder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envs.suites.sites.answers import Number, Text
 from envs.suites.sites.changes import Inserted
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.tasks.shop.shared import ACCOUNT, CUSTOMER, VISIT, day, open_orders, products, written
+from envs.suites.sites.tasks.shop.shared import ACCOUNT, CUSTOMER, VISIT, day, format_date, open_orders, products
 from envs.suites.sites.templates import (
     Goal,
     Milestones,
@@ -43,13 +43,13 @@ class OwnOrder:
     total: Decimal
     delivery: Decimal
     lines: Mapping[str, int]
-    """Title to quantity."""
+    """Maps product titles to quantities."""
     place: int
-    """In her order history, from 0, the latest first."""
+    """0-based position in the order history, latest first."""
 
 
 def own_orders(world: World) -> list[OwnOrder]:
-    """The latest first."""
+    """The customer's orders, latest first."""
     shop = world.database("shop")
     rows = shop.rows(
         "SELECT id, number, date_placed, total_incl_tax, shipping_incl_tax FROM order_order WHERE user_id = ?"
@@ -71,7 +71,7 @@ def _pounds(stored: float) -> Decimal:
 
 
 PAGE = 20
-"""Orders on a page of the history."""
+"""Orders per page of the history."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class OrderFactParams(Params):
     date: str
     asked: str
     pattern: str
-    """Where the order's page says it."""
+    """A regular expression that reads the value from the order's page."""
     value: Decimal
     place: int
 
@@ -99,7 +99,7 @@ class OrderFact(Template[OrderFactParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[OrderFactParams]:
         orders = own_orders(world)
         days = Counter(order.placed for order in orders)
-        found: list[OrderFactParams] = []
+        instances: list[OrderFactParams] = []
         for order in orders:
             if days[order.placed] == 1:
                 facts = (
@@ -111,11 +111,11 @@ class OrderFact(Template[OrderFactParams]):
                         order.total - order.delivery,
                     ),
                 )
-                found += [
-                    OrderFactParams(order.number, written(order.placed), asked, pattern, value, order.place)
-                    for asked, pattern, value in facts
+                instances += [
+                    OrderFactParams(order.number, format_date(order.placed), phrase, pattern, value, order.place)
+                    for phrase, pattern, value in facts
                 ]
-        return found
+        return instances
 
     def milestones(self, p: OrderFactParams) -> Milestones:
         page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
@@ -161,17 +161,19 @@ class SpentBetween(Template[SpanParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
         orders = own_orders(world)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 16)]
-        found: list[SpanParams] = []
+        spans: list[SpanParams] = []
         for a, b in product(starts, starts):
             inside = [order for order in orders if a <= order.placed < b]
             last = b - timedelta(days=1)
             if 2 <= len(inside) <= 6:
-                found.append(SpanParams(a, last, sum(o.total for o in inside) or Decimal(), written(a), written(last)))
-        return found
+                spans.append(
+                    SpanParams(a, last, sum(o.total for o in inside) or Decimal(), format_date(a), format_date(last))
+                )
+        return spans
 
     def milestones(self, p: SpanParams) -> Milestones:
-        asked = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
-        within = PagePattern("shop", ORDERS.path, asked)
+        query = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        within = PagePattern("shop", ORDERS.path, query)
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
@@ -189,7 +191,7 @@ class SpentBetween(Template[SpanParams]):
         await open_orders(driver)
         await _filter(driver, p.first, p.last)
         totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await driver.text())
-        return str(sum(Decimal(one.replace(",", "")) for one in totals))
+        return str(sum(Decimal(total.replace(",", "")) for total in totals))
 
 
 def _second_page() -> PagePattern:
@@ -197,7 +199,7 @@ def _second_page() -> PagePattern:
 
 
 async def _filter(driver: PageDriver, first: date, last: date) -> None:
-    """Three actions."""
+    """Filters the order history by date: three actions."""
     await driver.type("textbox", "From", first.isoformat())
     await driver.type("textbox", "To", last.isoformat())
     await driver.click("button", "Filter results")
@@ -211,11 +213,11 @@ class WhichOrderParams(Params):
     span: str
     number: str
     wrong: tuple[str, ...]
-    """Orders of the span that are listed before the right one."""
+    """Orders of the time span that are listed before the right one."""
 
 
 class WhichOrder(Template[WhichOrderParams]):
-    """The history does not say what was bought: orders are opened one by one."""
+    """Asks in which order a product was bought. The history does not list products, so orders are opened."""
 
     name = "shop-which-order"
     sites = ("shop",)
@@ -229,20 +231,20 @@ class WhichOrder(Template[WhichOrderParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[WhichOrderParams]:
         orders = own_orders(world)
-        found: dict[tuple[str, str], WhichOrderParams] = {}
+        instances: dict[tuple[str, str], WhichOrderParams] = {}
         for place, order in enumerate(orders):
             for before in (2, 3):
                 listed = orders[max(0, place - before) : place + 1]
                 first, last = order.placed, listed[0].placed
-                inside = [one for one in orders if first <= one.placed <= last]
+                inside = [other for other in orders if first <= other.placed <= last]
                 if len(listed) <= before or inside[-1] != order:
                     continue
-                span = f"from {written(first)} to {written(last)}"
-                wrong = tuple(one.number for one in inside[:-1])
+                span = f"from {format_date(first)} to {format_date(last)}"
+                wrong = tuple(other.number for other in inside[:-1])
                 for title in order.lines:
-                    if 2 <= len(wrong) <= 3 and sum(title in one.lines for one in inside) == 1:
-                        found[title, span] = WhichOrderParams(title, first, last, span, order.number, wrong)
-        return list(found.values())
+                    if 2 <= len(wrong) <= 3 and sum(title in other.lines for other in inside) == 1:
+                        instances[title, span] = WhichOrderParams(title, first, last, span, order.number, wrong)
+        return list(instances.values())
 
     def milestones(self, p: WhichOrderParams) -> Milestones:
         page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
@@ -274,7 +276,7 @@ class ReorderParams(Params):
     number: str
     date: str
     lines: tuple[tuple[int, int], ...]
-    """Product and quantity."""
+    """Product key and quantity of each line."""
 
 
 class Reorder(Template[ReorderParams]):
@@ -291,11 +293,11 @@ class Reorder(Template[ReorderParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[ReorderParams]:
         orders = own_orders(world)
         days = Counter(order.placed for order in orders)
-        known = {one.title: one for one in products(world)}
+        known = {item.title: item for item in products(world)}
         return [
             ReorderParams(
                 order.number,
-                written(order.placed),
+                format_date(order.placed),
                 tuple((known[title].id, quantity) for title, quantity in order.lines.items()),
             )
             for order in orders

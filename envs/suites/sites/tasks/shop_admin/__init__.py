@@ -1,4 +1,4 @@
-"""The shop's tasks for its staff, in the dashboard."""
+"""Shop tasks of the staff, in the dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dashboard tasks about figures: what customers spent, what a month brought in, and reports of it."""
+"""Dashboard tasks on figures: customers' totals, order statistics and reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 from envs.suites.sites.answers import Number, Refusal
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.tasks.shop.shared import VISIT, written
+from envs.suites.sites.tasks.shop.shared import VISIT, format_date
 from envs.suites.sites.tasks.shop_admin.shared import (
     CUSTOMERS,
     REPORTS,
@@ -102,25 +102,27 @@ class OrderStatistics(Dashboard[SpanParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
         orders = placed_orders(world)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
-        found: list[SpanParams] = []
+        spans: list[SpanParams] = []
         for a, b in product(starts, starts):
-            inside = [one for one in orders if a <= one.placed < b]
+            inside = [order for order in orders if a <= order.placed < b]
             last = b - timedelta(days=1)
             if inside:
-                revenue = sum((one.total for one in inside), Decimal())
-                span = (a, last, written(a), written(last))
-                found.append(SpanParams(*span, "How many orders were placed", "Total orders", Decimal(len(inside))))
-                found.append(SpanParams(*span, "How many pounds of revenue came from orders", "Total revenue", revenue))
-        return found
+                revenue = sum((order.total for order in inside), Decimal())
+                span = (a, last, format_date(a), format_date(last))
+                spans.append(SpanParams(*span, "How many orders were placed", "Total orders", Decimal(len(inside))))
+                spans.append(SpanParams(*span, "How many pounds of revenue came from orders", "Total revenue", revenue))
+        return spans
 
     def milestones(self, p: SpanParams) -> Milestones:
         begun = PagePattern("shop", STATISTICS.path, {"date_from": p.first.isoformat()})
-        asked = PagePattern("shop", STATISTICS.path, {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()})
+        narrowed = PagePattern(
+            "shop", STATISTICS.path, {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        )
         return (
             Goal("The statistics of orders are open", visited(STATISTICS)),
             Goal("They are narrowed to a beginning", visited(begun)),
-            Goal("They are narrowed to the days asked for", visited(asked)),
-            Goal("The figures of those days are in front", shows(asked)),
+            Goal("They are narrowed to the days asked for", visited(narrowed)),
+            Goal("The figures of those days are in front", shows(narrowed)),
         )
 
     def outcome(self, p: SpanParams) -> Outcome:
@@ -162,7 +164,7 @@ class ShowReport(Dashboard[ReportParams]):
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
         spans = [(a, b - timedelta(days=1)) for a, b in product(starts, starts) if a < b]
         return [
-            ReportParams(*report, a, b, written(a), written(b))
+            ReportParams(*report, a, b, format_date(a), format_date(b))
             for report, (a, b) in product(self.reports, rng.sample(spans, 60))
         ]
 
@@ -187,8 +189,8 @@ class ShowReport(Dashboard[ReportParams]):
 
     @staticmethod
     def _page(p: ReportParams) -> PagePattern:
-        asked = {"report_type": p.code, "date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
-        return PagePattern("shop", REPORTS.path, asked)
+        query = {"report_type": p.code, "date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        return PagePattern("shop", REPORTS.path, query)
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class NobodyParams(Params):
 
 
 class UnknownCustomer(Dashboard[NobodyParams]):
-    """Somebody has this first name and somebody else that last name."""
+    """Impossible: the first name and the last name belong to different customers."""
 
     name = "shop-admin-unknown-customer"
     kind = "impossible"
@@ -214,17 +216,19 @@ class UnknownCustomer(Dashboard[NobodyParams]):
             "SELECT first_name, last_name FROM auth_user WHERE NOT is_staff ORDER BY id"
         )
         pairs = [rng.sample(people, 2) for _ in range(60)]
-        return sorted({NobodyParams(f"{a[0]} {b[1]}", a[0], b[1]) for a, b in pairs}, key=lambda one: one.customer)
+        return sorted(
+            {NobodyParams(f"{a[0]} {b[1]}", a[0], b[1]) for a, b in pairs}, key=lambda nobody: nobody.customer
+        )
 
     def milestones(self, p: NobodyParams) -> Milestones:
         by_name = visited(PagePattern("shop", CUSTOMERS.path, {"name": p.customer}))
         parts = [PagePattern("shop", CUSTOMERS.path, {"name": name}) for name in (p.last_name, p.first_name)]
-        by_part = any_of(*(visited(one) for one in parts))
+        by_part = any_of(*(visited(page) for page in parts))
         return (
             Goal("The list of customers is open", visited(CUSTOMERS)),
             Goal(f"{p.customer} is looked for", any_of(by_name, by_part)),
             Goal("The name is not taken on trust: a part of it is looked for", by_part),
-            Goal("What that found is in front", any_of(*(shows(one) for one in parts))),
+            Goal("What that found is in front", any_of(*(shows(page) for page in parts))),
         )
 
     def outcome(self, p: NobodyParams) -> Outcome:

@@ -1,4 +1,4 @@
-"""Dashboard tasks about orders and the people who placed them."""
+"""Dashboard tasks on orders and their customers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NEXT = {
     "Being processed": ("Shipped", "Cancelled"),
     "Shipped": ("Delivered", "Returned"),
 }
-"""What staff may make of an order that is not finished."""
+"""The next statuses of an unfinished order."""
 
 
 def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
-    """What the shop writes down when an order's status changes."""
+    """The rows that change with an order's status."""
     return (
         Updated("order_order", {"id": order}, {"status": new}),
         Inserted("order_orderstatuschange", {"order_id": order, "old_status": old, "new_status": new}),
@@ -42,7 +42,7 @@ def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
 
 
 def order_goals(number: str, done: Goal) -> Milestones:
-    """The way to an order, and what is done there."""
+    """The milestones of opening an order in the dashboard and doing *done*."""
     page = order_page(number)
     searched = PagePattern("shop", ORDERS.path, {"order_number": number})
     return (
@@ -72,9 +72,9 @@ class SetOrderStatus(Dashboard[StatusParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[StatusParams]:
         return [
-            StatusParams(one.id, one.number, one.status, new)
-            for one in placed_orders(world)
-            for new in NEXT.get(one.status, ())
+            StatusParams(order.id, order.number, order.status, new)
+            for order in placed_orders(world)
+            for new in NEXT.get(order.status, ())
         ]
 
     def milestones(self, p: StatusParams) -> Milestones:
@@ -97,7 +97,7 @@ class LatestParams(StatusParams):
 
 
 class SetLatestStatus(Dashboard[LatestParams]):
-    """The order's number is not given: it is found by way of the customer."""
+    """Names the customer instead of the order's number."""
 
     name = "shop-admin-set-latest-status"
     kind = "content"
@@ -108,11 +108,11 @@ class SetLatestStatus(Dashboard[LatestParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[LatestParams]:
-        latest = {one.customer: one for one in placed_orders(world)}
+        latest = {order.customer: order for order in placed_orders(world)}
         return [
-            LatestParams(one.id, one.number, one.status, new, customer, one.customer_id)
-            for customer, one in latest.items()
-            for new in NEXT.get(one.status, ())
+            LatestParams(order.id, order.number, order.status, new, customer, order.customer_id)
+            for customer, order in latest.items()
+            for new in NEXT.get(order.status, ())
         ]
 
     def milestones(self, p: LatestParams) -> Milestones:
@@ -160,7 +160,7 @@ class AddNote(Dashboard[NoteParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[NoteParams]:
         orders = rng.sample(placed_orders(world), 75)
-        return [NoteParams(one.id, one.number, text) for one, text in product(orders, self.messages)]
+        return [NoteParams(order.id, order.number, text) for order, text in product(orders, self.messages)]
 
     def milestones(self, p: NoteParams) -> Milestones:
         done = changed("shop", "order_ordernote", order_id=p.order, message=p.message)
@@ -204,10 +204,10 @@ class Readdress(Dashboard[ReaddressParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[ReaddressParams]:
-        open_ones = [one for one in placed_orders(world) if one.status in NEXT]
+        open_orders = [order for order in placed_orders(world) if order.status in NEXT]
         return [
-            ReaddressParams(one.id, one.number, one.address_id, *place)
-            for one, place in product(open_ones, self.places)
+            ReaddressParams(order.id, order.number, order.address_id, *place)
+            for order, place in product(open_orders, self.places)
         ]
 
     def milestones(self, p: ReaddressParams) -> Milestones:
@@ -253,15 +253,15 @@ class OrderOwner(Dashboard[OwnerParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[OwnerParams]:
-        found: list[OwnerParams] = []
-        for one in rng.sample(placed_orders(world), 100):
+        instances: list[OwnerParams] = []
+        for order in rng.sample(placed_orders(world), 100):
             facts = (
-                ("the e-mail address of the customer", one.email),
-                ("the full name of the customer", one.customer),
-                ("the status", one.status),
+                ("the e-mail address of the customer", order.email),
+                ("the full name of the customer", order.customer),
+                ("the status", order.status),
             )
-            found += [OwnerParams(one.number, asked, value) for asked, value in facts]
-        return found
+            instances += [OwnerParams(order.number, phrase, value) for phrase, value in facts]
+        return instances
 
     def milestones(self, p: OwnerParams) -> Milestones:
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
@@ -292,13 +292,13 @@ class IllegalStatus(Dashboard[RefusedParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[RefusedParams]:
-        found = [
-            RefusedParams(one.number, one.status, wanted)
-            for one in placed_orders(world)
+        instances = [
+            RefusedParams(order.number, order.status, wanted)
+            for order in placed_orders(world)
             for wanted in ("Pending", "Being processed")
-            if one.status in ("Delivered", "Returned", "Cancelled")
+            if order.status in ("Delivered", "Returned", "Cancelled")
         ]
-        return rng.sample(found, min(MOST, len(found)))
+        return rng.sample(instances, min(MOST, len(instances)))
 
     def milestones(self, p: RefusedParams) -> Milestones:
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))

@@ -1,4 +1,4 @@
-"""What the dashboard's task templates share: who works there, its orders and customers, and ways through it."""
+"""Shared parts of the dashboard's templates: the staff persona, page patterns, orders and driver steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envs.suites.sites.tasks.shop.shared import day
 from envs.suites.sites.templates import Params, Template, World
 
 STAFF = 51
-"""Key of the staff persona in the golden state (tests hold it to that)."""
+"""Key of the staff persona in the golden state; a test checks it."""
 ORDERS = PagePattern("shop", r"/dashboard/orders/")
 CUSTOMERS = PagePattern("shop", r"/dashboard/users/")
 PRODUCTS = PagePattern("shop", r"/dashboard/catalogue/")
@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Params)
 
 
 class Dashboard(Template[P], Generic[P]):
-    """A task of the staff, which starts in the dashboard."""
+    """A task of the staff. It starts in the dashboard."""
 
     sites = ("shop",)
     category = "shop_admin"
@@ -55,15 +55,15 @@ class PlacedOrder:
 
 
 def placed_orders(world: World) -> list[PlacedOrder]:
-    """All, the oldest first."""
+    """All orders, oldest first."""
     rows = world.database("shop").rows(
         "SELECT o.id, o.number, o.status, o.date_placed, o.total_incl_tax, u.first_name || ' ' || u.last_name, u.id,"
         " u.email, a.line4, a.id FROM order_order o JOIN auth_user u ON u.id = o.user_id"
         " JOIN order_shippingaddress a ON a.id = o.shipping_address_id ORDER BY o.date_placed"
     )
     return [
-        PlacedOrder(key, number, status, day(placed), _pounds(total), customer, who, email, city, address)
-        for key, number, status, placed, total, customer, who, email, city, address in rows
+        PlacedOrder(key, number, status, day(placed), _pounds(total), customer, recipient, email, city, address)
+        for key, number, status, placed, total, customer, recipient, email, city, address in rows
     ]
 
 
@@ -76,27 +76,27 @@ def order_page(number: str) -> PagePattern:
 
 
 async def menu(driver: PageDriver, group: str, entry: str) -> None:
-    """Two actions."""
+    """Opens an entry of the dashboard's menu: two actions."""
     await driver.click("button", group)
     await driver.click("link", entry)
 
 
 async def open_order(driver: PageDriver, number: str) -> None:
-    """Four actions; the search leads straight to the order if there is one of this number."""
+    """Opens an order: four actions. The search for an existing number opens the order directly."""
     await menu(driver, "Fulfilment", "Orders")
     await driver.type("textbox", "Order number: Order number", number)
     await driver.click("button", "Search")
 
 
 async def find_customer(driver: PageDriver, name: str) -> None:
-    """Four actions."""
+    """Searches for a customer: four actions."""
     await menu(driver, "Customers", "Customers")
     await driver.type("textbox", "Name:", name)
     await driver.click("button", "Search")
 
 
 async def open_product(driver: PageDriver, title: str) -> None:
-    """Five actions."""
+    """Opens a product for editing: five actions."""
     await menu(driver, "Catalog", "Products")
     await driver.type("textbox", "Product title:", title)
     await driver.click("button", "Search")

@@ -1,4 +1,4 @@
-"""Dashboard tasks about what is sold: prices, stock, categories, ranges, coupons, reviews, accounts."""
+"""Dashboard tasks on prices, stock, categories, ranges, reviews, coupons and customers' accounts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
 from envs.suites.sites.clock import TODAY
 from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.page_driver import PageDriver
-from envs.suites.sites.tasks.shop.shared import VISIT, products, written
+from envs.suites.sites.tasks.shop.shared import VISIT, format_date, products
 from envs.suites.sites.tasks.shop_admin.shared import (
     CATEGORIES,
     COUPONS,
@@ -29,13 +29,13 @@ from envs.suites.sites.tasks.shop_admin.shared import (
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, visited
 
 HEALTHY = 8
-"""From this stock on no alert is open, and none is raised by setting such a stock."""
+"""With at least this stock, no stock alert is open and none is raised."""
 STOCK_FIELD, PRICE_FIELD = 0, 2
-"""Places of the two among the numbers on the tab "Stock and pricing"."""
+"""Positions of the two fields among the numbers on the tab "Stock and pricing"."""
 
 
 def product_goals(title: str, key: int, done: Goal) -> Milestones:
-    """The way to a product in the dashboard, and what is done there."""
+    """The milestones of opening a product in the dashboard and doing *done*."""
     form = visited(PagePattern("shop", rf"/dashboard/catalogue/products/{key}/"))
     searched = visited(PagePattern("shop", PRODUCTS.path, {"title": title}))
     return (
@@ -66,8 +66,8 @@ class ChangePrice(Dashboard[PriceParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[PriceParams]:
         rises = ("1.20", "2.35", "4.10", "6.65")
         return [
-            PriceParams(one.id, one.title, one.stockrecord, one.price + Decimal(rng.choice(rises)))
-            for one in products(world)
+            PriceParams(item.id, item.title, item.stockrecord, item.price + Decimal(rng.choice(rises)))
+            for item in products(world)
         ]
 
     def milestones(self, p: PriceParams) -> Milestones:
@@ -105,9 +105,9 @@ class Restock(Dashboard[StockParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[StockParams]:
         return [
-            StockParams(one.id, one.title, one.stockrecord, one.stock, rng.choice((5, 12, 20, 36)))
-            for one in products(world)
-            if one.stock >= HEALTHY
+            StockParams(item.id, item.title, item.stockrecord, item.stock, rng.choice((5, 12, 20, 36)))
+            for item in products(world)
+            if item.stock >= HEALTHY
         ]
 
     def milestones(self, p: StockParams) -> Milestones:
@@ -121,8 +121,8 @@ class Restock(Dashboard[StockParams]):
     async def solve(self, driver: PageDriver, p: StockParams) -> None:
         await open_product(driver, p.title)
         await driver.click("link", "Stock and pricing")
-        held = await driver.read(r'\[\d+\] spinbutton "" = "(\d+)"')
-        await driver.type("spinbutton", "", str(int(held) + p.more), nth=STOCK_FIELD)
+        stock = await driver.read(r'\[\d+\] spinbutton "" = "(\d+)"')
+        await driver.type("spinbutton", "", str(int(stock) + p.more), nth=STOCK_FIELD)
         await driver.click("button", "Save")
 
 
@@ -142,7 +142,7 @@ class HideProduct(Dashboard[HideParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[HideParams]:
-        return [HideParams(one.id, one.title) for one in products(world)]
+        return [HideParams(item.id, item.title) for item in products(world)]
 
     def milestones(self, p: HideParams) -> Milestones:
         searched = visited(PagePattern("shop", PRODUCTS.path, {"title": p.title}))
@@ -188,12 +188,12 @@ class CreateCategory(Dashboard[CategoryParams]):
 
     def milestones(self, p: CategoryParams) -> Milestones:
         form = visited(PagePattern("shop", CATEGORIES.path + r"create/(\d+)?"))
-        made = changed("shop", "catalogue_category", name=p.title)
+        created = changed("shop", "catalogue_category", name=p.title)
         placed = changed("shop", "catalogue_category", name=p.title, path=below(p.path))
         return (
             Goal("The categories are open", visited(CATEGORIES)),
             Goal("The form for a new category is open", form),
-            Goal(f'There is a category "{p.title}"', made),
+            Goal(f'There is a category "{p.title}"', created),
             Goal(f'It lies below "{p.parent}"', placed),
         )
 
@@ -213,13 +213,13 @@ class CreateCategory(Dashboard[CategoryParams]):
 
 
 def below(parent: str) -> Test:
-    """A place in the tree right below *parent*."""
-    return lambda found: isinstance(found, str) and found.startswith(parent) and len(found) == len(parent) + 4
+    """Tests for the tree path of a child of *parent*."""
+    return lambda value: isinstance(value, str) and value.startswith(parent) and len(value) == len(parent) + 4
 
 
 def within(parent: str) -> Test:
-    """The place *parent* or one right below it: a new first child moves the others on."""
-    return lambda found: found == parent or below(parent)(found)
+    """Tests for the tree path *parent* or that of a child. A new first child changes the paths of the others."""
+    return lambda value: value == parent or below(parent)(value)
 
 
 @dataclass(frozen=True)
@@ -256,9 +256,10 @@ class CreateRange(Dashboard[RangeParams]):
         )
 
     def outcome(self, p: RangeParams) -> Outcome:
-        made = Inserted("offer_range", {"name": p.title, "includes_all_products": False})
+        created = Inserted("offer_range", {"name": p.title, "includes_all_products": False})
         return Outcome(
-            changes={"shop": (made, Inserted("offer_range_included_categories", {"category_id": p.key}))}, allowed=VISIT
+            changes={"shop": (created, Inserted("offer_range_included_categories", {"category_id": p.key}))},
+            allowed=VISIT,
         )
 
     async def solve(self, driver: PageDriver, p: RangeParams) -> None:
@@ -303,7 +304,7 @@ class ModerateReview(Dashboard[ReviewParams]):
 
     def milestones(self, p: ReviewParams) -> Milestones:
         name, last = p.customer, p.customer.split()[-1]
-        named = any_of(*(visited(PagePattern("shop", REVIEWS.path, {"name": one})) for one in (name, last)))
+        named = any_of(*(visited(PagePattern("shop", REVIEWS.path, {"name": text})) for text in (name, last)))
         waiting = visited(PagePattern("shop", REVIEWS.path, {"status": "0"}))
         form = visited(PagePattern("shop", rf"{REVIEWS.path}{p.review}/"))
         touched = changed("shop", "reviews_productreview", id=p.review)
@@ -366,11 +367,11 @@ class CreateCoupon(Dashboard[CouponParams]):
         offers = world.database("shop").rows(
             "SELECT name, id FROM offer_conditionaloffer WHERE offer_type = 'Voucher' ORDER BY id"
         )
-        found: list[CouponParams] = []
+        coupons: list[CouponParams] = []
         for (title, code), (offer, key), usage in product(self.names, offers, self.usages):
             last = TODAY + timedelta(days=rng.randint(20, 200))
-            found.append(CouponParams(title, code, offer, key, last, written(last), *usage))
-        return found
+            coupons.append(CouponParams(title, code, offer, key, last, format_date(last), *usage))
+        return coupons
 
     def milestones(self, p: CouponParams) -> Milestones:
         form = visited(PagePattern("shop", COUPONS.path + "create/"))
@@ -405,8 +406,8 @@ class CreateCoupon(Dashboard[CouponParams]):
         await driver.click("button", "Save")
 
 
-def _today(found: SqlValue) -> bool:
-    return isinstance(found, str) and found.startswith(TODAY.isoformat())
+def _today(value: SqlValue) -> bool:
+    return isinstance(value, str) and value.startswith(TODAY.isoformat())
 
 
 @dataclass(frozen=True)
