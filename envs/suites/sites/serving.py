@@ -94,7 +94,7 @@ class Served:
         with self.recorder.gate.shut():
             restore_database(self._golden / DATABASE, self._copy / DATABASE)
             restore_files(self._golden / FILES, self._copy / FILES)
-            self._site.forget()
+            self._site.clear_caches()
             self._clock.set()
             self.recorder.clear()
 
