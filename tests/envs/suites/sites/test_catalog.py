@@ -1,4 +1,4 @@
-"""The tasks as a whole: how many, of what kinds, how they are split and worded."""
+"""The catalog of tasks: number, kinds, splits and wordings."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from envs.suites.sites.templates import Difficulty, Kind, Template, instance
 
 
 def test_there_is_enough_of_everything() -> None:
-    found = templates().values()
-    assert len(found) >= 60
-    assert {site for one in found for site in one.sites} == set(KINDS)
-    assert sum(len(one.sites) > 1 for one in found) >= 4, "some cross two sites"
-    assert sum(one.kind == "impossible" for one in found) >= 10
+    all_templates = templates().values()
+    assert len(all_templates) >= 60
+    assert {site for template in all_templates for site in template.sites} == set(KINDS)
+    assert sum(len(template.sites) > 1 for template in all_templates) >= 4, "some cross two sites"
+    assert sum(template.kind == "impossible" for template in all_templates) >= 10
     for kind in get_args(Kind):
-        assert any(one.kind == kind for one in found)
+        assert any(template.kind == kind for template in all_templates)
     for difficulty in get_args(Difficulty):
-        assert sum(one.difficulty == difficulty for one in found) >= 10
+        assert sum(template.difficulty == difficulty for template in all_templates) >= 10
 
 
 def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> None:
     assert not splits.VALIDATION & splits.TEST
     assert templates().keys() >= splits.VALIDATION | splits.TEST
-    held_out = Counter((split_of(name), one.category) for name, one in templates().items())
-    for category in {one.category for one in templates().values()}:
+    held_out = Counter((split_of(name), template.category) for name, template in templates().items())
+    for category in {template.category for template in templates().values()}:
         assert all(held_out[split, category] for split in splits.SPLITS)
 
 
@@ -51,7 +51,7 @@ needs_sites = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def sampler() -> InstanceSampler:
-    """Builds the golden states that are missing."""
+    """A sampler. It builds missing golden states."""
     return InstanceSampler()
 
 
@@ -65,14 +65,14 @@ async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
     candidates = await sampler.candidates(template)
     assert 8 <= len(set(candidates)) == len(candidates) <= 300
     assert await InstanceSampler().candidates(template) == candidates, "the same each time"
-    told = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
-    assert len(told) == min(40, len(candidates)), "distinct tasks are worded distinctly"
-    assert "{" not in "".join(told)
+    instructions = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
+    assert len(instructions) == min(40, len(candidates)), "distinct tasks are worded distinctly"
+    assert "{" not in "".join(instructions)
     for params in candidates[:30]:
         answer = template.outcome(params).answer
         if answer is not None:
             assert answer.accepts(answer.truth())
-            assert [one for one in answer.mutants() if answer.accepts(one)] == []
+            assert [mutant for mutant in answer.mutants() if answer.accepts(mutant)] == []
 
 
 @pytest.mark.slow

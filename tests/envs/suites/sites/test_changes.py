@@ -1,4 +1,4 @@
-"""Differences between two databases, and what an outcome makes of them."""
+"""Differences between two databases and their comparison with an outcome."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ CASES: list[tuple[str, list[str], tuple[Expected, ...], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("edits", "wanted", "met"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("edits", "expected", "met"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_exactly_the_asked_for_rows_may_differ(
-    pair: tuple[Path, Path], edits: list[str], wanted: tuple[Expected, ...], met: bool
+    pair: tuple[Path, Path], edits: list[str], expected: tuple[Expected, ...], met: bool
 ) -> None:
     edit(pair[1], *edits)
-    assert (mismatch(changes(*pair, NOISE), wanted) == "") is met
+    assert (mismatch(changes(*pair, NOISE), expected) == "") is met
 
 
 def test_what_may_change_need_not(pair: tuple[Path, Path]) -> None:

@@ -1,4 +1,4 @@
-"""The CMS's tasks: what they ask for is what the golden state says, and one of them played to the end."""
+"""The CMS tasks: instances agree with the golden state, and one is verified in Chromium."""
 
 from __future__ import annotations
 
@@ -34,8 +34,14 @@ async def world() -> World:
 
 
 async def test_several_kinds_and_refusals() -> None:
-    assert {one.kind for one in TEMPLATES} == {"information", "navigation", "content", "configuration", "impossible"}
-    assert {one.difficulty for one in TEMPLATES} == {"easy", "medium", "hard"}
+    assert {template.kind for template in TEMPLATES} == {
+        "information",
+        "navigation",
+        "content",
+        "configuration",
+        "impossible",
+    }
+    assert {template.difficulty for template in TEMPLATES} == {"easy", "medium", "hard"}
     assert len(TEMPLATES) >= 12
 
 
@@ -61,7 +67,7 @@ def change(table: str, key: int, before: dict[str, Any], after: dict[str, Any]) 
 
 
 async def test_a_draft_of_the_change_is_not_the_change(world: World) -> None:
-    p = next(one for one in draw_candidates(EditEvent(), world) if one.column == "seats")
+    p = next(instance for instance in draw_candidates(EditEvent(), world) if instance.column == "seats")
     outcome = EditEvent().outcome(p)
     row = {"page_ptr_id": p.page, "seats": 5, "place": "Courtyard"}
     done = change(EVENT, p.page, row, row | {"seats": int(p.new)})
@@ -85,9 +91,9 @@ async def test_a_new_page_is_just_below_its_section(path: str, right: bool) -> N
 async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SitesEnvironment]:
     folder: Path = tmp_path_factory.mktemp("cms-tasks")
     async with Chromium.launch() as chromium, SitesSuite(chromium, folder) as suite:
-        played = await suite.environment()
-        yield played
-        await played.close()
+        created = await suite.environment()
+        yield created
+        await created.close()
 
 
 @pytest.mark.browser

@@ -1,4 +1,4 @@
-"""The code site's tasks: what they ask for is what the golden state says."""
+"""The code site's tasks: instances agree with the golden state."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ async def test_times_are_of_the_afternoon() -> None:
 )
 async def test_a_line_is_added_at_the_end_and_nothing_else(text: str, right: bool) -> None:
     (row,) = AppendToPage().outcome(Addition("A", "Last.", "= A =\nOne.\n")).changes["code"]
-    wanted = row.values["text"] if hasattr(row, "values") else None
-    assert callable(wanted)
-    assert wanted(text) is right
+    test = row.values["text"] if hasattr(row, "values") else None
+    assert callable(test)
+    assert test(text) is right

@@ -1,4 +1,4 @@
-"""The map's tasks: answers of their own kind, and instances that the data bears out."""
+"""The map's tasks: their answer types, and instances that agree with the map's data."""
 
 from __future__ import annotations
 
