@@ -66,7 +66,7 @@ async def test_the_ends_of_a_poll_are_clear(world: World) -> None:
     )
     for p in draw_candidates(PollEnd(), world):
         votes = dict(world.database("forum").rows(sql, p.poll))
-        extreme = (max if p.extreme == "most" else min)(votes.values())
+        extreme = (max if p.end == "most" else min)(votes.values())
         assert [option for option, count in votes.items() if count == extreme] == [p.option]
 
 
