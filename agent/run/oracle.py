@@ -15,9 +15,9 @@ from envs.core.actions import Action, ActionResult, Status, Stop
 from envs.core.errors import BadInput
 from envs.core.observation import Observation
 from envs.suites.open_web import SUITE as OPEN
-from envs.suites.sites.detours import Detouring
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.suite import Drawer
+from envs.suites.sites.detours import DetourStage
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.suite import InstanceSampler
 from envs.suites.sites.templates import Instance, Params
 
 
@@ -52,14 +52,14 @@ class SitesOracle:
         self.spec = "oracle:detours" if detours else "oracle"
         self._language = language
         self._detours = detours
-        self._drawer = Drawer()
+        self._sampler = InstanceSampler()
         self._plays: dict[tuple[str, int], _Play] = {}
 
     async def propose(self, turn: Turn) -> ActionProposal:
         key = (turn.task.id, turn.attempt)
         if not turn.past:
             rng = random.Random(f"detours {key}") if self._detours else None
-            self._plays[key] = _Play(await self._drawer.instance(turn.task), rng)
+            self._plays[key] = _Play(await self._sampler.instance(turn.task), rng)
         play = self._plays.get(key)
         if play is None:
             return self._proposal(Stop(), "the solver cannot go on in the middle of an episode")
@@ -81,8 +81,8 @@ class _Play:
         self._page: Observation | None = None
         self._asked: asyncio.Queue[Action] = asyncio.Queue()
         self._results: asyncio.Queue[ActionResult] = asyncio.Queue()
-        hand = Hand(self if rng is None else Detouring(self, rng))
-        self._solving = asyncio.create_task(instance.template.solve(hand, instance.params))
+        driver = PageDriver(self if rng is None else DetourStage(self, rng))
+        self._solving = asyncio.create_task(instance.template.solve(driver, instance.params))
 
     async def next(self, turn: Turn) -> Action:
         """What the solver does on the page of this turn; Stop once it has ended."""

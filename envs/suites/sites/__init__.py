@@ -1,1 +1,1 @@
-"""Real web applications on loopback as task environments: applications, tasks, golden states, checkers."""
+"""The sites suite: real web applications on loopback with tasks, golden states and exact checkers."""

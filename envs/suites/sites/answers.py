@@ -1,7 +1,7 @@
-"""Typed answers: what a task asks for, compared after normalisation, never by substring.
+"""Typed answers of tasks. An answer is compared with the expected value after normalisation, never by substring.
 
-Each kind knows which texts say its value (`accepts`) and how to be wrong on purpose (`mutants`): the suite's proof
-feeds it those.
+Each type defines which texts state its value (`accepts`) and derives wrong texts (`mutants`) that `mira sites verify`
+expects to be rejected.
 """
 
 from __future__ import annotations
@@ -42,50 +42,50 @@ _REFUSALS = re.compile(
 
 
 class Answer(Protocol):
-    """What a task expects to be told."""
+    """The answer that a task expects."""
 
     def accepts(self, text: str) -> bool: ...
 
     def mutants(self) -> tuple[str, ...]:
-        """Texts near the truth that must be rejected."""
+        """Wrong texts similar to the right answer. Each must be rejected."""
         ...
 
     def truth(self) -> str:
-        """A text that is accepted."""
+        """The right answer as text; `accepts` accepts it."""
         ...
 
 
 def normalised(text: str) -> str:
-    """Compatibility form, one case, single blanks, without quotes around it and punctuation after it."""
+    """*text* in Unicode compatibility form and lower case, with single spaces, without outer quotes and punctuation."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     plain = plain.translate(str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-"}))
     return " ".join(plain.split()).strip(" \"'.,;:!*`")
 
 
 def numbers_in(text: str) -> tuple[Decimal, ...]:
-    """Every number that *text* states, thousands separators removed."""
-    found = _NUMBER.findall(unicodedata.normalize("NFKC", _THOUSANDS.sub("", text)))
-    return tuple(Decimal(one.replace("−", "-")) for one in found)
+    """All numbers in *text*, with thousands separators removed."""
+    numbers = _NUMBER.findall(unicodedata.normalize("NFKC", _THOUSANDS.sub("", text)))
+    return tuple(Decimal(number.replace("−", "-")) for number in numbers)
 
 
 def dates_in(text: str) -> tuple[date, ...]:
-    """Every date written as 2026-03-16, 16 March 2026 or March 16, 2026; other forms are ambiguous and not read."""
+    """All dates written as 2026-03-16, 16 March 2026 or March 16, 2026. Other formats are ambiguous and ignored."""
     plain = normalised(text)
-    found: list[date] = []
+    dates: list[date] = []
     for form in _DATES:
         for match in form.finditer(plain):
-            named = match.groupdict()
-            month = int(named["m"]) if named.get("m") else _MONTHS[named["w"]]
+            groups = match.groupdict()
+            month = int(groups["m"]) if groups.get("m") else _MONTHS[groups["w"]]
             try:
-                found.append(date(int(named["y"]), month, int(named["d"])))
+                dates.append(date(int(groups["y"]), month, int(groups["d"])))
             except ValueError:
                 continue
-    return tuple(found)
+    return tuple(dates)
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number, the only one in the answer; amounts of money and measures too, with or without their unit."""
+    """A number, an amount of money or a measure, with or without unit. The answer must contain no other number."""
 
     value: Decimal | int
     within: Decimal | int = 0
@@ -106,7 +106,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A date, the only one in the answer."""
+    """A date. The answer must contain no other date."""
 
     value: date
 
@@ -124,13 +124,15 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A name, a title, a code: equal to the value, or one of the other ways to write it, after normalisation."""
+    """A name, title or code. After normalisation the answer equals `value` or one of `others`."""
 
     value: str
     others: tuple[str, ...] = ()
+    """Other accepted spellings."""
 
     def accepts(self, text: str) -> bool:
-        return bool(normalised(text)) and normalised(text) in {normalised(one) for one in (self.value, *self.others)}
+        accepted = {normalised(spelling) for spelling in (self.value, *self.others)}
+        return bool(normalised(text)) and normalised(text) in accepted
 
     def mutants(self) -> tuple[str, ...]:
         shorter = self.value[:-1]
@@ -147,8 +149,8 @@ class Names:
     values: frozenset[str]
 
     def accepts(self, text: str) -> bool:
-        wanted = {normalised(value) for value in self.values}
-        return any({normalised(one) for one in parts if normalised(one)} == wanted for parts in _split(text))
+        expected = {normalised(value) for value in self.values}
+        return any({normalised(part) for part in parts if normalised(part)} == expected for parts in _split(text))
 
     def mutants(self) -> tuple[str, ...]:
         ordered = sorted(self.values)
@@ -160,30 +162,30 @@ class Names:
 
 
 def _split(text: str) -> tuple[list[str], ...]:
-    """The ways in which a list can be meant; a name may itself hold a comma or `and`."""
+    """All readings of *text* as a list. A name may itself contain a comma or `and`."""
     lines = [re.sub(r"^\s*([-*•]|\d+[.)])\s+", "", line) for line in text.splitlines()]
     joined = "\n".join(lines)
     strict = re.split(r"[;\n]", joined)
     commas = re.split(r"[;,\n]", joined)
     words = re.split(r"[;,\n]|\band\b|&", joined)
-    return strict, commas, [re.sub(r"^\s*and\s+", "", one) for one in commas], words
+    return strict, commas, [re.sub(r"^\s*and\s+", "", part) for part in commas], words
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The task cannot be done: the answer says so first (`N/A`, `not possible`, `cannot` …) and names the reason."""
+    """Refuses an impossible task: the answer starts with `N/A`, `not possible`, `cannot` … and gives the reason."""
 
     reason: str
-    """The truth, for people and for the oracle."""
+    """The true reason. Reports show it and the oracle answers with it."""
     mentions: tuple[str, ...]
-    """Regular expressions, lower case; the reason given must fit at least one of them."""
+    """Regular expressions in lower case. The answer must match at least one of them."""
 
     def accepts(self, text: str) -> bool:
         plain = normalised(text)
         opening = _REFUSALS.match(plain)
         if opening is None:
             return False
-        return any(re.search(one, plain) for one in self.mentions)
+        return any(re.search(pattern, plain) for pattern in self.mentions)
 
     def mutants(self) -> tuple[str, ...]:
         return ("", "done", "N/A", "N/A: I do not want to", self.reason if not self.accepts(self.reason) else "")

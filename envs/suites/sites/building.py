@@ -1,4 +1,4 @@
-"""The process that builds one site's golden state: `python -m envs.suites.sites.building NAME FOLDER`."""
+"""Builds the golden state of one site, in a process of its own: `python -m envs.suites.sites.building NAME FOLDER`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All templates by name, and the noise of each site."""
+"""Registry of all task templates by name, and the database noise of each site."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from envs.suites.sites.templates import Template
 AnyTemplate = Template[Any]
 MODULES = ("shop", "shop_admin", "forum", "code", "cms", "map", "multi")
 NOISE_OF: Mapping[SiteName, str] = {"shop": "shop", "forum": "forum", "code": "code", "cms": "cms"}
-"""Site to the module that knows its noise."""
+"""Site to the module below `tasks` that defines its `NOISE`."""
 
 
 @cache
 def templates() -> Mapping[str, AnyTemplate]:
-    """Every template, in the order of the modules. Raises BadInput where two have one name."""
-    found: dict[str, AnyTemplate] = {}
+    """All templates by name, in the order of `MODULES`. Raises BadInput if two templates have the same name."""
+    by_name: dict[str, AnyTemplate] = {}
     for module in _modules():
         for template in module.TEMPLATES:
-            if template.name in found:
+            if template.name in by_name:
                 raise BadInput(f"two templates are called {template.name!r}")
-            found[template.name] = template
-    return found
+            by_name[template.name] = template
+    return by_name
 
 
 def template(name: str) -> AnyTemplate:
-    """Raises BadInput for an unknown name."""
+    """The template *name*. Raises BadInput if the name is unknown."""
     known = templates()
     if name not in known:
         raise BadInput(f"no template {name!r}; list them with: mira tasks --suite sites")
@@ -41,7 +41,7 @@ def template(name: str) -> AnyTemplate:
 
 @cache
 def noise(site: SiteName) -> Noise:
-    """What a visit alone changes in a site's database."""
+    """The changes that a page visit alone makes in the database of *site*."""
     module = NOISE_OF.get(site)
     return importlib.import_module(f"envs.suites.sites.tasks.{module}").NOISE if module else Noise()
 

@@ -1,7 +1,7 @@
-"""What an episode changed in an application's database, row by row, and whether that is what it should have changed.
+"""Compares an application's database with its golden state row by row and with the changes that a task expects.
 
-A checker states the rows that must differ from the golden state. Everything else that differs is a failure, except
-noise that a visit alone leaves behind (sessions, counters).
+A checker lists the rows that must differ from the golden state. Any other difference is a failure, except noise that
+every visit causes (sessions, counters).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Literal
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, SqlValue]
 Test = Callable[[SqlValue], bool]
-Wanted = SqlValue | Decimal | bool | Test
-"""A value, or a test on it."""
+ExpectedValue = SqlValue | Decimal | bool | Test
+"""The expected value of a column, or a test of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What a visit alone changes, or what follows from another change: not looked at."""
+    """Tables and columns that the comparison ignores: a visit changes them, or they follow from another change."""
 
     tables: frozenset[str] = frozenset()
     columns: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """Table to columns; the table `*` stands for all."""
+    """Table to ignored columns; the table `*` means all tables."""
 
     def skips(self, table: str, column: str) -> bool:
         return column in self.columns.get(table, ()) or column in self.columns.get("*", ())
@@ -36,12 +36,12 @@ class Noise:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row that differs."""
+    """A row that differs from the golden state."""
 
     table: str
     kind: Literal["insert", "update", "delete"]
     key: tuple[SqlValue, ...]
-    """Its primary key."""
+    """The primary key."""
     before: Row
     """Empty for an insert."""
     after: Row
@@ -49,23 +49,23 @@ class Change:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of an update whose value differs."""
+        """The columns of an update whose values differ."""
         return tuple(name for name in self.after if name in self.before and self.before[name] != self.after[name])
 
     def __str__(self) -> str:
         if self.kind == "update":
-            told = ", ".join(f"{name}: {self.before[name]!r} → {self.after[name]!r}" for name in self.columns)
+            values = ", ".join(f"{name}: {self.before[name]!r} → {self.after[name]!r}" for name in self.columns)
         else:
-            told = ", ".join(f"{name}={value!r}" for name, value in (self.after or self.before).items())
-        return f"{self.kind} {self.table}{self.key}: {told}"[:400]
+            values = ", ".join(f"{name}={value!r}" for name, value in (self.after or self.before).items())
+        return f"{self.kind} {self.table}{self.key}: {values}"[:400]
 
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """A new row with these values; columns that are not named are left open."""
+    """Expects a new row with these values. Other columns may have any value."""
 
     table: str
-    values: Mapping[str, Wanted]
+    values: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
         return change.kind == "insert" and change.table == self.table and _all_fit(self.values, change.after)
@@ -73,14 +73,15 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An existing row, found by what it *was*, in which `to` and nothing else was set.
+    """Expects that the row with the values `was` has the values `to` and no other changes.
 
-    A column of `to` may have had its value before; `may` names columns that may change besides (time stamps)."""
+    A column of `to` may have had its new value before."""
 
     table: str
-    was: Mapping[str, Wanted]
-    to: Mapping[str, Wanted]
-    may: tuple[str, ...] = ()
+    was: Mapping[str, ExpectedValue]
+    to: Mapping[str, ExpectedValue]
+    allowed: tuple[str, ...] = ()
+    """Further columns that may change, such as time stamps."""
 
     def fits(self, change: Change) -> bool:
         return (
@@ -88,16 +89,16 @@ class Updated:
             and change.table == self.table
             and _all_fit(self.was, change.before)
             and _all_fit(self.to, change.after)
-            and set(change.columns) <= {*self.to, *self.may}
+            and set(change.columns) <= {*self.to, *self.allowed}
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A row, found by what it was, that is gone."""
+    """Expects that the row with the values `was` is deleted."""
 
     table: str
-    was: Mapping[str, Wanted]
+    was: Mapping[str, ExpectedValue]
 
     def fits(self, change: Change) -> bool:
         return change.kind == "delete" and change.table == self.table and _all_fit(self.was, change.before)
@@ -106,77 +107,80 @@ class Deleted:
 Expected = Inserted | Updated | Deleted
 
 
-def same(wanted: Wanted, found: SqlValue) -> bool:
-    """Equality as a person means it: 3 is "3.00" is True's 1 only where both are numbers; text is exact but for
-    line ends and blanks around it."""
-    if callable(wanted):
-        return wanted(found)
-    if wanted is None or found is None:
-        return wanted is None and found is None
-    if isinstance(wanted, bool | int | float | Decimal):
-        return _number(found) == Decimal(str(int(wanted) if isinstance(wanted, bool) else wanted))
-    if isinstance(wanted, str) and isinstance(found, str):
-        return wanted.replace("\r\n", "\n").strip() == found.replace("\r\n", "\n").strip()
-    return wanted == found
+def values_match(expected: ExpectedValue, actual: SqlValue) -> bool:
+    """Compares a column with its expected value.
+
+    An expected number or boolean equals "3.00" as well as 3. Text is equal up to line ends and outer white space."""
+    if callable(expected):
+        return expected(actual)
+    if expected is None or actual is None:
+        return expected is None and actual is None
+    if isinstance(expected, bool | int | float | Decimal):
+        return _number(actual) == Decimal(str(int(expected) if isinstance(expected, bool) else expected))
+    if isinstance(expected, str) and isinstance(actual, str):
+        return expected.replace("\r\n", "\n").strip() == actual.replace("\r\n", "\n").strip()
+    return expected == actual
 
 
-def holds(*parts: str) -> Test:
-    """A text that contains every one of *parts* (for rich text, where the editor adds markup)."""
+def contains_all(*parts: str) -> Test:
+    """Tests that a text contains all of *parts* (for rich text, where the editor adds markup)."""
 
-    def test(found: SqlValue) -> bool:
-        return isinstance(found, str) and all(part in found for part in parts)
+    def test(value: SqlValue) -> bool:
+        return isinstance(value, str) and all(part in value for part in parts)
 
     return test
 
 
 def changes(golden: Path, live: Path, noise: Noise) -> tuple[Change, ...]:
-    """Every row of *live* that differs from *golden*, noise left out, in the order of tables and keys.
+    """All rows of *live* that differ from *golden*, without noise, ordered by table and key.
 
-    Raises sqlite3.Error where the live database cannot be read.
+    Raises sqlite3.Error if the live database cannot be read.
     """
     with closing(sqlite3.connect(f"file:{live}?mode=ro", uri=True, timeout=5.0)) as database:
         database.execute("ATTACH DATABASE ? AS golden", (f"file:{golden}?mode=ro&immutable=1",))
-        found: list[Change] = []
+        rows: list[Change] = []
         for table in _tables(database):
             if table not in noise.tables:
-                found += _table_changes(database, table, noise)
-        return tuple(found)
+                rows += _table_changes(database, table, noise)
+        return tuple(rows)
 
 
-def unexpected(found: Sequence[Change], wanted: Sequence[Expected], may: Sequence[Expected] = ()) -> str:
-    """Why *found* is not exactly *wanted* (each once, in any order) plus any of *may*; empty if it is."""
-    left = list(found)
-    for one in wanted:
-        match = next((change for change in left if one.fits(change)), None)
+def mismatch(actual: Sequence[Change], expected: Sequence[Expected], allowed: Sequence[Expected] = ()) -> str:
+    """The first difference between the changes and the expected ones; empty if there is none.
+
+    Each of *expected* must match exactly one change, in any order. The rest must match one of *allowed*."""
+    rest = list(actual)
+    for expectation in expected:
+        match = next((change for change in rest if expectation.fits(change)), None)
         if match is None:
-            return f"not changed as asked: {_told(one)}"
-        left.remove(match)
-    for change in left:
-        if not any(one.fits(change) for one in may):
-            return f"changed besides: {change}"
+            return f"missing change: {_describe(expectation)}"
+        rest.remove(match)
+    for change in rest:
+        if not any(expectation.fits(change) for expectation in allowed):
+            return f"unexpected change: {change}"
     return ""
 
 
 def _table_changes(database: sqlite3.Connection, table: str, noise: Noise) -> list[Change]:
     info = database.execute(f'PRAGMA main.table_info("{table}")').fetchall()
     names = [row[1] for row in info]
-    places = [index for index, row in enumerate(info) if row[5]]
+    key_columns = [index for index, row in enumerate(info) if row[5]]
     after = _difference(database, "main", "golden", table)
     before = _difference(database, "golden", "main", table)
 
     def keyed(rows: list[tuple[SqlValue, ...]]) -> dict[tuple[SqlValue, ...], tuple[SqlValue, ...]]:
-        return {tuple(row[place] for place in places) if places else row: row for row in rows}
+        return {tuple(row[index] for index in key_columns) if key_columns else row: row for row in rows}
 
     new, old = keyed(after), keyed(before)
-    made: list[Change] = []
+    differences: list[Change] = []
     for key in sorted({*new, *old}, key=repr):
         was = _row(names, old.get(key), table, noise)
         now = _row(names, new.get(key), table, noise)
         if was and now and was == now:
             continue  # only noise differs
         kind: Literal["insert", "update", "delete"] = "update" if was and now else "insert" if now else "delete"
-        made.append(Change(table, kind, key, was, now))
-    return made
+        differences.append(Change(table, kind, key, was, now))
+    return differences
 
 
 def _row(names: list[str], values: tuple[SqlValue, ...] | None, table: str, noise: Noise) -> dict[str, SqlValue]:
@@ -190,26 +194,26 @@ def _difference(database: sqlite3.Connection, of: str, less: str, table: str) ->
 
 
 def _tables(database: sqlite3.Connection) -> list[str]:
-    """Ordinary tables: a search index's shadow tables follow from others, `sqlite_sequence` from inserts."""
+    """The ordinary tables, without the shadow tables of search indexes and without `sqlite_sequence`."""
     rows = database.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'").fetchall()
     return sorted(name for name, kind in rows if kind == "table" and not name.startswith("sqlite_"))
 
 
-def _all_fit(wanted: Mapping[str, Wanted], row: Row) -> bool:
-    return all(name in row and same(value, row[name]) for name, value in wanted.items())
+def _all_fit(expected: Mapping[str, ExpectedValue], row: Row) -> bool:
+    return all(name in row and values_match(value, row[name]) for name, value in expected.items())
 
 
-def _number(found: SqlValue) -> Decimal | None:
-    if isinstance(found, bytes) or found is None:
+def _number(value: SqlValue) -> Decimal | None:
+    if isinstance(value, bytes) or value is None:
         return None
     try:
-        return Decimal(str(found).strip()) if re.fullmatch(r"[-+\d.eE]+", str(found).strip()) else None
+        return Decimal(str(value).strip()) if re.fullmatch(r"[-+\d.eE]+", str(value).strip()) else None
     except InvalidOperation:
         return None
 
 
-def _told(one: Expected) -> str:
-    values = one.values if isinstance(one, Inserted) else one.was
-    told = ", ".join(f"{name}={'…' if callable(value) else repr(value)}" for name, value in values.items())
-    to = f" to {dict(one.to)}" if isinstance(one, Updated) else ""
-    return f"{type(one).__name__.lower()} {one.table}({told}){to}"[:300]
+def _describe(expectation: Expected) -> str:
+    values = expectation.values if isinstance(expectation, Inserted) else expectation.was
+    columns = ", ".join(f"{name}={'…' if callable(value) else repr(value)}" for name, value in values.items())
+    to = f" to {dict(expectation.to)}" if isinstance(expectation, Updated) else ""
+    return f"{type(expectation).__name__.lower()} {expectation.table}({columns}){to}"[:300]

@@ -1,10 +1,10 @@
-"""The suite's one point in time: every site is built at it, and every episode starts at it."""
+"""The fixed time of the suite. Every site is built at this time and every episode starts at it."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
 NOW = datetime(2026, 3, 16, 10, 0, 0, tzinfo=UTC)
-"""A Monday. Each site's clock is set to it at a reset and ticks on from there, so that relative times
-("2 hours ago") look the same in every episode."""
+"""A Monday. A reset sets the site's clock to this time; it runs on from there. So relative times ("2 hours ago")
+look the same in every episode."""
 TODAY: date = NOW.date()

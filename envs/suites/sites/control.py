@@ -1,6 +1,6 @@
-"""The line between the kernel and a site's process: a Unix socket that no browser can reach.
+"""The control protocol between this process and a site's server, over a Unix socket that no browser can access.
 
-One JSON object a line each way: `{"do": "ping" | "reset" | "stop"}` is answered by a :class:`Reply`.
+Each request and each reply is one line of JSON: `{"do": "ping" | "reset" | "stop"}`, then a :class:`Reply`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from envs.core.errors import ResetFailed
 from envs.core.record import Record
 
 SERVER = "server.json"
-"""Where a serving process says of itself, in the folder of its copy, that it is ready."""
+"""File in the folder of a copy. The server writes its :class:`ServerInfo` there when it is ready."""
 
 Command = Literal["ping", "reset", "stop"]
 
 
 class ServerInfo(Record):
-    """What a serving process says of itself, in `SERVER` of its copy."""
+    """Process id and addresses of a running server, stored in `SERVER`."""
 
     name: str
     pid: int
@@ -32,13 +32,15 @@ class ServerInfo(Record):
 
 
 class Reply(Record):
+    """The answer to one command."""
+
     ok: bool
     problem: str = ""
     seconds: float = 0.0
 
 
 async def ask(socket: str, command: Command, timeout_s: float) -> Reply:
-    """Raises ResetFailed where the server does not answer in time: it crashed or hangs."""
+    """Sends *command* and returns the reply. Raises ResetFailed if the server crashed or does not answer in time."""
     try:
         async with asyncio.timeout(timeout_s):
             reader, writer = await asyncio.open_unix_connection(socket)

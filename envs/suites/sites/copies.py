@@ -1,10 +1,10 @@
-"""Copies of a site: one server process over one folder, started in seconds and put back in milliseconds.
+"""Copies of a site: one server process over one folder. It starts in seconds and resets in milliseconds.
 
-A copy belongs to whoever holds it: no two rollouts ever share one. Guarantees:
-  - A copy ends with the process that started it, also when that is killed; except detached ones (`mira sites up`),
-    which last until `mira sites down` and are lent to one holder at a time.
-  - `reset` returns only when the golden state is back; it raises where the server crashed, hangs or cannot write,
-    and a copy that raised is not used again: `close` it and start another.
+One process holds a copy at a time; two rollouts never share one. Guarantees:
+  - A copy ends with the process that started it, also when that process is killed. Detached copies (`mira sites up`)
+    run until `mira sites down`.
+  - `reset` returns after the golden state is restored. It raises if the server crashed, hangs or cannot write. Then
+    `close` the copy and start another.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ POLL_S = 0.02
 SERVER_LOG = "server.log"
 LEASE = "lease"
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Missing|BadInput)\b")
-"""The line of a traceback that says what is wrong."""
+"""The line of a traceback that names the error."""
 
 
 class SiteCopy:
-    """A running copy, held by this process."""
+    """A running copy that this process holds."""
 
     def __init__(self, folder: Path, golden: Path, info: ServerInfo, *, lease: int | None) -> None:
         self.folder = folder
         self.golden = golden
         self.info = info
         self._lease = lease
-        """Set for a detached copy: it is given back on closing, not ended."""
+        """File descriptor of the lock of a detached copy. Closing releases such a copy instead of ending it."""
         self.process: asyncio.subprocess.Process | None = None
 
     @property
@@ -68,25 +68,25 @@ class SiteCopy:
         return self.golden / DATABASE
 
     def requests(self) -> tuple[Request, ...]:
-        """What reached the server since the reset."""
+        """The requests that the server received since the reset."""
         return read_log(self.folder)
 
     def memory_bytes(self) -> int:
-        """Resident memory of the server process; 0 if it is gone."""
+        """Resident memory of the server process; 0 if the process ended."""
         return memory_bytes(self.info.pid)
 
     async def problem(self) -> str:
-        """Why this copy is not to be trusted: it crashed, hangs, or its disk is full; empty if it is well."""
+        """Why this copy is unusable (crashed, hanging, disk full); empty if it is healthy."""
         if self.process is not None and self.process.returncode is not None:
             return f"the server of {self.info.name} ended (exit {self.process.returncode})"
         try:
             reply = await ask(self.info.socket, "ping", PING_S)
-            return reply.problem or await self._silent()
+            return reply.problem or await self._http_problem()
         except ResetFailed as error:
             return str(error)
 
-    async def _silent(self) -> str:
-        """Asks over HTTP, as a browser does."""
+    async def _http_problem(self) -> str:
+        """Why the server does not answer over HTTP; empty if it does."""
         try:
             async with asyncio.timeout(PING_S):
                 reader, writer = await asyncio.open_connection(*self.address)
@@ -101,7 +101,7 @@ class SiteCopy:
         return "" if b" 204 " in answer else f"the server of {self.info.name} answers {answer[:60]!r}"
 
     async def reset(self) -> float:
-        """Back to the golden state; the seconds it took. Raises ResetFailed."""
+        """Restores the golden state and returns the seconds it took. Raises ResetFailed."""
         began = time.monotonic()
         reply = await ask(self.info.socket, "reset", RESET_S)
         if not reply.ok:
@@ -109,7 +109,7 @@ class SiteCopy:
         return time.monotonic() - began
 
     async def close(self) -> None:
-        """Ends an own copy and removes its folder; gives a detached one back."""
+        """Ends the server and removes the folder; releases a detached copy."""
         if self._lease is not None:
             os.close(self._lease)
             self._lease = None
@@ -119,11 +119,11 @@ class SiteCopy:
 
 
 async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) -> SiteCopy:
-    """Lays out *folder*, starts its server and waits until it answers. Raises BadInput and ResetFailed."""
+    """Creates *folder*, starts the server and waits until it answers. Raises BadInput and ResetFailed."""
     golden = await build_golden(name)
     waiting_for(f"starting the site {name}")
     await asyncio.to_thread(_lay_out, golden, folder)
-    held = lease(folder) if detached else None  # before it answers: a run that looks for a copy would take it
+    held = lease(folder) if detached else None  # before the server answers, so that no run borrows the copy
     log = os.open(folder / SERVER_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         process = await asyncio.create_subprocess_exec(
@@ -139,7 +139,7 @@ async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) ->
     finally:
         os.close(log)
     try:
-        info = await _answering(process, folder)
+        info = await _wait_until_ready(process, folder)
     except BaseException:
         await _end(process)
         if held is not None:
@@ -150,8 +150,8 @@ async def start_copy(name: SiteName, folder: Path, *, detached: bool = False) ->
     return copy
 
 
-def lent_copy(folder: Path, golden: Path) -> SiteCopy | None:
-    """The detached copy in *folder* for this holder alone; None if it is held, gone, or of another golden state."""
+def borrow_copy(folder: Path, golden: Path) -> SiteCopy | None:
+    """Locks the detached copy in *folder*. None if it is locked, has ended or has another golden state."""
     try:
         info = ServerInfo.model_validate_json((folder / SERVER).read_bytes())
         stale = (folder / FIXED).resolve() != (golden / FIXED).resolve()
@@ -164,7 +164,7 @@ def lent_copy(folder: Path, golden: Path) -> SiteCopy | None:
 
 
 def memory_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 if there is none of this number."""
+    """Resident memory of a process in bytes; 0 if it does not exist."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):
@@ -173,13 +173,13 @@ def memory_bytes(pid: int) -> int:
 
 
 def database_digest(path: Path) -> str:
-    """A hash over every row of every table: equal if and only if the contents are."""
-    told = hashlib.sha256()
+    """A hash of all rows of all tables. Two databases with equal hashes have equal contents."""
+    digest = hashlib.sha256()
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)) as database:
         database.text_factory = _any_text
         for line in database.iterdump():
-            told.update(line.encode("utf-8", "surrogateescape") + b"\n")
-    return told.hexdigest()
+            digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
+    return digest.hexdigest()
 
 
 def _any_text(raw: bytes) -> str:
@@ -196,13 +196,13 @@ def _lay_out(golden: Path, folder: Path) -> None:
     (folder / FIXED).symlink_to(golden / FIXED)
 
 
-async def _answering(process: asyncio.subprocess.Process, folder: Path) -> ServerInfo:
-    """What the server says of itself once it answers."""
+async def _wait_until_ready(process: asyncio.subprocess.Process, folder: Path) -> ServerInfo:
+    """Waits until the server answers and returns its addresses. Raises ResetFailed."""
     try:
         async with asyncio.timeout(START_S):
             while not (folder / SERVER).exists():
                 if process.returncode is not None:
-                    raise ResetFailed(f"the site ended at once: {_last_line(folder / SERVER_LOG)}")
+                    raise ResetFailed(f"the site's server ended at start: {_last_line(folder / SERVER_LOG)}")
                 await asyncio.sleep(POLL_S)
     except TimeoutError:
         raise ResetFailed(f"the site did not answer within {START_S:g} s (log: {folder / SERVER_LOG})") from None
@@ -213,11 +213,12 @@ async def _answering(process: asyncio.subprocess.Process, folder: Path) -> Serve
 
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    told = [line for line in lines if _ERROR.match(line)]
-    return (told or lines or ["no word why"])[-1][:300]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return (errors or lines or ["no output"])[-1][:300]
 
 
 def lease(folder: Path) -> int | None:
+    """Locks the detached copy in *folder* and returns the file descriptor of the lock; None if it is locked."""
     handle = os.open(folder / LEASE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -231,7 +232,7 @@ async def _end(process: asyncio.subprocess.Process | None) -> None:
     if process is None or process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # its state is thrown away with it: there is nothing to save
+        os.killpg(process.pid, signal.SIGKILL)  # its state is discarded, so nothing has to be saved
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(STOP_S):
             await process.wait()

@@ -1,6 +1,6 @@
-"""Demonstrations that go astray and come back: now and then a wrong link is followed, and the mistake taken back.
+"""Adds detours to demonstrations: now and then the oracle follows a wrong link and goes back.
 
-A policy that learns only from clean episodes never sees what to do on a page where it should not be.
+A policy that learns from clean episodes only never sees how to recover on a wrong page.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import re
 
 from envs.core.actions import Action, ActionResult, Back, Click, Find, Status, Type
 from envs.core.observation import Element, Observation
-from envs.suites.sites.hand import Stage, Unsolvable
+from envs.suites.sites.page_driver import Stage, Unsolvable
 
 _LEAVES = re.compile(
     r"log.?(out|in)|sign.?(out|in)|delete|remove|mark|move|vote|like|follow|notif|default|download|add|export",
     re.IGNORECASE,
 )
-"""Links that do something: a detour must only look."""
+"""Names of links with side effects. A detour never follows them."""
 
 
-class Detouring:
-    """A stage that plays in another and puts a detour before a click on a link, with probability *rate*.
+class DetourStage:
+    """Wraps a stage and takes a detour before a click on a link, with probability *rate*.
 
-    Never after something was typed on the page: going back would lose it.
+    It takes no detour after text was typed on the page, because going back would lose the text.
     """
 
     def __init__(self, stage: Stage, rng: random.Random, rate: float = 0.25) -> None:
@@ -44,20 +44,21 @@ class Detouring:
         target = page.element(action.ref) if page is not None and isinstance(action, Click) else None
         if page is None or target is None or target.key.role != "link" or page.url == self._typed_on:
             return await self._stage.execute(action)
-        wrong = [one for one in page.elements if _harmless(one, target)]
+        wrong = [element for element in page.elements if _harmless(element, target)]
         if not wrong or self._rng.random() >= self._rate:
             return await self._stage.execute(action)
-        return await self._stage.execute(Click(ref=await self._and_back(self._rng.choice(wrong), target, page.url)))
+        ref = await self._detour(self._rng.choice(wrong), target, page.url)
+        return await self._stage.execute(Click(ref=ref))
 
-    async def _and_back(self, wrong: Element, target: Element, url: str) -> int:
-        """Follows the wrong link, comes back, and finds the target again."""
+    async def _detour(self, wrong: Element, target: Element, url: str) -> int:
+        """Follows the wrong link, goes back and returns the new number of the target."""
         result = await self._stage.execute(Click(ref=wrong.ref))
         page = await self.observe()
         if result.status is Status.OK and page.url != url:
             self.detours += 1
             await self._stage.execute(Back())
             page = await self.observe()
-        again = next((one for one in page.elements if one.key == target.key), None)
+        again = next((element for element in page.elements if element.key == target.key), None)
         if again is None:
             raise Unsolvable(f"{target.key.role} {target.key.name!r} is gone after a detour to {wrong.key.name!r}")
         if not again.shown:

@@ -1,4 +1,4 @@
-"""One worker's sites: its own copies behind its own boundary, one fresh browser context an episode."""
+"""The environment of the sites suite: private copies, a private allowlist proxy, a new browser context per episode."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from envs.suites.sites.kinds import KINDS, SiteName
 from envs.suites.sites.templates import Instance
 
 COOKIES_LAST_S = 4_000_000_000
-"""Expiry of restored cookies, seconds since 1970: the sites' clocks and the browser's are not the same."""
+"""Expiry of restored cookies, seconds since 1970. The browser's clock differs from the sites' clocks."""
 
 
 class Instances(Protocol):
-    """Makes tasks from their names."""
+    """Creates task instances from task references."""
 
     async def instance(self, task: TaskRef) -> Instance[Any]: ...
 
 
 class SitesEnvironment:
-    """Plays tasks of the sites. The whole state is rebuilt from the seed, so a killed episode is replayed: what was
-    submitted is submitted again, to a copy that nobody else has seen."""
+    """Runs tasks on the sites. The seed determines the whole state. So a killed episode is continued by replay on a
+    private copy: submitted forms are submitted again."""
 
     restore: Restore = "replay"
 
     def __init__(
         self, chromium: Chromium, settings: SessionSettings, instances: Instances, *, copies: Path, kept: Path
     ) -> None:
-        """*copies*: a folder for servers, thrown away; *kept*: where downloads go."""
+        """*copies*: a temporary folder for the servers. *kept*: the folder for downloads."""
         self._chromium = chromium
         self._settings = settings
         self._instances = instances
@@ -57,7 +57,7 @@ class SitesEnvironment:
         self._session: BrowserSession | None = None
         self._instance: Instance[Any] | None = None
         self._seen: tuple[tuple[object, ...], Evidence] | None = None
-        """Evidence and what it was read from: it is read again only after something happened."""
+        """A cache: the evidence with the URLs and log lengths it was read at."""
 
     @property
     def session(self) -> BrowserSession:
@@ -67,7 +67,7 @@ class SitesEnvironment:
 
     @property
     def task(self) -> Instance[Any]:
-        """The task that is being played. Raises ResetFailed before the first one."""
+        """The current task. Raises ResetFailed before the first reset."""
         if self._instance is None:
             raise ResetFailed("the task was not started: call reset first")
         return self._instance
@@ -78,7 +78,9 @@ class SitesEnvironment:
         return self._fleet
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
-        """Golden state on every site of the task, somebody logged in, one tab a site. Raises ResetFailed, BadInput."""
+        """Restores the golden state of the task's sites, logs the personas in and opens one tab per site.
+
+        Raises ResetFailed and BadInput."""
         self._seen = None
         self._instance = instance = await self._instances.instance(task)
         template = instance.template
@@ -102,11 +104,11 @@ class SitesEnvironment:
         return await self.session.execute(action)
 
     async def done(self) -> bool:
-        """Never: only the agent ends a task."""
+        """Always False: only the agent ends a task."""
         return False
 
     async def score(self, answer: str | None) -> Score | None:
-        """The outcome checker's word. Broken where a server crashed, hangs or could not write."""
+        """Checks the outcome. The score is `broken` if a server crashed, hangs or could not write."""
         problem = await self._fleet.problem(self.task.template.sites)
         if problem:
             return Score(status="broken", reward=0.0, evidence=problem)
@@ -114,25 +116,25 @@ class SitesEnvironment:
             evidence = replace(await self.evidence(), answer=answer)
         except sqlite3.Error as error:
             return Score(status="broken", reward=0.0, evidence=f"a database cannot be read: {error}")
-        if evidence.trouble:
-            return Score(status="broken", reward=0.0, evidence=evidence.trouble)
-        missed = self.task.outcome.missed(evidence)
-        if missed:
-            return Score(status="failure", reward=0.0, evidence=missed)
+        if evidence.server_error:
+            return Score(status="broken", reward=0.0, evidence=evidence.server_error)
+        problem = self.task.outcome.problem(evidence)
+        if problem:
+            return Score(status="failure", reward=0.0, evidence=problem)
         return Score(status="success", reward=1.0, evidence="the outcome is exactly as asked")
 
     async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
-        """Judged on databases, request logs and addresses; unknown counts as not achieved."""
+        """Checks the milestones on databases, request logs and URLs. An unknown milestone counts as not achieved."""
         try:
             evidence = await self.evidence()
         except sqlite3.Error as error:
-            told = f"a database cannot be read: {error}"
-            return tuple(MilestoneCheck(achieved=False, evidence=told) for _ in self.task.goals)
+            message = f"a database cannot be read: {error}"
+            return tuple(MilestoneCheck(achieved=False, evidence=message) for _ in self.task.goals)
         met = [goal.met(evidence) for goal in self.task.goals]
-        return tuple(MilestoneCheck(achieved=one, evidence="state of the site" if one else "") for one in met)
+        return tuple(MilestoneCheck(achieved=is_met, evidence="state of the site" if is_met else "") for is_met in met)
 
     async def evidence(self) -> Evidence:
-        """What the episode has left behind so far. Raises sqlite3.Error."""
+        """The evidence of the episode at this moment. Raises sqlite3.Error."""
         sites = self.task.template.sites
         logs = {name: self._fleet[name].requests() for name in sites}
         tabs = self.session.tabs
@@ -144,7 +146,7 @@ class SitesEnvironment:
         return self._seen[1]
 
     async def save_state(self, folder: Path) -> None:
-        """Nothing is kept: the seed and the committed actions are the state."""
+        """Saves nothing: the seed and the committed actions determine the state."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         return await redo(self, task, committed)
@@ -169,7 +171,8 @@ class SitesEnvironment:
             self._session = None
 
     async def _enter(self, instance: Instance[Any]) -> None:
-        """A context that is logged in and can reach the task's sites alone, each open in a tab, the first in front."""
+        """Opens a logged-in browser context that can access the task's sites only: one tab per site, the first in
+        front."""
         template = instance.template
         origins = [KINDS[name].origin for name in template.sites]
         self._boundary.origins = Origins.parse(origins)
@@ -189,9 +192,9 @@ class SitesEnvironment:
         self._session.tabs.focus(self._session.tabs.all[0])
 
     def _cookies(self, instance: Instance[Any]) -> Sequence[Mapping[str, object]]:
-        """Of the accounts that the task is done with."""
+        """The login cookies of the task's personas."""
         template = instance.template
-        found: list[Mapping[str, object]] = []
+        cookies: list[Mapping[str, object]] = []
         for name in template.sites:
             kind = KINDS[name]
             persona = template.personas.get(name, kind.personas[0] if kind.personas else "")
@@ -200,7 +203,7 @@ class SitesEnvironment:
             known = json.loads((self._fleet[name].golden / LOGINS).read_text(encoding="utf-8"))
             if persona not in known:
                 raise BadInput(f"the site {name} has no persona {persona!r}: known are {', '.join(known)}")
-            found += [
+            cookies += [
                 {
                     "name": cookie,
                     "value": value,
@@ -213,11 +216,11 @@ class SitesEnvironment:
                 }
                 for cookie, value in known[persona].items()
             ]
-        return found
+        return cookies
 
 
 def _first(group: BaseExceptionGroup[EnvError]) -> str:
-    """The message of the first error in a group of groups."""
+    """The message of the first error in nested exception groups."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -1,7 +1,7 @@
-"""What an episode left behind: the only thing that milestones and outcomes are judged on.
+"""The evidence of an episode. Milestones and outcomes are judged on it alone.
 
-Databases and request logs of the copies, the addresses of the open tabs as the browser has them, and the answer.
-Nothing of it is page text, and nothing of it can be written by a page.
+It consists of the copies' databases and request logs, the URLs of the open tabs as the browser reports them, and the
+answer. It contains no page text, and no page can write to it.
 """
 
 from __future__ import annotations
@@ -21,39 +21,40 @@ from envs.suites.sites.requests import Request
 
 
 class Database:
-    """Read-only questions to one application's database."""
+    """Read-only queries on one application's database."""
 
     def __init__(self, path: Path, *, frozen: bool = False) -> None:
         self.path = path
         self._mode = "mode=ro&immutable=1" if frozen else "mode=ro"
 
     def rows(self, sql: str, *values: SqlValue) -> tuple[tuple[Any, ...], ...]:
-        """Raises sqlite3.Error."""
+        """All rows of a query. Raises sqlite3.Error."""
         with closing(sqlite3.connect(f"file:{self.path}?{self._mode}", uri=True, timeout=5.0)) as database:
             return tuple(database.execute(sql, values).fetchall())
 
     def value(self, sql: str, *values: SqlValue) -> Any:
-        """The first column of the first row; None where there is no row."""
+        """The first column of the first row; None if there is no row. Raises sqlite3.Error."""
         rows = self.rows(sql, *values)
         return rows[0][0] if rows else None
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """A part of a site: the path fits `path` (a regular expression, matched whole) and `query` is contained."""
+class PagePattern:
+    """A set of pages of a site. `path` is a regular expression for the whole path, `query` a subset of the query."""
 
     site: SiteName
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Arguments that must be there; a value is compared without regard to case and blanks around it."""
+    """Required arguments. Values are compared without case and outer white space."""
 
     def covers(self, path: str, query: Sequence[tuple[str, str]]) -> bool:
-        given = {name: value.strip().casefold() for name, value in query}
-        wanted = {name: value.strip().casefold() for name, value in self.query.items()}
-        return re.fullmatch(self.path, path) is not None and wanted.items() <= given.items()
+        """Does a request with this path and query match?"""
+        actual = {name: value.strip().casefold() for name, value in query}
+        required = {name: value.strip().casefold() for name, value in self.query.items()}
+        return re.fullmatch(self.path, path) is not None and required.items() <= actual.items()
 
     def shows(self, url: str) -> bool:
-        """Is *url*, as the agent's browser has it, in this part?"""
+        """Does *url*, as the agent's browser reports it, match?"""
         parts = urlsplit(url)
         return parts.hostname == KINDS[self.site].host and self.covers(
             unquote(parts.path) or "/", parse_qsl(parts.query, keep_blank_values=True)
@@ -62,59 +63,61 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class SiteEvidence:
-    """Of one site."""
+    """The evidence of one site."""
 
     name: SiteName
     database: Database | None
-    """None for a site without one."""
+    """None for a site without a database."""
     golden: Database | None
     requests: tuple[Request, ...]
     changes: tuple[Change, ...]
-    """Rows that differ from the golden state, noise left out."""
+    """Rows that differ from the golden state, without noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Of one episode, at one moment."""
+    """The evidence of one episode at one moment."""
 
     sites: Mapping[SiteName, SiteEvidence]
     urls: tuple[str, ...]
-    """Addresses of the open tabs, the front one first."""
+    """URLs of the open tabs, the front tab first."""
     answer: str | None = None
-    """What the agent answered; None before the end and where it gave no answer."""
+    """The agent's answer; None before the end or without an answer."""
 
-    def visited(self, where: Where) -> bool:
-        """Was a page of this part asked for and shown (a GET that succeeded, answered with the page itself)?"""
+    def visited(self, page: PagePattern) -> bool:
+        """Did the server deliver a matching page (a GET with status 200)?"""
         return any(
-            request.method == "GET" and request.status == 200 and where.covers(request.path, request.query)
-            for request in self.sites[where.site].requests
+            request.method == "GET" and request.status == 200 and page.covers(request.path, request.query)
+            for request in self.sites[page.site].requests
         )
 
-    def sent(self, where: Where, **fields: str) -> bool:
-        """Was a form with these fields sent to this part, and accepted?"""
+    def sent(self, page: PagePattern, **fields: str) -> bool:
+        """Did the server accept a form with these fields at a matching address?"""
         return any(
             request.method == "POST"
             and request.ok
-            and where.covers(request.path, request.query)
+            and page.covers(request.path, request.query)
             and all((request.field(name) or "").strip() == value.strip() for name, value in fields.items())
-            for request in self.sites[where.site].requests
+            for request in self.sites[page.site].requests
         )
 
-    def shows(self, where: Where) -> bool:
-        """Is the front tab in this part, with a page that the server really gave?"""
-        return bool(self.urls) and where.shows(self.urls[0]) and self.visited(where)
+    def shows(self, page: PagePattern) -> bool:
+        """Does the front tab show a matching page that the server delivered?"""
+        return bool(self.urls) and page.shows(self.urls[0]) and self.visited(page)
 
     def changed(self, site: SiteName) -> tuple[Change, ...]:
         return self.sites[site].changes
 
     @property
-    def trouble(self) -> str:
-        """Why nothing can be said of this episode: a server's own failure; empty if there was none."""
-        return next((f"{s.name}: {r.trouble}" for s in self.sites.values() for r in s.requests if r.trouble), "")
+    def server_error(self) -> str:
+        """The first failure of a server itself, which makes the episode `broken`; empty if there was none."""
+        return next(
+            (f"{s.name}: {r.server_error}" for s in self.sites.values() for r in s.requests if r.server_error), ""
+        )
 
 
 def site_evidence(name: SiteName, live: Path, golden: Path, requests: Sequence[Request], noise: Noise) -> SiteEvidence:
-    """Reads one copy. Raises sqlite3.Error where its database cannot be read."""
+    """Reads the evidence of one copy. Raises sqlite3.Error if its database cannot be read."""
     if not KINDS[name].has_database:
         return SiteEvidence(name, None, None, tuple(requests), ())
     return SiteEvidence(

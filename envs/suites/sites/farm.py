@@ -1,4 +1,4 @@
-"""Detached copies that outlive a command: `mira sites up`, `status`, `down`. Runs borrow those that nobody holds."""
+"""Detached copies that outlive a command: `mira sites up`, `status`, `down`. Runs borrow the free ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from envs.core.record import Record
 from envs.suites.sites.control import SERVER, ServerInfo, ask
 from envs.suites.sites.copies import PING_S, lease, memory_bytes, start_copy
 from envs.suites.sites.fleet import running_root
-from envs.suites.sites.golden import Told, build_golden
+from envs.suites.sites.golden import ReportLine, build_golden
 from envs.suites.sites.kinds import KINDS, SiteName
 
 AT_ONCE = 4
@@ -25,50 +25,50 @@ END_S = 3.0
 
 
 class Running(Record):
-    """One detached copy as it is now."""
+    """The current state of one detached copy."""
 
     copy_number: int
     site: SiteName
     url: str
     pid: int
     megabytes: float
-    """Resident memory of the server, 10^6 bytes; 0 if it is gone."""
+    """Resident memory of the server, 10^6 bytes; 0 if it ended."""
     state: str
-    """free, held (a run plays in it), or what is wrong with it."""
+    """free, held (a run uses it), or what is wrong with it."""
 
 
-async def up(names: Sequence[SiteName], copies: int, told: Told) -> tuple[Running, ...]:
-    """Sees to it that *copies* copies of each site run. Raises BadInput and ResetFailed."""
-    for name in names:  # one after the other: building is what takes the processor
-        await build_golden(name, told)
+async def up(names: Sequence[SiteName], copies: int, report: ReportLine) -> tuple[Running, ...]:
+    """Starts copies until *copies* of each site run, and reports each start. Raises BadInput and ResetFailed."""
+    for name in names:  # one after the other: a build uses a whole processor
+        await build_golden(name, report)
     gate = asyncio.Semaphore(AT_ONCE)
 
-    async def one(number: int, name: SiteName) -> None:
+    async def start(number: int, name: SiteName) -> None:
         folder = running_root() / str(number) / name
         async with gate:
             if (await _state(folder))[1] not in ("free", "held"):
                 await _end(folder)
                 copy = await start_copy(name, folder, detached=True)
-                await copy.close()  # gives back the lease; the server stays
-                told(f"{KINDS[name].title} {number}: http://127.0.0.1:{copy.info.port}/")
+                await copy.close()  # releases the lock; the server stays
+                report(f"{KINDS[name].title} {number}: http://127.0.0.1:{copy.info.port}/")
 
     try:
         async with asyncio.TaskGroup() as group:
             for number in range(1, copies + 1):
                 for name in names:
-                    group.create_task(one(number, name))
+                    group.create_task(start(number, name))
     except* ResetFailed as failed:
         raise ResetFailed(str(failed.exceptions[0])) from failed
     return await status()
 
 
 async def status() -> tuple[Running, ...]:
-    """Every detached copy, by number and site."""
+    """All detached copies, ordered by number and site."""
     return tuple([row for folder in _folders() if (row := await _running(folder)) is not None])
 
 
 async def down() -> int:
-    """Ends every detached copy, also one that a run plays in; how many there were."""
+    """Ends all detached copies, also those that a run uses. Returns their number."""
     folders = _folders()
     for folder in folders:
         await _end(folder)
@@ -78,8 +78,8 @@ async def down() -> int:
 
 def _folders() -> list[Path]:
     order: list[str] = list(KINDS)
-    found = [path for path in running_root().glob("*/*") if path.name in KINDS and path.parent.name.isdigit()]
-    return sorted(found, key=lambda path: (int(path.parent.name), order.index(path.name)))
+    folders = [path for path in running_root().glob("*/*") if path.name in KINDS and path.parent.name.isdigit()]
+    return sorted(folders, key=lambda path: (int(path.parent.name), order.index(path.name)))
 
 
 async def _running(folder: Path) -> Running | None:
@@ -115,7 +115,7 @@ async def _state(folder: Path) -> tuple[ServerInfo | None, str]:
 
 
 async def _end(folder: Path) -> None:
-    """Ends the server of *folder*, asked first, and removes the folder."""
+    """Asks the server of *folder* to stop, kills it if it does not, and removes the folder."""
     info, _ = await _state(folder)
     if info is not None:
         with contextlib.suppress(ResetFailed):
@@ -127,7 +127,7 @@ async def _end(folder: Path) -> None:
 
 
 def _ended(pid: int, folder: Path) -> bool:
-    """Waits for a server that was told to stop; False if it goes on."""
+    """Waits for a stopping server; False if it still runs after END_S."""
     deadline = time.monotonic() + END_S
     while _serves(pid, folder) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -135,9 +135,9 @@ def _ended(pid: int, folder: Path) -> bool:
 
 
 def _serves(pid: int, folder: Path) -> bool:
-    """Is this process the server of *folder*? Numbers of processes are used again."""
+    """Is this process the server of *folder*? Process ids are reused."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return os.fsencode(folder) in words
+    return os.fsencode(folder) in arguments

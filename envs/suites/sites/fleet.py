@@ -1,4 +1,5 @@
-"""The copies that one environment holds: started when a task first names their site, put back before every episode."""
+"""The copies that one environment holds. They start when a task first needs their site and reset before every
+episode."""
 
 from __future__ import annotations
 
@@ -7,41 +8,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from envs.core.errors import ResetFailed
-from envs.suites.sites.copies import SiteCopy, lent_copy, start_copy
+from envs.suites.sites.copies import SiteCopy, borrow_copy, start_copy
 from envs.suites.sites.golden import build_golden, sites_home
 from envs.suites.sites.kinds import SiteName
 
 
 def running_root() -> Path:
-    """Below it lie the detached copies of `mira sites up`: `NUMBER/NAME`."""
+    """The folder of the detached copies of `mira sites up`, each in `NUMBER/NAME`."""
     return sites_home() / "running"
 
 
 class Fleet:
-    """At most one copy of each site, below *folder*."""
+    """Holds at most one copy of each site, below *folder*."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._copies: dict[SiteName, SiteCopy] = {}
-        self._made = 0
+        self._started = 0
 
     def __getitem__(self, name: SiteName) -> SiteCopy:
-        """Raises KeyError for a site that was not made ready."""
+        """The copy of a site. Raises KeyError before `ready`."""
         return self._copies[name]
 
     async def ready(self, names: Sequence[SiteName]) -> None:
-        """The sites *names* run and are in their golden state. A copy that cannot be put back is replaced.
+        """Starts or resets the sites *names*. Replaces a copy that cannot be reset.
 
-        Raises BadInput where the extra is not installed, and ResetFailed.
+        Raises BadInput if the extra `sites` is not installed, and ResetFailed.
         """
         async with asyncio.TaskGroup() as group:
             for name in names:
                 group.create_task(self._ready(name))
 
     async def problem(self, names: Sequence[SiteName]) -> str:
-        """Why the world of this episode is not to be trusted; empty if all is well."""
-        told = await asyncio.gather(*(self._copies[name].problem() for name in names))
-        return "; ".join(filter(None, told))
+        """The problems of the copies of *names*; empty if all are healthy."""
+        problems = await asyncio.gather(*(self._copies[name].problem() for name in names))
+        return "; ".join(filter(None, problems))
 
     async def close(self) -> None:
         for copy in self._copies.values():
@@ -55,25 +56,25 @@ class Fleet:
                 await copy.reset()
                 return
             except ResetFailed:
-                pass  # what cannot be put back is thrown away, below
+                pass  # replaced below
         if copy is not None:
             del self._copies[name]
             await copy.close()
-        copy = await self._lent(name) or await self._start(name)
+        copy = await self._borrow(name) or await self._start(name)
         self._copies[name] = copy
         await copy.reset()
 
     async def _start(self, name: SiteName) -> SiteCopy:
-        self._made += 1
-        return await start_copy(name, self._folder / f"{name}-{self._made}")
+        self._started += 1
+        return await start_copy(name, self._folder / f"{name}-{self._started}")
 
-    async def _lent(self, name: SiteName) -> SiteCopy | None:
-        """A detached copy that nobody holds and that answers."""
+    async def _borrow(self, name: SiteName) -> SiteCopy | None:
+        """Locks a free detached copy that answers; None if there is none."""
         if not running_root().exists():
             return None
         golden = await build_golden(name)
         for folder in sorted(running_root().glob(f"*/{name}")):
-            copy = lent_copy(folder, golden)
+            copy = borrow_copy(folder, golden)
             if copy is not None and not await copy.problem():
                 return copy
             if copy is not None:

@@ -1,4 +1,4 @@
-"""Golden states: each site's database and files, built once for its sources and versions, and kept in a cache."""
+"""Builds and caches golden states: each site's database and files, one build per version of sources and packages."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ PACKAGES: dict[SiteName, tuple[str, ...]] = {
     "cms": ("wagtail", "Django"),
     "map": ("osmium", "networkx"),
 }
-"""What each site stands on; another version means another golden state."""
+"""Packages of each site. Another version gives another golden state."""
 SERVING = ("time-machine", "waitress")
 
-Told = Callable[[str], None]
+ReportLine = Callable[[str], None]
+"""Receives one line of progress."""
 
 
 def sites_home() -> Path:
@@ -39,22 +40,24 @@ def sites_home() -> Path:
 
 
 def missing_packages(name: SiteName) -> tuple[str, ...]:
-    """Packages of the extra `sites` that this site needs and this installation lacks."""
+    """Packages of the extra `sites` that this site needs and that are not installed."""
     return tuple(package for package in (*PACKAGES[name], *SERVING) if not _version(package))
 
 
 def golden_folder(name: SiteName) -> Path:
-    """Where the golden state of these very sources and versions is kept. Raises BadInput without the extra."""
+    """The cache folder for the golden state of the current sources and versions.
+
+    Raises BadInput if the extra `sites` is not installed."""
     missing = missing_packages(name)
     if missing:
         raise BadInput(f"the site {name} needs {', '.join(missing)}: pip install 'mira-web[sites]'")
     return sites_home() / "golden" / f"{name}-{_fingerprint(name)}"
 
 
-async def build_golden(name: SiteName, told: Told = lambda line: None) -> Path:
-    """The golden folder, built if it is not there yet; one process builds, others wait for it.
+async def build_golden(name: SiteName, report: ReportLine = lambda line: None) -> Path:
+    """Returns the golden folder and builds it if it is missing. One process builds, others wait for it.
 
-    *told* gets the builder's lines of progress. Raises BadInput and ResetFailed.
+    *report* receives the builder's lines of progress. Raises BadInput and ResetFailed.
     """
     folder = golden_folder(name)
     if folder.exists():
@@ -63,14 +66,14 @@ async def build_golden(name: SiteName, told: Told = lambda line: None) -> Path:
     lock = await asyncio.to_thread(_locked, folder.with_suffix(".lock"))
     try:
         if not folder.exists():
-            await _build(name, folder, told)
+            await _build(name, folder, report)
     finally:
         os.close(lock)
     return folder
 
 
-async def _build(name: SiteName, folder: Path, told: Told) -> None:
-    waiting_for(f"building the site {name}, which is done once")
+async def _build(name: SiteName, folder: Path, report: ReportLine) -> None:
+    waiting_for(f"building the site {name} (once)")
     with _part(folder) as part:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -90,8 +93,8 @@ async def _build(name: SiteName, folder: Path, told: Told) -> None:
                 assert process.stdout is not None
                 async for raw in process.stdout:
                     lines.append(raw.decode("utf-8", "replace").rstrip())
-                    told(lines[-1])
-                    waiting_for(f"building the site {name}, which is done once: {lines[-1]}")
+                    report(lines[-1])
+                    waiting_for(f"building the site {name} (once): {lines[-1]}")
                 code = await process.wait()
         except BaseException:
             if process.returncode is None:
@@ -116,12 +119,12 @@ def _part(folder: Path) -> Generator[Path]:
 
 
 def child_environment() -> dict[str, str]:
-    """Of a building or serving process: finds this very package, writes nothing into a home."""
-    package_root = str(HERE.parent.parent)
-    known = os.environ.get("PYTHONPATH")
+    """The environment variables of a building or serving process. They make it import this copy of the package."""
+    package_root = str(HERE.parents[2])
+    inherited = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, (package_root, known))),
+        "PYTHONPATH": os.pathsep.join(filter(None, (package_root, inherited))),
         "PYTHONHASHSEED": "0",
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "ignore",
@@ -130,7 +133,7 @@ def child_environment() -> dict[str, str]:
 
 
 def _locked(path: Path) -> int:
-    """An open file that holds the lock until it is closed."""
+    """Locks *path* and returns its file descriptor. Closing the descriptor releases the lock."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
@@ -144,12 +147,12 @@ def _version(package: str) -> str:
 
 
 def _fingerprint(name: SiteName) -> str:
-    """12 hex digits over everything that decides the golden state."""
-    told = hashlib.sha256()
+    """A hash (12 hex digits) of all sources and package versions that determine the golden state."""
+    digest = hashlib.sha256()
     shared = [HERE / "clock.py", HERE / "building.py", *sorted((HERE / "apps").glob("*.py"))]
     own = sorted(path for path in (HERE / "apps" / name).rglob("*") if path.suffix != ".pyc" and path.is_file())
     for path in (*shared, *own):
-        told.update(str(path.relative_to(HERE)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(str(path.relative_to(HERE)).encode() + b"\0" + path.read_bytes() + b"\0")
     for package in PACKAGES[name]:
-        told.update(f"{package}={_version(package)}\n".encode())
-    return told.hexdigest()[:12]
+        digest.update(f"{package}={_version(package)}\n".encode())
+    return digest.hexdigest()[:12]

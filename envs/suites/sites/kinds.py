@@ -1,4 +1,4 @@
-"""The five sites by name: what each is, under which host the browser sees it, and who can be logged in there."""
+"""The five sites by name, each with its application, its host in the browser and its personas."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ SiteName = Literal["shop", "forum", "code", "cms", "map"]
 
 
 class SiteKind(Record):
-    """One of the suite's applications."""
+    """One site of the suite."""
 
     name: SiteName
     title: str
-    """What people call it, in reports and task texts."""
+    """Its name in reports and task texts."""
     application: str
-    """The software behind it and its licence."""
+    """The software and its licence."""
     host: str
-    """The name under which the agent's browser reaches it. Every copy has the same one: the boundary's route leads
-    it to the copy's own port, so that pages, traces and keys are alike in all of them."""
+    """Its host in the agent's browser, the same for every copy. The proxy routes it to the copy's port, so that pages,
+    traces and element keys are equal in all copies."""
     personas: tuple[str, ...]
-    """Accounts of which the golden state holds a live login; the first is the usual one. Empty: no accounts."""
+    """Accounts with a live login in the golden state; the first is the default. Empty: the site has no accounts."""
     has_database: bool = True
 
     @property
@@ -70,4 +70,4 @@ KINDS: dict[SiteName, SiteKind] = {
         ),
     )
 }
-"""By name, in the order in which they are listed."""
+"""All sites by name, in the order of lists."""

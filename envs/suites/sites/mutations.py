@@ -1,7 +1,7 @@
-"""Wrong outcomes made from a right one, automatically: each must be rejected by the task's checker.
+"""Derives wrong outcomes from a right one. The task's checker must reject each of them.
 
-From the state in which an oracle left the sites: every stated value made another one, every asked-for change undone
-or done twice, rows touched that nobody asked for, other pages in front, other answers.
+From the state after an oracle's success: each stated value is changed, each expected change is undone or repeated,
+unrelated rows are edited, other pages are in front, other answers are given.
 """
 
 from __future__ import annotations
@@ -21,121 +21,123 @@ from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.templates import Outcome
 
 STRAY_ROWS = 4
-"""Rows of other tables that are touched, one mutant each."""
+"""Number of mutants that edit a row of an unrelated table."""
 
 Edit = Callable[[sqlite3.Connection], int]
-"""Changes a database; the number of rows it changed."""
+"""Edits a database and returns the number of changed rows."""
 
 
 class Mutant(NamedTuple):
     """One wrong outcome."""
 
-    what: str
+    description: str
     evidence: Evidence
 
 
 @dataclass(frozen=True, slots=True)
-class _Edited:
-    what: str
+class _NamedEdit:
+    description: str
     edit: Edit
 
 
 def mutants(
-    outcome: Outcome, reached: Evidence, folder: Path, noise: Mapping[SiteName, Noise], seed: int
+    outcome: Outcome, success: Evidence, folder: Path, noise: Mapping[SiteName, Noise], seed: int
 ) -> Iterator[Mutant]:
-    """Wrong versions of *reached*, in which the outcome was met. Databases are edited as copies below *folder*;
-    edits that the database itself refuses, or that change nothing, are left out."""
-    yield from _other_answers(outcome, reached)
-    yield from _other_pages(outcome, reached)
+    """Wrong versions of *success*, the evidence of an episode that met the outcome.
+
+    Database edits happen on copies below *folder*. Edits that the database refuses or that change nothing are skipped.
+    """
+    yield from _other_answers(outcome, success)
+    yield from _other_pages(outcome, success)
     rng = random.Random(f"mutants {seed}")
-    for name, site in reached.sites.items():
+    for name, site in success.sites.items():
         if site.database is None or site.golden is None:
             continue
         live, copy = site.database.path, folder / f"{name}.sqlite3"
-        may = frozenset(one.table for one in outcome.may.get(name, ()))
-        ground = _Ground(site.golden.path, noise[name], may)
-        for one in _edits(outcome.changes.get(name, ()), site.changes, ground, rng):
-            if _applied(one.edit, live, copy):
-                differ = changes(site.golden.path, copy, noise[name])
-                if differ == site.changes:
-                    continue  # the edit came to the same state: nothing is wrong with it
-                wrong = replace(site, database=Database(copy), changes=differ)
-                yield Mutant(f"{name}: {one.what}", replace(reached, sites={**reached.sites, name: wrong}))
+        allowed = frozenset(expected.table for expected in outcome.allowed.get(name, ()))
+        state = _SiteState(site.golden.path, noise[name], allowed)
+        for edit in _edits(outcome.changes.get(name, ()), site.changes, state, rng):
+            if _applied(edit.edit, live, copy):
+                edited = changes(site.golden.path, copy, noise[name])
+                if edited == site.changes:
+                    continue  # the edit led to the same state, so it is not wrong
+                wrong = replace(site, database=Database(copy), changes=edited)
+                yield Mutant(f"{name}: {edit.description}", replace(success, sites={**success.sites, name: wrong}))
 
 
-def _other_answers(outcome: Outcome, reached: Evidence) -> Iterator[Mutant]:
+def _other_answers(outcome: Outcome, success: Evidence) -> Iterator[Mutant]:
     if outcome.answer is None:
         return
-    yield Mutant("no answer", replace(reached, answer=None))
+    yield Mutant("no answer", replace(success, answer=None))
     for text in outcome.answer.mutants():
-        yield Mutant(f"answer {text!r}", replace(reached, answer=text))
+        yield Mutant(f"answer {text!r}", replace(success, answer=text))
 
 
-def _other_pages(outcome: Outcome, reached: Evidence) -> Iterator[Mutant]:
+def _other_pages(outcome: Outcome, success: Evidence) -> Iterator[Mutant]:
     if outcome.page is None:
         return
-    yield Mutant("no page", replace(reached, urls=()))
-    yield Mutant("another page", replace(reached, urls=(f"http://{outcome.page.site}.test/elsewhere/",)))
-    if reached.urls:
-        yield Mutant("the page below", replace(reached, urls=(reached.urls[0].split("?")[0].rstrip("/") + "/below/",)))
-        silent = {name: replace(site, requests=()) for name, site in reached.sites.items()}
-        yield Mutant("an address that the server never saw", replace(reached, sites=silent))
+    yield Mutant("no page", replace(success, urls=()))
+    yield Mutant("another page", replace(success, urls=(f"http://{outcome.page.site}.test/elsewhere/",)))
+    if success.urls:
+        yield Mutant("the page below", replace(success, urls=(success.urls[0].split("?")[0].rstrip("/") + "/below/",)))
+        unlogged = {name: replace(site, requests=()) for name, site in success.sites.items()}
+        yield Mutant("an address that the server never saw", replace(success, sites=unlogged))
 
 
-class _Ground(NamedTuple):
-    """What of a site the outcome does not speak of."""
+class _SiteState(NamedTuple):
+    """The state of a site and the differences that the checker ignores."""
 
     golden: Path
     noise: Noise
-    may: frozenset[str]
+    allowed: frozenset[str]
     """Tables in which other rows may change."""
 
 
 def _edits(
-    wanted: Sequence[Expected], found: Sequence[Change], ground: _Ground, rng: random.Random
-) -> Iterator[_Edited]:
-    for expected in wanted:
-        change = next((one for one in found if expected.fits(one)), None)
+    expectations: Sequence[Expected], actual: Sequence[Change], state: _SiteState, rng: random.Random
+) -> Iterator[_NamedEdit]:
+    for expected in expectations:
+        change = next((change for change in actual if expected.fits(change)), None)
         if change is None:
             continue
-        yield _Edited(f"undone: {change.kind} {change.table}", _undo(change, ground.golden))
-        if isinstance(expected, Inserted) and change.table not in ground.may:
-            yield _Edited(f"twice: {change.table}", _again(change))
+        yield _NamedEdit(f"undone: {change.kind} {change.table}", _undo(change, state.golden))
+        if isinstance(expected, Inserted) and change.table not in state.allowed:
+            yield _NamedEdit(f"twice: {change.table}", _again(change))
         stated = (
             {} if isinstance(expected, Deleted) else expected.values if isinstance(expected, Inserted) else expected.to
         )
         for column, value in stated.items():
             other = _other(change.after[column], free=callable(value))
-            yield _Edited(f"{change.table}.{column} = {other!r}", _set(change, column, other))
+            yield _NamedEdit(f"{change.table}.{column} = {other!r}", _set(change, column, other))
         if isinstance(expected, Updated):
-            yield _Edited(f"another row of {change.table}", _elsewhere(change, tuple(expected.to)))
-    yield from _stray(ground, rng)
+            yield _NamedEdit(f"another row of {change.table}", _elsewhere(change, tuple(expected.to)))
+    yield from _stray(state, rng)
 
 
-def _stray(ground: _Ground, rng: random.Random) -> Iterator[_Edited]:
-    """One value of one row, anywhere in the database."""
-    golden, noise, may = ground
+def _stray(state: _SiteState, rng: random.Random) -> Iterator[_NamedEdit]:
+    """Edits one value of one row in each of STRAY_ROWS unrelated tables."""
+    golden, noise, allowed = state
     with closing(sqlite3.connect(f"file:{golden}?mode=ro&immutable=1", uri=True)) as database:
         tables = [
             name
             for name, kind in database.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'")
-            if kind == "table" and not name.startswith("sqlite_") and name not in noise.tables | may
+            if kind == "table" and not name.startswith("sqlite_") and name not in noise.tables | allowed
         ]
         rng.shuffle(tables)
-        made = 0
+        edited = 0
         for table in tables:
             info = database.execute(f'PRAGMA table_info("{table}")').fetchall()
             columns = [row[1] for row in info if not row[5] and not noise.skips(table, row[1])]
             rows = database.execute(f'SELECT rowid FROM "{table}"').fetchall() if columns else []
             if rows:
-                yield _Edited(f"stray: {table}", _touch(table, rng.choice(columns), rng.choice(rows)[0]))
-                made += 1
-            if made == STRAY_ROWS:
+                yield _NamedEdit(f"stray: {table}", _touch(table, rng.choice(columns), rng.choice(rows)[0]))
+                edited += 1
+            if edited == STRAY_ROWS:
                 return
 
 
 def _applied(edit: Edit, live: Path, copy: Path) -> bool:
-    """Makes *copy* an edited copy of *live*; False if the database refused the edit or nothing was changed."""
+    """Writes an edited copy of *live* to *copy*. False if the database refused the edit or nothing changed."""
     with (
         closing(sqlite3.connect(f"file:{live}?mode=ro", uri=True, timeout=5.0)) as source,
         closing(sqlite3.connect(copy)) as target,
@@ -151,7 +153,7 @@ def _applied(edit: Edit, live: Path, copy: Path) -> bool:
 
 
 class _NoKey(Exception):
-    """A row of a table without a primary key cannot be edited by its key."""
+    """A row of a table without a primary key cannot be selected."""
 
 
 def _where(database: sqlite3.Connection, table: str) -> str:
@@ -198,7 +200,7 @@ def _again(change: Change) -> Edit:
 
 
 def _elsewhere(change: Change, columns: tuple[str, ...]) -> Edit:
-    """The same values in another row, and the asked-for row as it was."""
+    """Writes the new values to another row and restores the expected row."""
 
     def edit(database: sqlite3.Connection) -> int:
         where = _where(database, change.table)
@@ -228,7 +230,7 @@ def _touch(table: str, column: str, rowid: int) -> Edit:
 
 
 def _other(value: SqlValue, *, free: bool) -> SqlValue:
-    """Another value of the same kind; *free*: the checker tests it, so it is made quite another."""
+    """Another value of the same type. *free*: the checker uses a test, so the text is also reversed."""
     if value is None:
         return 1
     if isinstance(value, int | float):

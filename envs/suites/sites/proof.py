@@ -1,7 +1,7 @@
-"""The suite's proof of itself, one instance at a time.
+"""Verifies one task instance, for `mira sites verify`.
 
-The oracle succeeds and meets the milestones in order; an agent that does nothing and one that clicks at random fail;
-every wrong outcome made from the right one is rejected. The table of `mira sites verify` is made of these.
+The oracle must succeed and meet the milestones in order. An idle agent and a random agent must fail. The checker must
+reject every wrong outcome that is derived from the right one.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from envs.suites.sites.catalog import noise
 from envs.suites.sites.changes import Noise
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.evidence import Evidence
-from envs.suites.sites.hand import Hand, Unsolvable
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.mutations import mutants
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.templates import Outcome
 
 RANDOM_ACTIONS = 6
-"""What the random agent may do before it gives a random answer."""
+"""Actions of the random agent before it gives a random answer."""
 MOST_ACTIONS = 15
 LEAST_ACTIONS = 3
 SOLVE_S = 180.0
 
 
 class Proof(Record):
-    """Of one instance. Proven if `problems` is empty."""
+    """The result of verifying one instance. It is proven if `problems` is empty."""
 
     template: str
     seed: int
     instruction: str
     actions: int
-    """The oracle's, the final stop included."""
+    """The oracle's actions, including the final stop."""
     seconds: float
     mutants: int
-    """Wrong outcomes tried."""
+    """Number of wrong outcomes tried."""
     problems: tuple[str, ...]
 
     @property
@@ -53,8 +53,8 @@ class Proof(Record):
         return not self.problems
 
 
-class _Counting:
-    """A stage that plays in an environment and watches the milestones."""
+class _CountingStage:
+    """Executes actions in an environment, counts them and records when each milestone is met."""
 
     def __init__(self, environment: SitesEnvironment) -> None:
         self._environment = environment
@@ -68,10 +68,10 @@ class _Counting:
     async def execute(self, action: Action) -> ActionResult:
         result = await self._environment.execute(action)
         self.actions += 1
-        await self.watch()
+        await self._record_milestones()
         return result
 
-    async def watch(self) -> None:
+    async def _record_milestones(self) -> None:
         checks = await self._environment.check_milestones() or ()
         for index, check in enumerate(checks):
             if check.achieved:
@@ -79,22 +79,22 @@ class _Counting:
 
 
 async def prove(environment: SitesEnvironment, task: TaskRef, *, random_agent: bool = True) -> Proof:
-    """Plays and judges one instance. What goes wrong is a problem of the proof; raises only CancelledError."""
+    """Verifies one instance. All errors become problems of the proof; raises only CancelledError."""
     began = time.monotonic()
     problems: list[str] = []
-    stage, instruction, tried = _Counting(environment), "", 0
+    stage, instruction, tried = _CountingStage(environment), "", 0
     try:
         async with asyncio.timeout(SOLVE_S):
             instruction = (await environment.reset(task)).instruction
-            problems += await _does_nothing(environment)
-            answer = await environment.task.template.solve(Hand(stage), environment.task.params)
-            problems += await _judged(environment, stage, answer)
+            problems += await _idle_agent_problems(environment)
+            answer = await environment.task.template.solve(PageDriver(stage), environment.task.params)
+            problems += await _oracle_problems(environment, stage, answer)
             if not problems:
                 evidence = replace(await environment.evidence(), answer=answer)
-                survivors, tried = await asyncio.to_thread(_survivors, environment.task.outcome, evidence, task.seed)
-                problems += survivors
+                accepted, tried = await asyncio.to_thread(_accepted, environment.task.outcome, evidence, task.seed)
+                problems += accepted
             if random_agent:
-                problems += await _clicks_at_random(environment, task)
+                problems += await _random_agent_problems(environment, task)
     except TimeoutError:
         problems.append(f"not done within {SOLVE_S:g} s")
     except (EnvError, Unsolvable, sqlite3.Error) as error:
@@ -110,22 +110,24 @@ async def prove(environment: SitesEnvironment, task: TaskRef, *, random_agent: b
     )
 
 
-async def _does_nothing(environment: SitesEnvironment) -> list[str]:
-    found = [await environment.score(answer) for answer in (None, "")]
+async def _idle_agent_problems(environment: SitesEnvironment) -> list[str]:
+    scores = [await environment.score(answer) for answer in (None, "")]
     met = [check for check in await environment.check_milestones() or () if check.achieved]
-    problems = [f"an agent that does nothing: {one.status}" for one in found if one and one.status != "failure"]
+    problems = [
+        f"an agent that does nothing: {score.status}" for score in scores if score and score.status != "failure"
+    ]
     return problems + (["all milestones are met before the first action"] if len(met) == 4 else [])
 
 
-async def _judged(environment: SitesEnvironment, stage: _Counting, answer: str | None) -> list[str]:
+async def _oracle_problems(environment: SitesEnvironment, stage: _CountingStage, answer: str | None) -> list[str]:
     score = await environment.score(answer)
     problems: list[str] = []
     if score is None or score.status != "success":
         problems.append(f"the oracle: {score.evidence if score else 'no verdict'}")
     met = [stage.first_met.get(index) for index in range(4)]
-    times = [one for one in met if one is not None]
+    times = [action for action in met if action is not None]
     if len(times) < 4:
-        problems.append(f"milestones never met: {[i + 1 for i, one in enumerate(met) if one is None]}")
+        problems.append(f"milestones never met: {[i + 1 for i, action in enumerate(met) if action is None]}")
     elif times != sorted(times):
         problems.append(f"milestones met out of order, after actions {times}")
     if not LEAST_ACTIONS <= stage.actions + 1 <= MOST_ACTIONS:
@@ -133,27 +135,27 @@ async def _judged(environment: SitesEnvironment, stage: _Counting, answer: str |
     return problems
 
 
-def _survivors(outcome: Outcome, evidence: Evidence, seed: int) -> tuple[list[str], int]:
-    """Wrong outcomes that were accepted, and how many were tried."""
-    quiet: dict[SiteName, Noise] = {name: noise(name) for name in evidence.sites}
+def _accepted(outcome: Outcome, evidence: Evidence, seed: int) -> tuple[list[str], int]:
+    """The wrong outcomes that were accepted, and the number of those tried."""
+    noises: dict[SiteName, Noise] = {name: noise(name) for name in evidence.sites}
     accepted: list[str] = []
     tried = 0
     with tempfile.TemporaryDirectory(prefix="mira-mutants-") as folder:
-        for mutant in mutants(outcome, evidence, Path(folder), quiet, seed):
+        for mutant in mutants(outcome, evidence, Path(folder), noises, seed):
             tried += 1
-            if not outcome.missed(mutant.evidence):
-                accepted.append(f"a wrong outcome is accepted: {mutant.what}"[:300])
+            if not outcome.problem(mutant.evidence):
+                accepted.append(f"a wrong outcome is accepted: {mutant.description}"[:300])
     return accepted, tried
 
 
-async def _clicks_at_random(environment: SitesEnvironment, task: TaskRef) -> list[str]:
+async def _random_agent_problems(environment: SitesEnvironment, task: TaskRef) -> list[str]:
     await environment.reset(task)
     rng = random.Random(f"random agent {task.id}")
     words = ["unknown"]
     for _ in range(RANDOM_ACTIONS):
         page = await environment.observe()
         words = page.text.split() or words
-        usable = [one for one in page.elements if one.shown and "disabled" not in one.states]
+        usable = [element for element in page.elements if element.shown and "disabled" not in element.states]
         await environment.execute(_any_action(rng.choice(usable), words, rng) if usable else Back())
     score = await environment.score(rng.choice(words))
     return [] if score is None or score.status != "success" else ["the random agent succeeded"]

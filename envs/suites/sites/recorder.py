@@ -1,4 +1,4 @@
-"""WSGI middleware of every site: writes the request log, and holds requests back while the state is restored."""
+"""WSGI middleware of every site. It writes the request log and delays requests while a reset restores the state."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from envs.suites.sites.requests import FORM_BYTES, LOG, Request, parse_form, par
 QUIET_S = 5.0
 """Longest wait for requests in flight before a reset."""
 ALIVE = "/__alive__"
-"""Answered by the server's own threads without the application: a hanging server does not answer it."""
+"""Path for health checks. The server's threads answer it without the application; a hanging server does not."""
 STATIC = ("/static/", "/media/", "/chrome/", "/favicon")
-"""Paths that say nothing of what a user did."""
+"""Paths that are not logged: they show no user action."""
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _DATABASE = ("disk is full", "disk I/O error", "malformed", "readonly database", "unable to open")
 
 
 class Gate:
-    """Lets requests pass until it is shut; shutting waits for those inside."""
+    """Lets requests pass while it is open. Shutting it waits for the requests in flight."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -47,7 +47,7 @@ class Gate:
 
     @contextmanager
     def shut(self) -> Generator[None]:
-        """Raises TimeoutError if requests stay inside for QUIET_S."""
+        """Shuts the gate. Raises TimeoutError if requests are still in flight after QUIET_S."""
         with self._changed:
             self._shut = True
             quiet = self._changed.wait_for(lambda: self._inside == 0, QUIET_S)
@@ -62,7 +62,7 @@ class Gate:
 
 
 class Recorder:
-    """Wraps *application*; its log is `requests.jsonl` in *folder*."""
+    """Wraps *application* and logs its requests in `requests.jsonl` in *folder*."""
 
     def __init__(self, application: WSGIApplication, folder: Path) -> None:
         self.gate = Gate()
@@ -70,16 +70,16 @@ class Recorder:
         self._path = folder / LOG
         self._lock = threading.Lock()
         self._number = 0
-        self.trouble = ""
-        """Why the log is not complete: the disk did not take a line of it."""
+        self.server_error = ""
+        """Why the log is incomplete (the disk refused a line); empty if it is complete."""
         self.clear()
 
     def clear(self) -> None:
-        """Raises OSError where the disk does not take it."""
+        """Empties the log. Raises OSError if the disk refuses it."""
         with self._lock:
             self._number = 0
             self._path.write_bytes(b"")
-            self.trouble = ""
+            self.server_error = ""
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO") == ALIVE:
@@ -87,7 +87,7 @@ class Recorder:
             return []
         with self.gate.passing():
             if environ.get("PATH_INFO", "").startswith(STATIC):
-                return _whole(self._application(environ, start_response))
+                return _read_all(self._application(environ, start_response))
             return self._recorded(environ, start_response)
 
     def _recorded(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -96,20 +96,21 @@ class Recorder:
         form = _take_form(environ)
         answered: list[tuple[int, str]] = []
         written: list[bytes] = []
-        """By WSGI's old `write`: kept until the log has its line, so that nobody sees an answer that is not logged."""
+        """Parts sent with WSGI's `write`. They are kept until the request is logged, so that no unlogged answer is
+        visible."""
 
-        def noting(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+        def record_start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
             location = next((value for name, value in headers if name.lower() == "location"), "")
             answered.append((int(status[:3]), location))
             start_response(status, headers, *rest)
             return written.append
 
-        trouble = ""
+        server_error = ""
         try:
-            body = _whole(self._application(environ, noting))
+            body = _read_all(self._application(environ, record_start))
             return [*written, *body]
         except (OSError, sqlite3.Error) as error:
-            trouble = _trouble(error)
+            server_error = _server_error(error)
             raise
         finally:
             status, location = answered[-1] if answered else (500, "")
@@ -122,7 +123,7 @@ class Recorder:
                     form=form,
                     status=status,
                     location=location,
-                    trouble=trouble or (self._disk_trouble() if status >= 500 else ""),
+                    server_error=server_error or (self._disk_error() if status >= 500 else ""),
                 )
             )
 
@@ -132,22 +133,22 @@ class Recorder:
             with self._lock, self._path.open("a", encoding="utf-8") as file:
                 file.write(line)
         except OSError as error:
-            self.trouble = str(error)
+            self.server_error = str(error)
 
-    def _disk_trouble(self) -> str:
-        """An application turns its own failures into a page: after a 5xx, the disk is asked directly."""
+    def _disk_error(self) -> str:
+        """Tests the disk after a 5xx, since an application hides its own failures behind an error page."""
         probe = self._path.with_name(f"probe-{time.monotonic_ns()}")
         try:
             probe.write_bytes(b"\0" * 65_536)
         except OSError as error:
-            return _trouble(error)
+            return _server_error(error)
         finally:
             probe.unlink(missing_ok=True)
         return ""
 
 
-def _whole(body: Iterable[bytes]) -> list[bytes]:
-    """The complete answer, made while the gate counts the request as inside."""
+def _read_all(body: Iterable[bytes]) -> list[bytes]:
+    """Reads the complete answer while the gate still counts the request as in flight."""
     try:
         return list(body)
     finally:
@@ -157,7 +158,7 @@ def _whole(body: Iterable[bytes]) -> list[bytes]:
 
 
 def _take_form(environ: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Reads the body for the log and puts it back for the application."""
+    """Reads the request body for the log and restores it for the application."""
     length = int(environ.get("CONTENT_LENGTH") or 0)
     if not 0 < length <= FORM_BYTES:
         return ()
@@ -167,12 +168,13 @@ def _take_form(environ: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _text(path: str) -> str:
-    """PATH_INFO as text: WSGI hands over bytes in the clothes of Latin-1."""
+    """PATH_INFO as text. WSGI passes its bytes decoded as Latin-1."""
     return path.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _trouble(error: OSError | sqlite3.Error) -> str:
-    told = str(error)
+def _server_error(error: OSError | sqlite3.Error) -> str:
+    """The message of an error of disk or database; empty for other errors."""
+    message = str(error)
     disk = isinstance(error, OSError) and error.errno in _DISK
-    database = isinstance(error, sqlite3.Error) and any(word in told for word in _DATABASE)
-    return told if disk or database else ""
+    database = isinstance(error, sqlite3.Error) and any(text in message for text in _DATABASE)
+    return message if disk or database else ""

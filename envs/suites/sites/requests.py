@@ -1,4 +1,4 @@
-"""The request log of a site: what reached the server, which no page and no policy can forge."""
+"""The request log of a site. The server writes it; no page and no policy can forge it."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from envs.core.record import Record
 
 LOG = "requests.jsonl"
 FORM_BYTES = 2_000_000
-"""Bodies beyond this are not read for the log."""
+"""Largest request body that is logged, in bytes."""
 
 
 class Request(Record):
-    """One request and how it was answered."""
+    """One request and the status of its answer."""
 
     number: int
-    """From 0, in order of arrival since the reset."""
+    """0-based number in order of arrival since the reset."""
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
     form: tuple[tuple[str, str], ...] = ()
-    """Text fields of the body; of a file its name."""
+    """Text fields of the body; for a file, its name."""
     status: int
     location: str = ""
-    """Where a redirect leads."""
-    trouble: str = ""
-    """The server's own failure: the disk is full, the database cannot be read. The episode is then broken."""
+    """Target of a redirect."""
+    server_error: str = ""
+    """A failure of the server itself, such as a full disk or an unreadable database. It makes the episode `broken`."""
 
     @property
     def ok(self) -> bool:
-        """Answered with what was asked for: a page, or a redirect after a form."""
+        """Did the server answer with a page, or with a redirect after a form?"""
         return 200 <= self.status < 400
 
     def field(self, name: str) -> str | None:
-        """The last value of a form field; None where it was not sent."""
+        """The last value of a form field; None if it was not sent."""
         return dict(self.form).get(name)
 
     def argument(self, name: str) -> str | None:
-        """The last value of a query argument; None where there is none."""
+        """The last value of a query argument; None if it is missing."""
         return dict(self.query).get(name)
 
 
 def read_log(folder: Path) -> tuple[Request, ...]:
-    """The log of the copy in *folder*, oldest first; a line that is still being written is left out."""
+    """Reads the log of the copy in *folder*, oldest first, without an incomplete last line."""
     path = folder / LOG
     if not path.exists():
         return ()
@@ -60,7 +60,7 @@ def parse_query(environ: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def parse_form(content_type: str, body: bytes) -> tuple[tuple[str, str], ...]:
-    """The fields of an HTML form, in the order sent; nothing for any other kind of body."""
+    """Parses the fields of an HTML form, in the order sent; empty for other content types."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "application/x-www-form-urlencoded":
         return tuple(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))

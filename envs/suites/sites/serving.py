@@ -1,8 +1,8 @@
-"""The process that serves one copy of one site: `python -m envs.suites.sites.serving NAME COPY GOLDEN [--detached]`.
+"""Serves one copy of one site: `python -m envs.suites.sites.serving NAME COPY GOLDEN [--detached]`.
 
-It listens on a free loopback port, writes `server.json` into the copy, and ends when its standard input does, so
-that it never outlives the process that started it, not even one that was killed. `--detached` serves until told to
-stop.
+It listens on a free loopback port and writes `server.json` into the copy. It ends when its standard input closes, so it
+never outlives the process that started it, even if that process is killed. With `--detached` it serves until a `stop`
+command.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ THREADS = 4
 BUSY_S = 5.0
 STDIN = 0
 SOCKET_BYTES = 100
-"""Systems refuse socket paths of more than about this."""
+"""Longest path of a Unix socket that all systems accept."""
 
 
 class HostCheck:
-    """Answers only requests whose Host header is the site's own name or names this server on loopback.
+    """Answers requests only if their Host header is the site's own name or this server's loopback address.
 
-    Any other Host comes from a page of another origin whose name resolves to loopback (DNS rebinding). *host* ends in
-    `.test`, which no public server resolves (RFC 6761).
+    Any other Host indicates DNS rebinding: a foreign origin whose name resolves to loopback. *host* ends in `.test`,
+    which no public server resolves (RFC 6761).
     """
 
     def __init__(self, application: Any, host: str) -> None:
@@ -50,7 +50,7 @@ class HostCheck:
         self._hosts = frozenset((host,))
 
     def allow_port(self, port: int) -> None:
-        """Answers requests to this port of loopback too."""
+        """Also answers requests to this loopback port."""
         self._hosts |= {f"127.0.0.1:{port}", f"localhost:{port}"}
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Any:
@@ -61,7 +61,7 @@ class HostCheck:
 
 
 class Clock:
-    """The process's own time: set to `NOW`, from which it ticks on."""
+    """The clock of this process. `set` starts it at `NOW`."""
 
     def __init__(self) -> None:
         self._travel: Any = None
@@ -74,12 +74,12 @@ class Clock:
 
 
 def load(name: str) -> SiteApp:
-    """The application of a site; imports it."""
+    """Imports and returns the application of a site."""
     return cast(SiteApp, importlib.import_module(f"envs.suites.sites.apps.{name}").SITE)
 
 
 class Served:
-    """One application over one copy, and the way back to its golden state."""
+    """One application over one copy. `reset` restores its golden state."""
 
     def __init__(self, name: str, copy: Path, golden: Path) -> None:
         self._copy = copy
@@ -90,17 +90,17 @@ class Served:
         self.recorder = Recorder(self._site.application(copy), copy)
 
     def reset(self) -> None:
-        """Database, files, log, caches and clock as at the start; no request is answered meanwhile."""
+        """Restores database, files, log, caches and clock. No request is answered meanwhile."""
         with self.recorder.gate.shut():
             restore_database(self._golden / DATABASE, self._copy / DATABASE)
             restore_files(self._golden / FILES, self._copy / FILES)
-            self._site.forget()
+            self._site.clear_caches()
             self._clock.set()
             self.recorder.clear()
 
 
 def restore_database(golden: Path, live: Path) -> None:
-    """Writes the golden pages into the live file, below connections that applications keep open."""
+    """Copies the golden database pages into the live file. Open connections of the application stay valid."""
     if not golden.exists():
         return
     with (
@@ -112,14 +112,14 @@ def restore_database(golden: Path, live: Path) -> None:
 
 
 def restore_files(golden: Path, live: Path) -> None:
-    """Makes the tree *live* equal *golden*; what has kept its size and time is left alone."""
+    """Makes the tree *live* equal to *golden*. Files with equal size and time are not copied."""
     if not golden.exists():
         return
-    wanted = {path.relative_to(golden): path for path in golden.rglob("*")}
+    sources = {path.relative_to(golden): path for path in golden.rglob("*")}
     for path in sorted(live.rglob("*"), reverse=True):
-        if path.relative_to(live) not in wanted:
+        if path.relative_to(live) not in sources:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    for name, source in sorted(wanted.items()):
+    for name, source in sorted(sources.items()):
         target = live / name
         if source.is_dir():
             target.mkdir(exist_ok=True)
@@ -128,8 +128,8 @@ def restore_files(golden: Path, live: Path) -> None:
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    seen = path.stat()
-    return seen.st_size, seen.st_mtime_ns
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 class _Control(socketserver.ThreadingUnixStreamServer):
@@ -137,15 +137,15 @@ class _Control(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self, path: str, served: Served) -> None:
         self.served = served
-        super().__init__(path, _Line)
+        super().__init__(path, _CommandHandler)
 
 
-class _Line(socketserver.StreamRequestHandler):
+class _CommandHandler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         command = json.loads(self.rfile.readline() or b"{}").get("do")
         began = time.perf_counter()
         served = cast(_Control, self.server).served
-        problem = served.recorder.trouble
+        problem = served.recorder.server_error
         if command == "reset":
             try:
                 served.reset()
@@ -160,12 +160,12 @@ class _Line(socketserver.StreamRequestHandler):
 
 
 def _end_with_input() -> None:
-    os.read(STDIN, 1)  # not through `sys.stdin`: its lock would be held while the interpreter ends
+    os.read(STDIN, 1)  # not `sys.stdin`, whose lock would block the exit of the interpreter
     os._exit(0)
 
 
 def _socket_path(copy: Path) -> Path:
-    """In the copy; in a temporary folder where the system could not take so long a path."""
+    """The socket's path: in the copy, or in a temporary folder if that path is too long for a socket."""
     path = copy / "control"
     path = path if len(str(path).encode()) < SOCKET_BYTES else Path(tempfile.mkdtemp(prefix="mira-site-")) / "control"
     path.unlink(missing_ok=True)
@@ -177,15 +177,15 @@ def main(arguments: list[str]) -> None:
     if "--detached" not in arguments:
         threading.Thread(target=_end_with_input, daemon=True).start()
     served = Served(name, copy, golden)
-    checked = HostCheck(served.recorder, KINDS[cast(SiteName, name)].host)
+    application = HostCheck(served.recorder, KINDS[cast(SiteName, name)].host)
     server = create_server(
-        checked, host="127.0.0.1", port=0, threads=THREADS, clear_untrusted_proxy_headers=True, ident=None
+        application, host="127.0.0.1", port=0, threads=THREADS, clear_untrusted_proxy_headers=True, ident=None
     )
     socket = _socket_path(copy)
     control = _Control(str(socket), served)
     threading.Thread(target=control.serve_forever, daemon=True).start()
     port = int(cast(Any, server).effective_port)
-    checked.allow_port(port)
+    application.allow_port(port)
     info = ServerInfo(name=name, pid=os.getpid(), port=port, socket=str(socket))
     write_atomically(copy / SERVER, info.model_dump_json(), sync=False)
     cast(Any, server).run()

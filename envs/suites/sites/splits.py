@@ -1,4 +1,4 @@
-"""Which templates may be trained on. The split is by template: no instance of a held-out one is ever trained on."""
+"""The train, validation and test split, by template. No instance of a held-out template is used for training."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 EVALUATION_SEEDS = 8
-"""Instances 0 to 7 of every template are for evaluation; the pool of the curriculum begins after them."""
+"""Instances 0 to 7 of every template are for evaluation. The curriculum's pool starts after them."""
 POOL = 1_500
+"""Number of tasks in the curriculum's pool."""
 
 VALIDATION: frozenset[str] = frozenset(
     {
@@ -76,5 +77,5 @@ TEST: frozenset[str] = frozenset(
 
 
 def split_of(name: str) -> Split:
-    """Everything that is not held out is for training."""
+    """The split of a template. Templates that are not held out are in `train`."""
     return "validation" if name in VALIDATION else "test" if name in TEST else "train"

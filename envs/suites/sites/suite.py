@@ -1,4 +1,4 @@
-"""The sites as a suite: real web applications on loopback, a private copy for every worker."""
+"""The sites suite: real web applications on loopback, with private copies for each worker."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.kinds import SiteName
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
-from envs.suites.sites.templates import Instance, Params, Template, World, drawn, instance
+from envs.suites.sites.templates import Instance, Params, Template, World, draw_candidates, instance
 
 
-class Drawer:
-    """Makes instances from golden states, which it builds where they are missing."""
+class InstanceSampler:
+    """Samples task instances from golden states. It builds missing golden states."""
 
     def __init__(self) -> None:
-        self._drawn: dict[str, Sequence[Params]] = {}
+        self._candidates: dict[str, Sequence[Params]] = {}
         self._lock = asyncio.Lock()
 
     async def instance(self, task: TaskRef) -> Instance[Any]:
-        """Raises BadInput for an unknown template, ResetFailed where a site cannot be built."""
-        found = template(task.name)
-        return instance(found, await self.candidates(found), task.seed)
+        """The instance of *task*. Raises BadInput for an unknown template, ResetFailed if a site cannot be built."""
+        of = template(task.name)
+        return instance(of, await self.candidates(of), task.seed)
 
     async def candidates(self, of: Template[Any]) -> Sequence[Any]:
-        """Every distinct task of a template."""
+        """The parameters of all distinct tasks of a template."""
         async with self._lock:
-            if of.name not in self._drawn:
+            if of.name not in self._candidates:
                 golden: dict[SiteName, Path] = {name: await build_golden(name) for name in of.sites}
-                self._drawn[of.name] = await asyncio.to_thread(drawn, of, World(golden))
-        return self._drawn[of.name]
+                self._candidates[of.name] = await asyncio.to_thread(draw_candidates, of, World(golden))
+        return self._candidates[of.name]
 
 
 class SitesSuite:
-    """Task names are template names, seeds are instance numbers from 0.
+    """The suite `sites`. Task names are template names; seeds are instance numbers from 0.
 
-    Copies live in a temporary folder of their own and end with the suite.
+    Copies are in a temporary folder and end with the suite.
     """
 
     name = "sites"
@@ -56,7 +56,7 @@ class SitesSuite:
         self._settings = settings or SessionSettings()
         self._copies = Path(tempfile.mkdtemp(prefix="mira-sites-"))
         self._numbers = count(1)
-        self.drawer = Drawer()
+        self.sampler = InstanceSampler()
 
     def tasks(self) -> Sequence[TaskInfo]:
         return task_infos()
@@ -66,13 +66,13 @@ class SitesSuite:
         return SitesEnvironment(
             self._chromium,
             self._settings,
-            self.drawer,
+            self.sampler,
             copies=self._copies / str(number),
             kept=self._folder / f"sites-{number}",
         )
 
     async def close(self) -> None:
-        """Environments close their own copies; what is left of their folders goes here."""
+        """Removes the folder of the copies. Environments end their copies themselves."""
         await asyncio.to_thread(shutil.rmtree, self._copies, ignore_errors=True)
 
     async def __aenter__(self) -> Self:
@@ -83,37 +83,36 @@ class SitesSuite:
 
 
 def task_infos() -> tuple[TaskInfo, ...]:
-    """Every template; needs neither the applications nor a browser."""
+    """All templates as task infos. Needs neither the applications nor a browser."""
     return tuple(
         TaskInfo(
-            name=one.name,
-            category=one.category,
+            name=info.name,
+            category=info.category,
             has_checker=True,
             milestones=4,
             oracle=True,
             needs="extra sites",
-            kind=one.kind,
-            difficulty=one.difficulty,
-            split=split_of(one.name),
-            sample=one.wordings[0],
+            kind=info.kind,
+            difficulty=info.difficulty,
+            split=split_of(info.name),
+            sample=info.wordings[0],
         )
-        for one in templates().values()
+        for info in templates().values()
     )
 
 
-async def pool(drawer: Drawer, size: int = POOL) -> tuple[TaskRef, ...]:
-    """The curriculum's pool: *size* distinct tasks of the training templates, the same ones each time.
+async def pool(sampler: InstanceSampler, size: int = POOL) -> tuple[TaskRef, ...]:
+    """The curriculum's pool: *size* distinct tasks of the training templates. Deterministic.
 
-    Round after round takes one task of every template that has any left; the first `EVALUATION_SEEDS` of each are
-    kept for evaluation. Fewer where the templates do not offer as many.
+    Each round takes one task of every template that has tasks left. The first `EVALUATION_SEEDS` of each template are
+    reserved for evaluation. The pool is smaller if the templates offer fewer tasks.
     """
     names = [name for name in templates() if split_of(name) == "train"]
-    offered = {name: len(await drawer.candidates(template(name))) for name in names}
-    deepest = max(offered.values(), default=0)
+    counts = {name: len(await sampler.candidates(template(name))) for name in names}
     refs = (
         TaskRef(suite="sites", name=name, seed=seed)
-        for seed in range(EVALUATION_SEEDS, deepest)
+        for seed in range(EVALUATION_SEEDS, max(counts.values(), default=0))
         for name in names
-        if seed < offered[name]
+        if seed < counts[name]
     )
     return tuple(islice(refs, size))

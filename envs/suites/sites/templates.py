@@ -1,6 +1,6 @@
-"""Task templates: what one is made of, and what "done" means for it.
+"""Task templates: instances, wordings, milestones, outcome and oracle of a family of tasks.
 
-A template is a class in `envs/suites/sites/tasks/*.py`. A worked example::
+A template is a class in `envs/suites/sites/tasks/SITE/*.py`. A worked example::
 
     @dataclass(frozen=True)
     class Purchase(Params):
@@ -25,9 +25,9 @@ A template is a class in `envs/suites/sites/tasks/*.py`. A worked example::
             return [Purchase(id, title, rng.randint(2, 5)) for id, title in rows]
 
         def milestones(self, p: Purchase) -> Milestones:
-            page = Where("shop", rf"/catalogue/[^/]+_{p.product}/")
+            page = PagePattern("shop", rf"/catalogue/[^/]+_{p.product}/")
             return (
-                Goal("The catalogue is searched or opened", visited(Where("shop", r"/catalogue/.*|/search/"))),
+                Goal("The catalogue is searched or opened", visited(PagePattern("shop", r"/catalogue/.*|/search/"))),
                 Goal(f'The page of "{p.title}" is open', visited(page)),
                 Goal("The product is in the basket", changed("shop", "basket_line", product_id=p.product)),
                 Goal(f"The basket holds {p.quantity} of it",
@@ -36,21 +36,22 @@ A template is a class in `envs/suites/sites/tasks/*.py`. A worked example::
 
         def outcome(self, p: Purchase) -> Outcome:
             line = Inserted("basket_line", {"product_id": p.product, "quantity": p.quantity})
-            return Outcome(changes={"shop": (line,)}, may={"shop": (Inserted("basket_basket", {}),)})
+            return Outcome(changes={"shop": (line,)}, allowed={"shop": (Inserted("basket_basket", {}),)})
 
-        async def solve(self, hand: Hand, p: Purchase) -> str | None:
-            await hand.type("searchbox", "Search", p.title, enter=True)
-            await hand.click("link", p.title)
-            await hand.type("spinbutton", "Quantity", str(p.quantity))
-            await hand.click("button", "Add to basket")
+        async def solve(self, driver: PageDriver, p: Purchase) -> str | None:
+            await driver.type("searchbox", "Search", p.title, enter=True)
+            await driver.click("link", p.title)
+            await driver.type("spinbutton", "Quantity", str(p.quantity))
+            await driver.click("button", "Add to basket")
             return None
 
-Rules: a wording names what a person would name, never an id or an address; the instruction says in what form an
-answer is wanted. `candidates` lists *distinct* tasks in a fixed order. The four milestones are met in order on the
-way of the oracle, each follows from state, and the last one is nothing less than what remains before the end. Each
-instance takes the oracle 3 to 15 actions. What an episode may change is stated exactly: one row too many is a failure.
-`Noise` (per tasks module, `NOISE = Noise(...)`) is for what every visit leaves behind; what belongs to one task only
-goes into `may`.
+Rules:
+- A wording uses the names that a person would use, never an id or a URL. It states the form of the answer.
+- `candidates` lists *distinct* tasks in a fixed order.
+- The oracle meets the four milestones in order. Each is decided from state. After the last one, only the end remains.
+- Each instance takes the oracle 3 to 15 actions.
+- The outcome states exactly which rows change; one unexpected row is a failure. `NOISE = Noise(...)` of a site's tasks
+  lists the changes of every visit. Further changes that one task may cause go into `allowed`.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from envs.core.errors import BadInput
 from envs.suites.sites.answers import Answer
-from envs.suites.sites.changes import Expected, SqlValue, Wanted, same, unexpected
-from envs.suites.sites.evidence import Database, Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.changes import Expected, ExpectedValue, SqlValue, mismatch, values_match
+from envs.suites.sites.evidence import Database, Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver
 
 Kind = Literal["information", "navigation", "content", "configuration", "impossible"]
 Difficulty = Literal["easy", "medium", "hard"]
@@ -76,16 +77,17 @@ Check = Callable[[Evidence], bool]
 
 
 class World:
-    """The golden states that instances are drawn from."""
+    """The golden states from which instances are sampled."""
 
     def __init__(self, golden: Mapping[SiteName, Path]) -> None:
         self._golden = golden
 
     def folder(self, site: SiteName) -> Path:
-        """The golden folder of a site, for what lies beside the database."""
+        """The golden folder of a site, for files other than the database."""
         return self._golden[site]
 
     def database(self, site: SiteName) -> Database:
+        """The golden database of a site, read-only."""
         from envs.suites.sites.apps.base import DATABASE
 
         return Database(self._golden[site] / DATABASE, frozen=True)
@@ -93,7 +95,7 @@ class World:
 
 @dataclass(frozen=True)
 class Params:
-    """What differs between the instances of a template; its fields fill the wordings."""
+    """The parameters of an instance. Their fields fill the wordings."""
 
 
 P = TypeVar("P", bound=Params)
@@ -112,27 +114,27 @@ Milestones = tuple[Goal, Goal, Goal, Goal]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Exactly what must be true at the end; at least one of `changes`, `answer` and `page` is given."""
+    """The exact conditions of success. At least one of `changes`, `answer` and `page` is set."""
 
     changes: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
-    """Rows that must differ, each once. A site that is not named must be unchanged."""
-    may: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
-    """Rows that may differ besides, any number of times."""
+    """Rows that must differ from the golden state, each once. Sites that are not listed must be unchanged."""
+    allowed: Mapping[SiteName, Sequence[Expected]] = field(default_factory=dict[SiteName, Sequence[Expected]])
+    """Further rows that may differ, any number of times."""
     answer: Answer | None = None
-    """None: whatever is answered does not matter."""
-    page: Where | None = None
-    """What the front tab must show in the end."""
+    """The expected answer; None accepts any answer."""
+    page: PagePattern | None = None
+    """The page that the front tab must show at the end."""
 
     def __post_init__(self) -> None:
         if not any(self.changes.values()) and self.answer is None and self.page is None:
-            raise BadInput("an outcome that asks for nothing would be met by an agent that does nothing")
+            raise BadInput("an outcome without conditions would be met by an agent that does nothing")
 
-    def missed(self, evidence: Evidence) -> str:
-        """Why the outcome is not reached; empty if it is."""
+    def problem(self, evidence: Evidence) -> str:
+        """The first condition that *evidence* does not meet; empty if it meets all."""
         for name, site in evidence.sites.items():
-            wrong = unexpected(site.changes, self.changes.get(name, ()), self.may.get(name, ()))
-            if wrong:
-                return f"{name}: {wrong}"
+            difference = mismatch(site.changes, self.changes.get(name, ()), self.allowed.get(name, ()))
+            if difference:
+                return f"{name}: {difference}"
         if self.answer is not None and not self.answer.accepts(evidence.answer or ""):
             return f"the answer {evidence.answer!r} is not {self.answer.truth()!r}"
         if self.page is not None and not evidence.shows(self.page):
@@ -142,38 +144,41 @@ class Outcome:
 
 
 class Template(ABC, Generic[P]):
-    """A family of tasks. Instances hold nothing: one object serves all."""
+    """A family of tasks. Template objects have no state, so one object serves all instances."""
 
     name: ClassVar[str]
     """Unique; begins with the site, e.g. `shop-add-to-basket`."""
     sites: ClassVar[tuple[SiteName, ...]]
-    """Sites that the task needs, the one it starts at first; each further one is open in a tab of its own."""
+    """Sites that the task needs. The first is in front at the start; each has its own tab."""
     category: ClassVar[str]
     """shop, shop_admin, forum, code, cms, map or multi."""
     kind: ClassVar[Kind]
     difficulty: ClassVar[Difficulty]
     """easy: 3-5 actions by the oracle, medium: 6-9, hard: 10-15."""
     wordings: ClassVar[tuple[str, ...]]
-    """At least two; format strings over the fields of the parameters."""
+    """At least two format strings over the fields of the parameters."""
     personas: ClassVar[Mapping[SiteName, str]] = {}
-    """Who is logged in where the usual persona is not."""
+    """The logged-in persona per site, if it is not the default one."""
     start: ClassVar[Mapping[SiteName, str]] = {}
-    """Path that a site opens with; "/" where nothing is said."""
+    """The start path per site; "/" by default."""
 
     @abstractmethod
     def candidates(self, world: World, rng: random.Random) -> Sequence[P]:
-        """Every instance that the golden state offers (or a drawn sample of at most 300), distinct, in an order that
-        is the same each time; at least 8."""
+        """The parameters of all distinct instances, or a random sample of at most 300. At least 8, in a fixed order."""
 
     @abstractmethod
-    def milestones(self, p: P) -> Milestones: ...
+    def milestones(self, p: P) -> Milestones:
+        """The four milestones, in the order in which the oracle meets them."""
 
     @abstractmethod
-    def outcome(self, p: P) -> Outcome: ...
+    def outcome(self, p: P) -> Outcome:
+        """The conditions of success."""
 
     @abstractmethod
-    async def solve(self, hand: Hand, p: P) -> str | None:
-        """Does the task by *hand* and returns the answer, None where none is asked for. Raises Unsolvable."""
+    async def solve(self, driver: PageDriver, p: P) -> str | None:
+        """The oracle: solves the task with *driver* and returns the answer, if the task expects one.
+
+        Raises Unsolvable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,40 +200,42 @@ class Instance(Generic[P]):
 
 
 def instance(template: Template[P], candidates: Sequence[P], seed: int) -> Instance[P]:
-    """The task of this seed: seeds below `len(candidates)` are distinct tasks, later ones reword them."""
+    """The instance of this seed. Seeds below `len(candidates)` are distinct tasks; later seeds use other wordings."""
     order = random.Random(f"order {template.name}").sample(range(len(candidates)), len(candidates))
     params = candidates[order[seed % len(candidates)]]
     first = random.Random(f"wording {template.name} {seed % len(candidates)}").randrange(len(template.wordings))
     wording = template.wordings[(first + seed // len(candidates)) % len(template.wordings)]
-    values = {one.name: getattr(params, one.name) for one in dataclasses.fields(params)}
+    values = {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
     return Instance(template, seed, params, wording.format(**values))
 
 
-def drawn(template: Template[P], world: World) -> Sequence[P]:
-    """The template's candidates, drawn from its own fixed seed."""
+def draw_candidates(template: Template[P], world: World) -> Sequence[P]:
+    """The template's candidates, sampled with a fixed seed per template."""
     return template.candidates(world, random.Random(f"candidates {template.name}"))
 
 
 # Checks for milestones
 
 
-def visited(where: Where) -> Check:
-    """A page of this part was shown at some time."""
-    return lambda evidence: evidence.visited(where)
+def visited(page: PagePattern) -> Check:
+    """Checks that a matching page was shown during the episode."""
+    return lambda evidence: evidence.visited(page)
 
 
-def shows(where: Where) -> Check:
-    """A page of this part is in front now."""
-    return lambda evidence: evidence.shows(where)
+def shows(page: PagePattern) -> Check:
+    """Checks that the front tab shows a matching page."""
+    return lambda evidence: evidence.shows(page)
 
 
-def sent(where: Where, **fields: str) -> Check:
-    """A form was sent to this part and accepted."""
-    return lambda evidence: evidence.sent(where, **fields)
+def sent(page: PagePattern, **fields: str) -> Check:
+    """Checks that a form with these fields was sent to a matching address and accepted."""
+    return lambda evidence: evidence.sent(page, **fields)
 
 
-def changed(site: SiteName, table: str, *, was: Mapping[str, Wanted] | None = None, **now: Wanted) -> Check:
-    """A row of *table* was inserted or updated and has these values now (and had those of *was* before)."""
+def changed(
+    site: SiteName, table: str, *, was: Mapping[str, ExpectedValue] | None = None, **now: ExpectedValue
+) -> Check:
+    """Checks that an inserted or updated row of *table* has these values (and had the values *was* before)."""
 
     def check(evidence: Evidence) -> bool:
         return any(
@@ -239,8 +246,8 @@ def changed(site: SiteName, table: str, *, was: Mapping[str, Wanted] | None = No
     return check
 
 
-def gone(site: SiteName, table: str, **was: Wanted) -> Check:
-    """A row of *table* that had these values was deleted."""
+def deleted(site: SiteName, table: str, **was: ExpectedValue) -> Check:
+    """Checks that a row of *table* with these values was deleted."""
 
     def check(evidence: Evidence) -> bool:
         return any(
@@ -251,13 +258,15 @@ def gone(site: SiteName, table: str, **was: Wanted) -> Check:
     return check
 
 
-def every(*checks: Check) -> Check:
+def all_of(*checks: Check) -> Check:
+    """Checks that all of *checks* hold."""
     return lambda evidence: all(check(evidence) for check in checks)
 
 
-def either(*checks: Check) -> Check:
+def any_of(*checks: Check) -> Check:
+    """Checks that at least one of *checks* holds."""
     return lambda evidence: any(check(evidence) for check in checks)
 
 
-def _has(row: Mapping[str, SqlValue], wanted: Mapping[str, Wanted]) -> bool:
-    return all(name in row and same(value, row[name]) for name, value in wanted.items())
+def _has(row: Mapping[str, SqlValue], expected: Mapping[str, ExpectedValue]) -> bool:
+    return all(name in row and values_match(value, row[name]) for name, value in expected.items())

@@ -1,4 +1,4 @@
-"""The applications behind the sites, one package each; imported only inside the process that serves or builds one.
+"""The applications of the sites, one package each. Only the process that builds or serves an application imports it.
 
-A package `envs.suites.sites.apps.NAME` has a `SITE` that fulfils :class:`envs.suites.sites.apps.base.SiteApp`.
+A package `envs.suites.sites.apps.NAME` defines `SITE`, a :class:`envs.suites.sites.apps.base.SiteApp`.
 """

@@ -1,20 +1,20 @@
-"""What an application must bring to be a site: the contract between the kernel and `envs.suites.sites.apps.*`.
+"""The interface between the suite's kernel and the applications in `envs.suites.sites.apps.*`.
 
 Layout of a *golden* folder, built once, and of a *copy* of it, one per rollout::
 
     db.sqlite3      the application's whole database (absent for a site without one)
-    files/          what the application may write besides the database; restored at every reset
-    fixed/          what it only reads: search index, git repository, pictures, map data; a link in a copy
-    logins.json     {persona: {cookie name: cookie value}} of sessions that live in the golden database
+    files/          files that the application may write; restored at every reset
+    fixed/          files that it only reads: search index, git repository, pictures, map data; a link in a copy
+    logins.json     {persona: {cookie name: cookie value}} of sessions in the golden database
 
 Rules for an application:
-  - Deterministic: the clock stands at `clock.NOW` and `random` is seeded before `build`; `Faker` and the
-    like are seeded by the application. Two builds differ at most in tokens, hashes and UUIDs.
-  - Nothing but `db.sqlite3` and `files/` changes while it serves. `PRAGMA synchronous=OFF`.
-  - No request to the outside, from the server or from its pages.
-  - URLs are made from the request's Host header: the copy does not know its own address. Cookies are for the
-    host without a port, by Max-Age (the browser's clock is another one) or for the session, and last for a year.
-  - It runs threaded (waitress, 4 threads) in one process; mail goes nowhere.
+  - It is deterministic. The clock stands at `clock.NOW` and `random` is seeded before `build`; the application seeds
+    other generators such as `Faker`. Two builds differ in tokens, hashes and UUIDs only.
+  - While it serves, it changes `db.sqlite3` and `files/` only. `PRAGMA synchronous=OFF`.
+  - Neither the server nor its pages send requests to other hosts.
+  - It builds URLs from the request's Host header, since a copy does not know its own address. Cookies are for the host
+    without a port. They last for the session or for a year by Max-Age, since the browser's clock differs.
+  - It runs in one process with 4 threads (waitress). It sends no mail.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ LOGINS = "logins.json"
 
 
 class SiteApp(Protocol):
-    """Serves one folder per process."""
+    """An application. It serves one folder per process."""
 
     def build(self, golden: Path) -> None:
-        """Fills the empty folder *golden* as laid out above, and reports progress by printing lines."""
+        """Fills the empty folder *golden* with the layout above. Prints lines of progress."""
         ...
 
     def application(self, copy: Path) -> WSGIApplication:
-        """The application over the folder *copy*; called once a process."""
+        """The application over the folder *copy*. Called once per process."""
         ...
 
-    def forget(self) -> None:
-        """Drops what the process has cached or pooled: the database and files were just put back to the golden state.
+    def clear_caches(self) -> None:
+        """Drops caches and pooled connections after database and files were restored.
 
-        Called with no request in flight."""
+        Called while no request is in flight."""
         ...

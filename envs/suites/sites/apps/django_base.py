@@ -1,4 +1,4 @@
-"""What the Django sites share: settings, migration, logins, and forgetting. One Django site per process."""
+"""Shared parts of the Django sites: settings, migrations, logins and cache clearing. One Django site per process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from envs.suites.sites.apps.base import DATABASE, FILES, LOGINS, WSGIApplication
 
 A_YEAR_S = 365 * 24 * 3600
 PASSWORD = "quayside-2026"
-"""Of every account; the golden state holds live logins, so that tasks hardly ever need it."""
+"""The password of every account. Tasks rarely need it, because the golden state has live logins."""
 
 
 def configure(folder: Path, *, name: str, apps: Sequence[str], middleware: Sequence[str], **more: Any) -> None:
-    """Sets Django up over *folder*; once a process. Nothing but its database and `files/` is ever written."""
+    """Configures Django for *folder*. Call it once per process. Django writes its database and `files/` only."""
     settings.configure(
         SECRET_KEY=f"not a secret: the {name} site of a test suite, reachable from its own machine only",
         DEBUG=False,
@@ -39,7 +39,7 @@ def configure(folder: Path, *, name: str, apps: Sequence[str], middleware: Seque
         MEDIA_ROOT=str(folder / FILES),
         SESSION_COOKIE_AGE=A_YEAR_S,
         CSRF_COOKIE_AGE=A_YEAR_S,
-        # Every account has the same known password, so the slow hash of production would protect nothing.
+        # Every account has the same known password, so a slow hash would protect nothing.
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
         LOGGING=_LOGGING,
         **more,
@@ -51,7 +51,7 @@ def _database(path: Path) -> dict[str, Any]:
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(path),
-        # Writers queue from their first statement on: a reader that turns writer could only fail.
+        # Writers queue from their first statement: a transaction that starts as a reader could not become a writer.
         "OPTIONS": {"init_command": "PRAGMA synchronous=OFF", "transaction_mode": "IMMEDIATE", "timeout": 20},
     }
 
@@ -61,7 +61,7 @@ def _memory(name: str) -> dict[str, Any]:
 
 
 def memory_caches(*names: str) -> dict[str, dict[str, Any]]:
-    """Caches that live in the process and that :func:`forget` empties."""
+    """In-process caches. :func:`clear_caches` empties them."""
     return {name: _memory(name) for name in names}
 
 
@@ -78,22 +78,22 @@ _LOGGING: dict[str, Any] = {
 
 
 def create_tables() -> None:
-    """Runs all migrations on the empty database."""
+    """Creates all tables by running the migrations."""
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
 
 
 def serve(folder: Path) -> WSGIApplication:
-    """The site over *folder*, for which `configure` was called."""
-    from envs.suites.sites.apps.django_files import WithFiles
+    """The WSGI application over *folder*. Call `configure` first."""
+    from envs.suites.sites.apps.django_files import FileMiddleware
 
     application: Any = get_wsgi_application()
-    return WithFiles(application, folder / FILES)
+    return FileMiddleware(application, folder / FILES)
 
 
 def write_logins(folder: Path, users: Mapping[str, Any], backend: str) -> None:
-    """Logs each persona in and writes the cookies of the sessions."""
+    """Logs in each persona and writes the session cookies to `logins.json`."""
     cookies = {persona: {settings.SESSION_COOKIE_NAME: _session(user, backend)} for persona, user in users.items()}
     (folder / LOGINS).write_text(json.dumps(cookies, indent=2) + "\n", encoding="utf-8")
 
@@ -109,8 +109,8 @@ def _session(user: Any, backend: str) -> str:
     return str(request.session.session_key)
 
 
-def pack() -> None:
-    """Leaves the database as one small file without a journal beside it."""
+def compact_database() -> None:
+    """Compacts the database into one file without a journal."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -118,8 +118,8 @@ def pack() -> None:
     connection.close()
 
 
-def forget() -> None:
-    """Drops what Django keeps of the database: caches, content types, this thread's connections."""
+def clear_caches() -> None:
+    """Clears Django's caches and content types and closes this thread's connections."""
     from django.contrib.contenttypes.models import ContentType
     from django.core.cache import caches
     from django.db import connections
@@ -131,5 +131,5 @@ def forget() -> None:
 
 
 def bulk(model: Any, rows: Iterable[Any]) -> list[Any]:
-    """Inserts *rows* at once; no signals are sent."""
+    """Inserts *rows* in batches, without signals."""
     return list(model.objects.bulk_create(list(rows), batch_size=200))

@@ -1,4 +1,4 @@
-"""Static and uploaded files of a Django site, answered before Django sees the request."""
+"""WSGI middleware that serves static and uploaded files of a Django site."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MEDIA = "/media/"
 A_DAY_S = 86_400
 
 
-class WithFiles:
-    """*application* with `/static/` from the folders of the installed applications and `/media/` from *media*.
+class FileMiddleware:
+    """Serves `/static/` from the installed applications and `/media/` from *media*, the rest from *application*.
 
-    Static files may be kept by the browser for a day; uploads never, since a reset replaces them.
+    Browsers may cache static files for a day. They may not cache uploads, since a reset replaces them.
     """
 
     def __init__(self, application: WSGIApplication, media: Path) -> None:
         self._application = application
         self._media = media
-        self._found: dict[str, Path | None] = {}
+        self._static_paths: dict[str, Path | None] = {}
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = str(environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
@@ -39,13 +39,13 @@ class WithFiles:
         return self._application(environ, start_response)
 
     def _static(self, name: str) -> Path | None:
-        if name not in self._found:
+        if name not in self._static_paths:
             try:
-                found = finders.find(name)
+                path = finders.find(name)
             except SuspiciousFileOperation:
-                found = None
-            self._found[name] = Path(str(found)) if found else None
-        return self._found[name]
+                path = None
+            self._static_paths[name] = Path(str(path)) if path else None
+        return self._static_paths[name]
 
 
 def _inside(root: Path, name: str) -> Path | None:

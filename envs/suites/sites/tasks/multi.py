@@ -1,4 +1,4 @@
-"""Tasks that cross two sites: something is read on one and written on another, each open in its own tab."""
+"""Tasks across two sites: read on one site and write on the other. Each site has its own tab."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, ClassVar, TypeVar
 
 from envs.suites.sites.answers import Day, Number, normalised
 from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks import code_parts, map_parts, shop_parts
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.code import shared as code_site
 from envs.suites.sites.tasks.forum.shared import (
     COMMENT,
     FOLLOWS,
@@ -25,11 +25,13 @@ from envs.suites.sites.tasks.forum.shared import (
     TOPIC,
     InTopic,
     comments_on,
-    looked_for,
     open_topic,
+    topic_searched,
     topics,
     user_id,
 )
+from envs.suites.sites.tasks.map import shared as map_site
+from envs.suites.sites.tasks.shop import shared as shop_site
 from envs.suites.sites.templates import Check, Goal, Milestones, Outcome, Template, World, changed, sent, visited
 
 SAMPLE = 120
@@ -37,90 +39,90 @@ FORUM_TAB = 1
 
 
 @dataclass(frozen=True)
-class InReply(InTopic):
-    """Something to be found elsewhere and said in a topic."""
+class ForumReply(InTopic):
+    """Parameters of a task that replies in a topic with a fact from another site."""
 
     user: int
     comments: int
-    """Of the topic, so far."""
+    """Number of comments in the topic before the reply."""
 
 
-R = TypeVar("R", bound=InReply)
+R = TypeVar("R", bound=ForumReply)
 
 
-def open_discussions(world: World, rng: random.Random, count: int) -> list[InReply]:
-    """Topics in which the member can reply on the page that opens."""
+def open_discussions(world: World, rng: random.Random, count: int) -> list[ForumReply]:
+    """Open topics of one page, in which the member can reply."""
     rows = topics(world, f"NOT t.is_closed AND t.comment_count < {PER_PAGE}")
     member = user_id(world, MEMBER)
-    return [row.into(InReply, user=member, comments=row.comments) for row in rng.sample(rows, min(count, len(rows)))]
+    return [row.into(ForumReply, user=member, comments=row.comments) for row in rng.sample(rows, min(count, len(rows)))]
 
 
-def place(topic: InReply) -> dict[str, Any]:
-    """Its values, for parameters that say more."""
-    return {field.name: getattr(topic, field.name) for field in dataclasses.fields(InReply)}
+def place(topic: ForumReply) -> dict[str, Any]:
+    """The fields of *topic*, for parameters of a subclass."""
+    return {field.name: getattr(topic, field.name) for field in dataclasses.fields(ForumReply)}
 
 
-class FindAndTell(Template[R]):
-    """Finds a fact on the first site and replies with it in a forum topic."""
+class LookUpAndReply(Template[R]):
+    """Looks up a fact on the first site and replies with it in a forum topic."""
 
     category = "multi"
     kind = "content"
     difficulty = "hard"
     source: ClassVar[str]
-    """What the first site is asked for, for the milestones."""
+    """The name of the fact in milestones."""
 
     @abstractmethod
-    def found(self, p: R) -> Check:
-        """The page that holds the fact was shown."""
+    def source_page(self, p: R) -> Check:
+        """Checks that the page with the fact was shown."""
 
     @abstractmethod
-    def right(self, p: R, said: str) -> bool:
-        """Is this the fact?"""
+    def is_right(self, p: R, reply: str) -> bool:
+        """Does the reply state the fact?"""
 
     @abstractmethod
-    async def look_up(self, hand: Hand, p: R) -> str:
-        """The fact, read on the first site."""
+    async def look_up(self, driver: PageDriver, p: R) -> str:
+        """Looks up the fact on the first site."""
 
     def milestones(self, p: R) -> Milestones:
         return (
-            Goal(f"The page with {self.source} is open", self.found(p)),
-            Goal(f'The topic "{p.title}" is searched for, or its category is open', looked_for(p)),
-            Goal(f'A reply to "{p.title}" was sent', sent(Where("forum", rf"/comment/{p.topic}/publish/"))),
+            Goal(f"The page with {self.source} is open", self.source_page(p)),
+            Goal(f'The topic "{p.title}" is searched for, or its category is open', topic_searched(p)),
+            Goal(f'A reply to "{p.title}" was sent', sent(PagePattern("forum", rf"/comment/{p.topic}/publish/"))),
             Goal(
                 f"The reply says {self.source}",
-                changed("forum", COMMENT, topic_id=p.topic, user_id=p.user, comment=self._said(p)),
+                changed("forum", COMMENT, topic_id=p.topic, user_id=p.user, comment=self._is_right_reply(p)),
             ),
         )
 
     def outcome(self, p: R) -> Outcome:
-        reply = {"topic_id": p.topic, "user_id": p.user, "comment": self._said(p), "is_removed": 0}
-        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.comments + 1}, may=("last_active",))
-        visits = shop_parts.VISIT if "shop" in self.sites else {}
-        return Outcome(changes={"forum": (Inserted(COMMENT, reply), count)}, may={"forum": FOLLOWS, **visits})
+        reply = {"topic_id": p.topic, "user_id": p.user, "comment": self._is_right_reply(p), "is_removed": 0}
+        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.comments + 1}, allowed=("last_active",))
+        visits = shop_site.VISIT if "shop" in self.sites else {}
+        return Outcome(changes={"forum": (Inserted(COMMENT, reply), count)}, allowed={"forum": FOLLOWS, **visits})
 
-    async def solve(self, hand: Hand, p: R) -> str | None:
-        fact = await self.look_up(hand, p)
-        await hand.tab(FORUM_TAB)
-        await open_topic(hand, p.title)
-        await hand.type("textbox", "Write comment...", fact)
-        await hand.click("button", "Publish")
+    async def solve(self, driver: PageDriver, p: R) -> str | None:
+        fact = await self.look_up(driver, p)
+        await driver.tab(FORUM_TAB)
+        await open_topic(driver, p.title)
+        await driver.type("textbox", "Write comment...", fact)
+        await driver.click("button", "Publish")
         return None
 
-    def _said(self, p: R) -> Test:
-        def right(found: SqlValue) -> bool:
-            return isinstance(found, str) and self.right(p, found)
+    def _is_right_reply(self, p: R) -> Test:
+        def test(value: SqlValue) -> bool:
+            return isinstance(value, str) and self.is_right(p, value)
 
-        return right
+        return test
 
 
 @dataclass(frozen=True)
-class PriceAsked(InReply):
+class PriceReply(ForumReply):
     product: int
     name: str
     price: Decimal
 
 
-class PriceToForum(FindAndTell[PriceAsked]):
+class PriceToForum(LookUpAndReply[PriceReply]):
     name = "multi-price-to-forum"
     sites = ("shop", "forum")
     source = "the price"
@@ -131,52 +133,52 @@ class PriceToForum(FindAndTell[PriceAsked]):
         "number (for example 12.50).",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[PriceAsked]:
-        sold = rng.sample(shop_parts.products(world), SAMPLE)
+    def candidates(self, world: World, rng: random.Random) -> Sequence[PriceReply]:
+        sold = rng.sample(shop_site.products(world), SAMPLE)
         return [
-            PriceAsked(**place(topic), product=one.id, name=one.title, price=one.price)
-            for topic, one in zip(open_discussions(world, rng, SAMPLE), sold, strict=True)
+            PriceReply(**place(topic), product=item.id, name=item.title, price=item.price)
+            for topic, item in zip(open_discussions(world, rng, SAMPLE), sold, strict=True)
         ]
 
-    def found(self, p: PriceAsked) -> Check:
-        return visited(shop_parts.product_page(p.product))
+    def source_page(self, p: PriceReply) -> Check:
+        return visited(shop_site.product_page(p.product))
 
-    def right(self, p: PriceAsked, said: str) -> bool:
-        return Number(p.price).accepts(said)
+    def is_right(self, p: PriceReply, reply: str) -> bool:
+        return Number(p.price).accepts(reply)
 
-    async def look_up(self, hand: Hand, p: PriceAsked) -> str:
-        await shop_parts.open_product(hand, p.name)
-        return await hand.read(rf"# {re.escape(p.name)}[\s\S]{{0,80}}?£(\d+\.\d\d)")
+    async def look_up(self, driver: PageDriver, p: PriceReply) -> str:
+        await shop_site.open_product(driver, p.name)
+        return await driver.read(rf"# {re.escape(p.name)}[\s\S]{{0,80}}?£(\d+\.\d\d)")
 
 
 @dataclass(frozen=True)
-class PlaceAsked(InReply):
+class PlaceReply(ForumReply):
     place: str
     name: str
     truth: str
 
 
-class AboutPlace(FindAndTell[PlaceAsked]):
-    """A fact of a place on the map."""
+class AboutPlace(LookUpAndReply[PlaceReply]):
+    """A fact about a place on the map."""
 
     sites = ("map", "forum")
     column: ClassVar[str]
     label: ClassVar[str]
-    """Of the fact, on the place's page."""
+    """The fact's label on the place's page."""
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[PlaceAsked]:
-        known = map_parts.places(world, self.column, rng)[:SAMPLE]
+    def candidates(self, world: World, rng: random.Random) -> Sequence[PlaceReply]:
+        known = map_site.places(world, self.column, rng)[:SAMPLE]
         return [
-            PlaceAsked(**place(topic), place=one.place, name=one.name, truth=one.truth)
-            for topic, one in zip(open_discussions(world, rng, len(known)), known, strict=False)
+            PlaceReply(**place(topic), place=fact.place, name=fact.name, truth=fact.truth)
+            for topic, fact in zip(open_discussions(world, rng, len(known)), known, strict=False)
         ]
 
-    def found(self, p: PlaceAsked) -> Check:
-        return visited(Where("map", f"/place/{p.place}"))
+    def source_page(self, p: PlaceReply) -> Check:
+        return visited(PagePattern("map", f"/place/{p.place}"))
 
-    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
-        await map_parts.search_and_open(hand, p.name)
-        return await hand.read(rf"^{self.label} \| (.+)$")
+    async def look_up(self, driver: PageDriver, p: PlaceReply) -> str:
+        await map_site.search_and_open(driver, p.name)
+        return await driver.read(rf"^{self.label} \| (.+)$")
 
 
 class PhoneToForum(AboutPlace):
@@ -191,12 +193,12 @@ class PhoneToForum(AboutPlace):
         '"{title}".',
     )
 
-    def right(self, p: PlaceAsked, said: str) -> bool:
-        return map_parts.Phone(p.truth).accepts(said) and not re.search(r"[^\W\d]{2}", said)
+    def is_right(self, p: PlaceReply, reply: str) -> bool:
+        return map_site.Phone(p.truth).accepts(reply) and not re.search(r"[^\W\d]{2}", reply)
 
-    async def look_up(self, hand: Hand, p: PlaceAsked) -> str:
-        await map_parts.search_and_open(hand, p.name)
-        return await hand.read(r"^Phone \|.*?(\+?\d[\d ()-]+\d)")
+    async def look_up(self, driver: PageDriver, p: PlaceReply) -> str:
+        await map_site.search_and_open(driver, p.name)
+        return await driver.read(r"^Phone \|.*?(\+?\d[\d ()-]+\d)")
 
 
 class AddressToForum(AboutPlace):
@@ -211,19 +213,19 @@ class AddressToForum(AboutPlace):
         "address as the map writes it.",
     )
 
-    def right(self, p: PlaceAsked, said: str) -> bool:
-        return normalised(said) == normalised(p.truth)
+    def is_right(self, p: PlaceReply, reply: str) -> bool:
+        return normalised(reply) == normalised(p.truth)
 
 
 @dataclass(frozen=True)
-class DayAsked(InReply):
+class DayReply(ForumReply):
     path: str
-    """Of the event's page on the public site."""
+    """Path of the event's page on the public site."""
     event: str
     day: date
 
 
-class EventDayToForum(FindAndTell[DayAsked]):
+class EventDayToForum(LookUpAndReply[DayReply]):
     name = "multi-event-day-to-forum"
     sites = ("cms", "forum")
     source = "the day of the event"
@@ -234,43 +236,43 @@ class EventDayToForum(FindAndTell[DayAsked]):
         '"{title}" with just the date, written like 2026-05-31.',
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[DayAsked]:
+    def candidates(self, world: World, rng: random.Random) -> Sequence[DayReply]:
         rows = world.database("cms").rows(
             "SELECT p.url_path, p.title, e.day FROM website_eventpage e"
             " JOIN wagtailcore_page p ON p.id = e.page_ptr_id WHERE p.live ORDER BY p.id"
         )
-        held = [(path.removeprefix("/home"), title, date.fromisoformat(day)) for path, title, day in rows]
+        live = [(path.removeprefix("/home"), title, date.fromisoformat(day)) for path, title, day in rows]
         return [
-            DayAsked(**place(topic), path=path, event=title, day=day)
+            DayReply(**place(topic), path=path, event=title, day=day)
             for topic in open_discussions(world, rng, 3)
-            for path, title, day in held
+            for path, title, day in live
         ]
 
-    def found(self, p: DayAsked) -> Check:
-        return visited(Where("cms", re.escape(p.path)))
+    def source_page(self, p: DayReply) -> Check:
+        return visited(PagePattern("cms", re.escape(p.path)))
 
-    def right(self, p: DayAsked, said: str) -> bool:
-        return Day(p.day).accepts(said)
+    def is_right(self, p: DayReply, reply: str) -> bool:
+        return Day(p.day).accepts(reply)
 
-    async def look_up(self, hand: Hand, p: DayAsked) -> str:
-        await hand.click("link", "Events")
-        await hand.click("link", p.event)
+    async def look_up(self, driver: PageDriver, p: DayReply) -> str:
+        await driver.click("link", "Events")
+        await driver.click("link", p.event)
         months = "January|February|March|April|May|June|July|August|September|October|November|December"
-        shown = await hand.read(rf"(\d{{1,2}} (?:{months}) \d{{4}})")
+        shown = await driver.read(rf"(\d{{1,2}} (?:{months}) \d{{4}})")
         if not Day(p.day).accepts(shown):
             raise Unsolvable(f"the page shows {shown}")
         return p.day.isoformat()
 
 
 @dataclass(frozen=True)
-class ReporterAsked(InReply):
+class ReporterReply(ForumReply):
     ticket: int
     summary: str
     account: str
     full_name: str
 
 
-class ReporterToForum(FindAndTell[ReporterAsked]):
+class ReporterToForum(LookUpAndReply[ReporterReply]):
     name = "multi-reporter-to-forum"
     sites = ("code", "forum")
     source = "who reported the ticket"
@@ -281,23 +283,23 @@ class ReporterToForum(FindAndTell[ReporterAsked]):
         "nothing but that name.",
     )
 
-    def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterAsked]:
-        names = code_parts.people(world)
-        known = rng.sample(code_parts.tickets(world, "reporter"), SAMPLE)
+    def candidates(self, world: World, rng: random.Random) -> Sequence[ReporterReply]:
+        names = code_site.people(world)
+        known = rng.sample(code_site.tickets(world, "reporter"), SAMPLE)
         return [
-            ReporterAsked(**place(topic), ticket=number, summary=summary, account=who, full_name=names[who])
-            for topic, (number, summary, who) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
+            ReporterReply(**place(topic), ticket=number, summary=summary, account=account, full_name=names[account])
+            for topic, (number, summary, account) in zip(open_discussions(world, rng, SAMPLE), known, strict=True)
         ]
 
-    def found(self, p: ReporterAsked) -> Check:
-        return visited(code_parts.ticket_page(p.ticket))
+    def source_page(self, p: ReporterReply) -> Check:
+        return visited(code_site.ticket_page(p.ticket))
 
-    def right(self, p: ReporterAsked, said: str) -> bool:
-        return code_parts.person(p.full_name, p.account).accepts(said)
+    def is_right(self, p: ReporterReply, reply: str) -> bool:
+        return code_site.person(p.full_name, p.account).accepts(reply)
 
-    async def look_up(self, hand: Hand, p: ReporterAsked) -> str:
-        await code_parts.open_ticket(hand, p.summary)
-        return await hand.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
+    async def look_up(self, driver: PageDriver, p: ReporterReply) -> str:
+        await code_site.open_ticket(driver, p.summary)
+        return await driver.read(r'Reported by: \| \[\d+\] link "([^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -325,13 +327,13 @@ class TopicToTicket(Template[Complaint]):
         authors = dict(
             world.database("forum").rows(f"SELECT t.id, u.username FROM {TOPIC} t JOIN auth_user u ON u.id = t.user_id")
         )
-        drawn = rng.sample(topics(world, f"t.comment_count < {PER_PAGE}"), SAMPLE)
-        return [row.into(Complaint, author=authors[row.topic], component=rng.choice(components)) for row in drawn]
+        chosen = rng.sample(topics(world, f"t.comment_count < {PER_PAGE}"), SAMPLE)
+        return [row.into(Complaint, author=authors[row.topic], component=rng.choice(components)) for row in chosen]
 
     def milestones(self, p: Complaint) -> Milestones:
         return (
             Goal(f'The topic "{p.title}" is open', visited(p.page)),
-            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal("The form for a new ticket is open", visited(PagePattern("code", "/newticket"))),
             Goal(f'A ticket "{p.title}" is created', changed("code", "ticket", summary=p.title)),
             Goal(
                 "It names the member and the component",
@@ -344,20 +346,20 @@ class TopicToTicket(Template[Complaint]):
             "summary": p.title,
             "description": p.author,
             "component": p.component,
-            "reporter": code_parts.DEVELOPER,
+            "reporter": code_site.DEVELOPER,
             "status": "new",
         }
         return Outcome(changes={"code": (Inserted("ticket", row),)})
 
-    async def solve(self, hand: Hand, p: Complaint) -> str | None:
-        await open_topic(hand, p.title)
-        author = comments_on(await hand.text())[0].author
-        await hand.tab(1)
-        await hand.click("link", "New Ticket")
-        await hand.type("textbox", "Summary:", p.title)
-        await hand.type("textbox", re.compile("^Description"), author)
-        await hand.select("combobox", "Component:", p.component)
-        await hand.click("button", "Create ticket")
+    async def solve(self, driver: PageDriver, p: Complaint) -> str | None:
+        await open_topic(driver, p.title)
+        author = comments_on(await driver.text())[0].author
+        await driver.tab(1)
+        await driver.click("link", "New Ticket")
+        await driver.type("textbox", "Summary:", p.title)
+        await driver.type("textbox", re.compile("^Description"), author)
+        await driver.select("combobox", "Component:", p.component)
+        await driver.click("button", "Create ticket")
         return None
 
 

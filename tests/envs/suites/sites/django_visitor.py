@@ -1,4 +1,4 @@
-"""Asks a Django site over HTTP: a browser's cookies and no more."""
+"""A minimal HTTP client with cookies for the Django sites."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envs.suites.sites.apps.base import LOGINS
 from envs.suites.sites.copies import SiteCopy
 
 TOKEN = "t" * 32
-"""Django only asks that the token in the form is the one in the cookie."""
+"""Django only requires that the form's token equals the cookie's."""
 
 
 class Page(NamedTuple):
@@ -22,7 +22,7 @@ class Page(NamedTuple):
 
 
 class Visitor:
-    """One person, with the golden login of a persona."""
+    """A client with the golden login of a persona."""
 
     def __init__(self, site: SiteCopy, persona: str = "", *, host: str = "") -> None:
         self._address = site.address
@@ -49,6 +49,6 @@ class Visitor:
 
 
 def loaded(page: str) -> list[str]:
-    """Addresses that the page makes a browser load."""
+    """The URLs that a browser loads with the page."""
     tags = r'<(?:script|img|iframe|link rel="(?:stylesheet|icon|preload)")[^>]*?(?:src|href)="([^"]+)"'
     return re.findall(tags, page)

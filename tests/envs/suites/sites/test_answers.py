@@ -1,4 +1,4 @@
-"""What counts as the right answer, and what near it does not."""
+"""Typed answers: which texts are accepted and which similar texts are rejected."""
 
 from __future__ import annotations
 

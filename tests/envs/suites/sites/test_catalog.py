@@ -1,4 +1,4 @@
-"""The tasks as a whole: how many, of what kinds, how they are split and worded."""
+"""The catalog of tasks: number, kinds, splits and wordings."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from envs.suites.sites.catalog import templates
 from envs.suites.sites.golden import missing_packages
 from envs.suites.sites.kinds import KINDS
 from envs.suites.sites.splits import EVALUATION_SEEDS, POOL, split_of
-from envs.suites.sites.suite import Drawer, pool
+from envs.suites.sites.suite import InstanceSampler, pool
 from envs.suites.sites.templates import Difficulty, Kind, Template, instance
 
 
 def test_there_is_enough_of_everything() -> None:
-    found = templates().values()
-    assert len(found) >= 60
-    assert {site for one in found for site in one.sites} == set(KINDS)
-    assert sum(len(one.sites) > 1 for one in found) >= 4, "some cross two sites"
-    assert sum(one.kind == "impossible" for one in found) >= 10
+    all_templates = templates().values()
+    assert len(all_templates) >= 60
+    assert {site for template in all_templates for site in template.sites} == set(KINDS)
+    assert sum(len(template.sites) > 1 for template in all_templates) >= 4, "some cross two sites"
+    assert sum(template.kind == "impossible" for template in all_templates) >= 10
     for kind in get_args(Kind):
-        assert any(one.kind == kind for one in found)
+        assert any(template.kind == kind for template in all_templates)
     for difficulty in get_args(Difficulty):
-        assert sum(one.difficulty == difficulty for one in found) >= 10
+        assert sum(template.difficulty == difficulty for template in all_templates) >= 10
 
 
 def test_the_splits_are_of_templates_that_exist_and_hold_every_category() -> None:
     assert not splits.VALIDATION & splits.TEST
     assert templates().keys() >= splits.VALIDATION | splits.TEST
-    held_out = Counter((split_of(name), one.category) for name, one in templates().items())
-    for category in {one.category for one in templates().values()}:
+    held_out = Counter((split_of(name), template.category) for name, template in templates().items())
+    for category in {template.category for template in templates().values()}:
         assert all(held_out[split, category] for split in splits.SPLITS)
 
 
@@ -50,9 +50,9 @@ needs_sites = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def drawer() -> Drawer:
-    """Builds the golden states that are missing."""
-    return Drawer()
+def sampler() -> InstanceSampler:
+    """A sampler. It builds missing golden states."""
+    return InstanceSampler()
 
 
 @pytest.mark.slow
@@ -60,27 +60,27 @@ def drawer() -> Drawer:
 @needs_sites
 @pytest.mark.parametrize("template", templates().values(), ids=lambda template: template.name)
 async def test_a_template_offers_distinct_tasks_with_one_right_answer_each(
-    drawer: Drawer, template: Template[Any]
+    sampler: InstanceSampler, template: Template[Any]
 ) -> None:
-    candidates = await drawer.candidates(template)
+    candidates = await sampler.candidates(template)
     assert 8 <= len(set(candidates)) == len(candidates) <= 300
-    assert await Drawer().candidates(template) == candidates, "the same each time"
-    told = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
-    assert len(told) == min(40, len(candidates)), "distinct tasks are worded distinctly"
-    assert "{" not in "".join(told)
+    assert await InstanceSampler().candidates(template) == candidates, "the same each time"
+    instructions = {instance(template, candidates, seed).instruction for seed in range(min(40, len(candidates)))}
+    assert len(instructions) == min(40, len(candidates)), "distinct tasks are worded distinctly"
+    assert "{" not in "".join(instructions)
     for params in candidates[:30]:
         answer = template.outcome(params).answer
         if answer is not None:
             assert answer.accepts(answer.truth())
-            assert [one for one in answer.mutants() if answer.accepts(one)] == []
+            assert [mutant for mutant in answer.mutants() if answer.accepts(mutant)] == []
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @needs_sites
-async def test_the_pool_is_of_training_templates_and_the_same_each_time(drawer: Drawer) -> None:
-    tasks = await pool(drawer)
+async def test_the_pool_is_of_training_templates_and_the_same_each_time(sampler: InstanceSampler) -> None:
+    tasks = await pool(sampler)
     assert len(set(tasks)) == POOL
     assert {split_of(task.name) for task in tasks} == {"train"}
     assert min(task.seed for task in tasks) == EVALUATION_SEEDS
-    assert tasks == await pool(Drawer())
+    assert tasks == await pool(InstanceSampler())

@@ -1,4 +1,4 @@
-"""Differences between two databases, and what an outcome makes of them."""
+"""Differences between two databases and their comparison with an outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envs.core.errors import BadInput
-from envs.suites.sites.changes import Deleted, Expected, Inserted, Noise, Updated, changes, holds, unexpected
+from envs.suites.sites.changes import Deleted, Expected, Inserted, Noise, Updated, changes, contains_all, mismatch
 from envs.suites.sites.templates import Outcome
 
 SCHEMA = """
@@ -65,7 +65,7 @@ CASES: list[tuple[str, list[str], tuple[Expected, ...], bool]] = [
     (
         "a column that may",
         ["UPDATE item SET stock = 9, price = 1 WHERE id = 1"],
-        (Updated("item", {"id": 1}, {"stock": 9}, may=("price",)),),
+        (Updated("item", {"id": 1}, {"stock": 9}, allowed=("price",)),),
         True,
     ),
     ("a row besides", ["DELETE FROM tag WHERE item = 2"], (), False),
@@ -82,28 +82,28 @@ CASES: list[tuple[str, list[str], tuple[Expected, ...], bool]] = [
     (
         "rich text",
         ["UPDATE item SET name = '<p>new name</p>' WHERE id = 1"],
-        (Updated("item", {"id": 1}, {"name": holds("new name")}),),
+        (Updated("item", {"id": 1}, {"name": contains_all("new name")}),),
         True,
     ),
     ("replaced by itself", ["REPLACE INTO item VALUES (1, 'kettle', 12.5, 4, 'z')"], (), True),
 ]
 
 
-@pytest.mark.parametrize(("edits", "wanted", "met"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("edits", "expected", "met"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_exactly_the_asked_for_rows_may_differ(
-    pair: tuple[Path, Path], edits: list[str], wanted: tuple[Expected, ...], met: bool
+    pair: tuple[Path, Path], edits: list[str], expected: tuple[Expected, ...], met: bool
 ) -> None:
     edit(pair[1], *edits)
-    assert (unexpected(changes(*pair, NOISE), wanted) == "") is met
+    assert (mismatch(changes(*pair, NOISE), expected) == "") is met
 
 
 def test_what_may_change_need_not(pair: tuple[Path, Path]) -> None:
-    may = (Inserted("tag", {"item": 3}),)
-    assert unexpected(changes(*pair, NOISE), (), may) == ""
+    allowed = (Inserted("tag", {"item": 3}),)
+    assert mismatch(changes(*pair, NOISE), (), allowed) == ""
     edit(pair[1], "INSERT INTO tag VALUES (3, 'a')", "INSERT INTO tag VALUES (3, 'b')")
-    assert unexpected(changes(*pair, NOISE), (), may) == ""
+    assert mismatch(changes(*pair, NOISE), (), allowed) == ""
     edit(pair[1], "INSERT INTO tag VALUES (2, 'b')")
-    assert "changed besides: insert tag" in unexpected(changes(*pair, NOISE), (), may)
+    assert "unexpected change: insert tag" in mismatch(changes(*pair, NOISE), (), allowed)
 
 
 def test_an_outcome_that_asks_for_nothing_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""The CMS as a server: pages in every state, pictures ready, a reset that leaves nothing behind."""
+"""The CMS as a server: pages in all states, image renditions, complete resets."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def test_pages_are_in_every_state(site: SiteCopy) -> None:
 
 
 async def test_search_and_redirects(site: SiteCopy) -> None:
-    found = Visitor(site).get("/search/?query=lamps").text
-    assert "Night of the lamps" in found and "New lamps for the Chart Room" in found
+    results = Visitor(site).get("/search/?query=lamps").text
+    assert "Night of the lamps" in results and "New lamps for the Chart Room" in results
     assert "Nothing was found" in Visitor(site).get("/search/?query=ghosts").text, "a page that is not live"
     moved = Visitor(site).get("/boats")
     assert (moved.status, moved.headers["Location"]) == (301, "/collection/")
@@ -99,6 +99,6 @@ async def test_a_reset_brings_everything_back(site: SiteCopy) -> None:
 async def test_pages_load_nothing_from_elsewhere(site: SiteCopy, path: str) -> None:
     page = Visitor(site, "editor").get(path)
     assert page.status == 200
-    found = loaded(page.text)
-    assert found and [url for url in found if not url.startswith(("/", "data:"))] == []
+    urls = loaded(page.text)
+    assert urls and [url for url in urls if not url.startswith(("/", "data:"))] == []
     assert "gravatar" not in page.text and "releases.wagtail" not in page.text

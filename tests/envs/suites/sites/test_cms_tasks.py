@@ -1,4 +1,4 @@
-"""The CMS's tasks: what they ask for is what the golden state says, and one of them played to the end."""
+"""The CMS tasks: instances agree with the golden state, and one is verified in Chromium."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("wagtail")
 
 from envs.browser.chromium import Chromium
 from envs.core.tasks import TaskRef
-from envs.suites.sites.changes import Change, unexpected
+from envs.suites.sites.changes import Change, mismatch
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.proof import prove
@@ -23,7 +23,7 @@ from envs.suites.sites.tasks.cms.editing import EditEvent, PublishDraft, below
 from envs.suites.sites.tasks.cms.impossible import UNKNOWN
 from envs.suites.sites.tasks.cms.reading import FACTS, AboutVisit, CompareEvents, events
 from envs.suites.sites.tasks.cms.shared import EVENT, PAGE, pages
-from envs.suites.sites.templates import World, drawn
+from envs.suites.sites.templates import World, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -34,18 +34,24 @@ async def world() -> World:
 
 
 async def test_several_kinds_and_refusals() -> None:
-    assert {one.kind for one in TEMPLATES} == {"information", "navigation", "content", "configuration", "impossible"}
-    assert {one.difficulty for one in TEMPLATES} == {"easy", "medium", "hard"}
+    assert {template.kind for template in TEMPLATES} == {
+        "information",
+        "navigation",
+        "content",
+        "configuration",
+        "impossible",
+    }
+    assert {template.difficulty for template in TEMPLATES} == {"easy", "medium", "hard"}
     assert len(TEMPLATES) >= 12
 
 
 async def test_no_fact_of_the_list_is_left_out(world: World) -> None:
-    assert len(drawn(AboutVisit(), world)) == len(FACTS)
+    assert len(draw_candidates(AboutVisit(), world)) == len(FACTS)
 
 
 async def test_one_of_three_events_is_clearly_ahead(world: World) -> None:
     facts = {row.title: events(world)[row.page] for row in pages(world, "s.title = 'Events'")}
-    for p in drawn(CompareEvents(), world):
+    for p in draw_candidates(CompareEvents(), world):
         values = {title: float(facts[title][p.column]) for title in (p.one, p.two, p.three)}
         assert [title for title, value in values.items() if value == max(values.values())] == [p.best]
 
@@ -61,16 +67,16 @@ def change(table: str, key: int, before: dict[str, Any], after: dict[str, Any]) 
 
 
 async def test_a_draft_of_the_change_is_not_the_change(world: World) -> None:
-    p = next(one for one in drawn(EditEvent(), world) if one.column == "seats")
+    p = next(instance for instance in draw_candidates(EditEvent(), world) if instance.column == "seats")
     outcome = EditEvent().outcome(p)
     row = {"page_ptr_id": p.page, "seats": 5, "place": "Courtyard"}
     done = change(EVENT, p.page, row, row | {"seats": int(p.new)})
     page = {"id": p.page, "title": p.title, "latest_revision_id": 1, "has_unpublished_changes": 0}
     saved = change(PAGE, p.page, page, page | {"latest_revision_id": 2})
     as_draft = change(PAGE, p.page, page, page | {"latest_revision_id": 2, "has_unpublished_changes": 1})
-    assert unexpected((done, saved), outcome.changes["cms"], outcome.may["cms"]) == ""
-    assert "not changed as asked" in unexpected((saved,), outcome.changes["cms"], outcome.may["cms"])
-    assert "changed besides" in unexpected((done, as_draft), outcome.changes["cms"], outcome.may["cms"])
+    assert mismatch((done, saved), outcome.changes["cms"], outcome.allowed["cms"]) == ""
+    assert "missing change" in mismatch((saved,), outcome.changes["cms"], outcome.allowed["cms"])
+    assert "unexpected change" in mismatch((done, as_draft), outcome.changes["cms"], outcome.allowed["cms"])
 
 
 @pytest.mark.parametrize(
@@ -85,9 +91,9 @@ async def test_a_new_page_is_just_below_its_section(path: str, right: bool) -> N
 async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SitesEnvironment]:
     folder: Path = tmp_path_factory.mktemp("cms-tasks")
     async with Chromium.launch() as chromium, SitesSuite(chromium, folder) as suite:
-        played = await suite.environment()
-        yield played
-        await played.close()
+        created = await suite.environment()
+        yield created
+        await created.close()
 
 
 @pytest.mark.browser

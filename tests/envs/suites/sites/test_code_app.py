@@ -1,4 +1,4 @@
-"""The code site as a server: logins that last, a reset below pooled connections, nothing asked of the outside."""
+"""The code site as a server: lasting logins, resets below pooled connections, no requests to other hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from envs.suites.sites.copies import SiteCopy, database_digest, start_copy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MASTER = "3b2b0a556b7eb48aa034edc8259a854b9fdf6fc7"
-"""The newest commit: author, dates and contents of the whole history are in it."""
+"""Hash of the newest commit. It depends on authors, dates and contents of the whole history."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -36,7 +36,7 @@ async def site(served: SiteCopy) -> SiteCopy:
 
 
 class Visitor:
-    """A browser's cookies and no more."""
+    """A minimal HTTP client with cookies."""
 
     def __init__(self, site: SiteCopy, persona: str = "") -> None:
         self._address = site.address

@@ -1,4 +1,4 @@
-"""The code site's tasks: what they ask for is what the golden state says."""
+"""The code site's tasks: instances agree with the golden state."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest_asyncio
 pytest.importorskip("trac")
 
 from envs.suites.sites.golden import build_golden
-from envs.suites.sites.tasks.code_admin import microseconds
-from envs.suites.sites.tasks.code_repository import commits_of_files, day_of
-from envs.suites.sites.tasks.code_wiki import FACTS, Addition, AppendToPage
+from envs.suites.sites.tasks.code.admin import microseconds
+from envs.suites.sites.tasks.code.repository import commits_of_files, day_of
+from envs.suites.sites.tasks.code.wiki import FACTS, Addition, AppendToPage
 from envs.suites.sites.templates import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -60,6 +60,6 @@ async def test_times_are_of_the_afternoon() -> None:
 )
 async def test_a_line_is_added_at_the_end_and_nothing_else(text: str, right: bool) -> None:
     (row,) = AppendToPage().outcome(Addition("A", "Last.", "= A =\nOne.\n")).changes["code"]
-    wanted = row.values["text"] if hasattr(row, "values") else None
-    assert callable(wanted)
-    assert wanted(text) is right
+    test = row.values["text"] if hasattr(row, "values") else None
+    assert callable(test)
+    assert test(text) is right

@@ -1,4 +1,4 @@
-"""Copies of a real site: put back exactly, apart from each other, not trusted once they crash, hang or cannot write."""
+"""Copies of a real site: exact resets, isolation, and detection of crashed, hanging and unwritable copies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def get(copy: SiteCopy, path: str) -> int:
 
 
 def write(copy: SiteCopy) -> None:
-    """What a careless episode leaves behind: other rows, no rows, other files."""
+    """Changes rows, deletes rows and adds a file."""
     with closing(sqlite3.connect(copy.database, timeout=5)) as database:
         database.execute("UPDATE ticket SET summary = summary || '!'")
         database.execute("DELETE FROM ticket WHERE id % 2")
@@ -54,7 +54,7 @@ def write(copy: SiteCopy) -> None:
         (files / "stray").write_text("x")
 
 
-async def test_a_site_that_is_started_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_start_of_a_site_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", logger="mira.waiting"):
         copy = await start_copy(SITE, tmp_path / "copy")
     await copy.close()
@@ -123,7 +123,7 @@ async def test_copies_do_not_see_each_other(copy: SiteCopy, tmp_path: Path) -> N
         await other.close()
 
 
-async def test_a_server_that_was_killed_is_noticed(copy: SiteCopy) -> None:
+async def test_a_killed_server_is_reported(copy: SiteCopy) -> None:
     assert await copy.problem() == ""
     os.kill(copy.info.pid, signal.SIGKILL)
     assert copy.process is not None
@@ -133,12 +133,12 @@ async def test_a_server_that_was_killed_is_noticed(copy: SiteCopy) -> None:
         await copy.reset()
 
 
-async def test_a_server_that_hangs_is_noticed(copy: SiteCopy) -> None:
+async def test_a_hanging_server_is_reported(copy: SiteCopy) -> None:
     os.kill(copy.info.pid, signal.SIGSTOP)
     assert "does not answer" in await copy.problem()
 
 
-async def test_a_server_that_cannot_write_is_noticed(copy: SiteCopy) -> None:
+async def test_a_server_that_cannot_write_is_reported(copy: SiteCopy) -> None:
     """The limit makes every write fail as a full disk does."""
     resource.prlimit(copy.info.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     await asyncio.to_thread(get, copy, "/wiki")
@@ -147,7 +147,7 @@ async def test_a_server_that_cannot_write_is_noticed(copy: SiteCopy) -> None:
         await copy.reset()
 
 
-async def test_a_fleet_replaces_what_is_ill(tmp_path: Path) -> None:
+async def test_a_fleet_replaces_a_broken_copy(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path)
     try:
         await fleet.ready([SITE])
@@ -189,7 +189,7 @@ def test_a_copy_ends_with_a_killed_owner(tmp_path: Path) -> None:
     assert memory_bytes(pid) == 0
 
 
-async def test_detached_copies_are_lent_and_come_to_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_detached_copies_are_borrowed_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     golden = golden_folder(SITE).parent
     assert golden.exists()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -197,19 +197,19 @@ async def test_detached_copies_are_lent_and_come_to_an_end(tmp_path: Path, monke
     (sites_home() / "golden").symlink_to(golden)
     rows = await farm.up([SITE], 1, lambda line: None)
     assert [row.state for row in rows] == ["free"]
-    one, two = Fleet(tmp_path / "one"), Fleet(tmp_path / "two")
+    first, second = Fleet(tmp_path / "one"), Fleet(tmp_path / "two")
     try:
-        await one.ready([SITE])
-        assert one[SITE].info.pid == rows[0].pid, "a free copy is borrowed, not started anew"
+        await first.ready([SITE])
+        assert first[SITE].info.pid == rows[0].pid, "a free copy is borrowed, not started anew"
         assert [row.state for row in await farm.status()] == ["held"]
-        await two.ready([SITE])
-        assert two[SITE].info.pid != rows[0].pid, "a copy has one holder"
-        await one.close()
+        await second.ready([SITE])
+        assert second[SITE].info.pid != rows[0].pid, "a copy has one holder"
+        await first.close()
         assert [row.state for row in await farm.status()] == ["free"]
         assert [row.pid for row in await farm.up([SITE], 1, lambda line: None)] == [rows[0].pid]
     finally:
-        await one.close()
-        await two.close()
+        await first.close()
+        await second.close()
         assert await farm.down() == 1
     assert memory_bytes(rows[0].pid) == 0
     assert await farm.status() == ()

@@ -17,10 +17,10 @@ from envs.core.actions import Action, ActionResult, Goto, Status
 from envs.core.observation import Observation
 from envs.core.tasks import Score, TaskRef
 from envs.suites.sites.copies import database_digest
-from envs.suites.sites.detours import Detouring
+from envs.suites.sites.detours import DetourStage
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import missing_packages
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
 
@@ -42,19 +42,19 @@ async def guarded() -> AsyncIterator[Chromium]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def suite(guarded: Chromium, tmp_path: Path) -> AsyncIterator[SitesSuite]:
-    async with SitesSuite(guarded, tmp_path) as made:
-        yield made
+    async with SitesSuite(guarded, tmp_path) as created:
+        yield created
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def environment(suite: SitesSuite) -> AsyncIterator[SitesEnvironment]:
-    made = await suite.environment()
-    yield made
-    await made.close()
+    created = await suite.environment()
+    yield created
+    await created.close()
 
 
-class Recording:
-    """A stage that keeps what was done."""
+class RecordingStage:
+    """Executes actions in an environment and records them."""
 
     def __init__(self, environment: SitesEnvironment) -> None:
         self._environment = environment
@@ -70,7 +70,7 @@ class Recording:
 
 async def solve(environment: SitesEnvironment, task: TaskRef) -> Score | None:
     await environment.reset(task)
-    answer = await environment.task.template.solve(Hand(Recording(environment)), environment.task.params)
+    answer = await environment.task.template.solve(PageDriver(RecordingStage(environment)), environment.task.params)
     return await environment.score(answer)
 
 
@@ -85,13 +85,13 @@ async def test_an_instance_of_every_site_is_proven(environment: SitesEnvironment
 
 
 async def test_rollouts_of_one_task_do_not_see_each_other(suite: SitesSuite) -> None:
-    """Each must find exactly its own reply: one row of another's would be one too many."""
+    """Each episode must see exactly its own reply. A row of another episode would be a failure."""
     environments = [await suite.environment() for _ in range(4)]
     try:
-        scores = await asyncio.gather(*(solve(one, REPLY) for one in environments))
+        scores = await asyncio.gather(*(solve(environment, REPLY) for environment in environments))
         assert [score and score.status for score in scores] == ["success"] * 4
     finally:
-        await asyncio.gather(*(one.close() for one in environments))
+        await asyncio.gather(*(environment.close() for environment in environments))
 
 
 async def test_a_reset_undoes_an_episode(environment: SitesEnvironment) -> None:
@@ -117,8 +117,8 @@ async def test_a_server_that_dies_breaks_the_episode_and_not_the_next(environmen
 
 async def test_a_killed_episode_is_replayed_to_the_same_state(suite: SitesSuite, environment: SitesEnvironment) -> None:
     await environment.reset(REPLY)
-    stage = Recording(environment)
-    answer = await environment.task.template.solve(Hand(stage), environment.task.params)
+    stage = RecordingStage(environment)
+    answer = await environment.task.template.solve(PageDriver(stage), environment.task.params)
     second = await suite.environment()
     try:
         await second.restore_state(REPLY, Path("unused"), stage.done)
@@ -141,8 +141,8 @@ async def test_only_the_sites_of_the_task_can_be_reached(environment: SitesEnvir
 async def test_a_detour_comes_back_and_the_task_is_still_solved(environment: SitesEnvironment) -> None:
     task = TaskRef(suite="sites", name="forum-like", seed=3)
     await environment.reset(task)
-    stage = Detouring(Recording(environment), random.Random(4), rate=1.0)
-    await environment.task.template.solve(Hand(stage), environment.task.params)
+    stage = DetourStage(RecordingStage(environment), random.Random(4), rate=1.0)
+    await environment.task.template.solve(PageDriver(stage), environment.task.params)
     assert stage.detours > 0
     score = await environment.score(None)
     assert score is not None and score.status == "success"

@@ -1,4 +1,4 @@
-"""The forum as a server: logins that last, a search that knows the newest rows, a reset that leaves nothing behind."""
+"""The forum as a server: lasting logins, a search over live rows, complete resets."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ async def site(served: SiteCopy) -> SiteCopy:
     return served
 
 
-def one(site: SiteCopy, sql: str) -> Any:
+def value_of(site: SiteCopy, sql: str) -> Any:
     return Database(site.database).value(sql)
 
 
 def open_topic(site: SiteCopy) -> int:
-    return int(one(site, "SELECT id FROM spirit_topic_topic WHERE category_id > 1 AND NOT is_closed ORDER BY id"))
+    return int(value_of(site, "SELECT id FROM spirit_topic_topic WHERE category_id > 1 AND NOT is_closed ORDER BY id"))
 
 
 @pytest.mark.parametrize(("persona", "name"), [("member", "robin_hale"), ("moderator", "sam_ellery")])
@@ -48,14 +48,14 @@ async def test_golden_logins_are_live(site: SiteCopy, persona: str, name: str) -
 
 async def test_what_the_golden_state_holds(site: SiteCopy) -> None:
     topics = "SELECT count(*) FROM spirit_topic_topic WHERE category_id > 1"
-    assert one(site, topics) == 310
-    assert one(site, topics.replace("*", "DISTINCT title")) == 310, "no two topics have one title"
-    assert one(site, "SELECT count(*) FROM spirit_comment_comment") > 1900
+    assert value_of(site, topics) == 310
+    assert value_of(site, topics.replace("*", "DISTINCT title")) == 310, "no two topics have one title"
+    assert value_of(site, "SELECT count(*) FROM spirit_comment_comment") > 1900
     counted = "SELECT count(*) FROM spirit_comment_comment c WHERE c.topic_id = t.id"
-    assert one(site, f"SELECT count(*) FROM spirit_topic_topic t WHERE comment_count <> ({counted})") == 0
+    assert value_of(site, f"SELECT count(*) FROM spirit_topic_topic t WHERE comment_count <> ({counted})") == 0
     liked = "SELECT count(*) FROM spirit_comment_like_commentlike l WHERE l.comment_id = c.id"
-    assert one(site, f"SELECT count(*) FROM spirit_comment_comment c WHERE likes_count <> ({liked})") == 0
-    assert one(site, "SELECT count(*) FROM spirit_comment_comment WHERE date > '2026-03-16 10:00:00'") == 0
+    assert value_of(site, f"SELECT count(*) FROM spirit_comment_comment c WHERE likes_count <> ({liked})") == 0
+    assert value_of(site, "SELECT count(*) FROM spirit_comment_comment WHERE date > '2026-03-16 10:00:00'") == 0
 
 
 async def test_the_search_knows_what_was_just_written_and_forgets_it(site: SiteCopy) -> None:
@@ -72,7 +72,7 @@ async def test_the_search_keeps_private_topics_private(site: SiteCopy) -> None:
 
 
 async def test_the_search_narrows_by_category(site: SiteCopy) -> None:
-    category = one(site, "SELECT id FROM spirit_category_category WHERE title = 'Pets'")
+    category = value_of(site, "SELECT id FROM spirit_category_category WHERE title = 'Pets'")
     text = Visitor(site, "member").get(f"/search/?q=the&category={category}").text
     assert "Pets" in text and ">Cooking<" not in text.split("</header>")[-1]
 
@@ -95,16 +95,16 @@ async def test_nobody_is_slowed_down(site: SiteCopy) -> None:
     visitor, topic = Visitor(site, "member"), open_topic(site)
     for number in range(8):
         assert visitor.post(f"/comment/{topic}/publish/", comment=f"Number {number}").status == 302
-    assert one(site, "SELECT count(*) FROM spirit_comment_comment WHERE comment LIKE 'Number _'") == 8
+    assert value_of(site, "SELECT count(*) FROM spirit_comment_comment WHERE comment LIKE 'Number _'") == 8
 
 
 @pytest.mark.parametrize("path", ["/", "/topic/publish/", "/user/", "/search/?q=the", "/topic/private/", "/st/admin/"])
 async def test_pages_load_nothing_from_elsewhere(site: SiteCopy, path: str) -> None:
     page = Visitor(site, "moderator").get(path)
     assert page.status == 200
-    found = loaded(page.text)
-    assert found and [url for url in found if not url.startswith("/")] == []
-    assert all(Visitor(site).get(url).status == 200 for url in found)
+    urls = loaded(page.text)
+    assert urls and [url for url in urls if not url.startswith("/")] == []
+    assert all(Visitor(site).get(url).status == 200 for url in urls)
 
 
 @pytest.mark.parametrize(

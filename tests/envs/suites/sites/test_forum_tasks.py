@@ -1,4 +1,4 @@
-"""The forum's tasks: what they ask for is what the golden state says, and some of them played to the end."""
+"""The forum's tasks: instances agree with the golden state, and some are verified in Chromium."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from envs.suites.sites.tasks.forum.impossible import MISSING, VoteClosed
 from envs.suites.sites.tasks.forum.reading import CommentsOfMember, MostLiked, PollEnd
 from envs.suites.sites.tasks.forum.shared import COMMENT, comments_on, full_date
 from envs.suites.sites.tasks.forum.writing import single_comments
-from envs.suites.sites.templates import World, drawn
+from envs.suites.sites.templates import World, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,19 +32,25 @@ async def world() -> World:
 
 
 async def test_several_kinds_and_refusals() -> None:
-    assert {one.kind for one in TEMPLATES} == {"information", "navigation", "content", "configuration", "impossible"}
-    assert {one.difficulty for one in TEMPLATES} == {"easy", "medium", "hard"}
+    assert {template.kind for template in TEMPLATES} == {
+        "information",
+        "navigation",
+        "content",
+        "configuration",
+        "impossible",
+    }
+    assert {template.difficulty for template in TEMPLATES} == {"easy", "medium", "hard"}
     assert len(TEMPLATES) >= 12
 
 
 async def test_counts_and_likes_are_those_of_the_comments(world: World) -> None:
     forum = world.database("forum")
-    for p in drawn(CommentsOfMember(), world)[::10]:
-        said = (
+    for p in draw_candidates(CommentsOfMember(), world)[::10]:
+        count = (
             f"SELECT count(*) FROM {COMMENT} c JOIN auth_user u ON u.id = c.user_id WHERE topic_id = ? AND username = ?"
         )
-        assert forum.value(said, p.topic, p.member) == p.count
-    for p in drawn(MostLiked(), world)[::10]:
+        assert forum.value(count, p.topic, p.member) == p.count
+    for p in draw_candidates(MostLiked(), world)[::10]:
         rows = forum.rows(
             f"SELECT u.username, likes_count FROM {COMMENT} c JOIN auth_user u ON u.id = user_id WHERE topic_id = ?",
             p.topic,
@@ -58,10 +64,10 @@ async def test_the_ends_of_a_poll_are_clear(world: World) -> None:
         "SELECT h.description, h.vote_count FROM spirit_comment_poll_commentpollchoice h"
         " JOIN spirit_comment_poll_commentpoll p ON p.id = h.poll_id WHERE p.title = ?"
     )
-    for p in drawn(PollEnd(), world):
+    for p in draw_candidates(PollEnd(), world):
         votes = dict(world.database("forum").rows(sql, p.poll))
-        end = (max if p.end == "most" else min)(votes.values())
-        assert [option for option, count in votes.items() if count == end] == [p.option]
+        extreme = (max if p.end == "most" else min)(votes.values())
+        assert [option for option, count in votes.items() if count == extreme] == [p.option]
 
 
 async def test_what_cannot_be_done_cannot_be_done(world: World) -> None:
@@ -69,7 +75,7 @@ async def test_what_cannot_be_done_cannot_be_done(world: World) -> None:
     titles = {title for (title,) in forum.rows("SELECT title FROM spirit_category_category")}
     assert not titles & set(MISSING)
     closed = "SELECT p.close_at < '2026-03-16' FROM spirit_comment_poll_commentpoll p WHERE p.title = ?"
-    assert all(forum.value(closed, p.poll) == 1 for p in drawn(VoteClosed(), world))
+    assert all(forum.value(closed, p.poll) == 1 for p in draw_candidates(VoteClosed(), world))
 
 
 async def test_a_comment_that_is_named_by_its_author_is_the_only_one(world: World) -> None:
@@ -107,9 +113,9 @@ async def test_short_dates(shown: str, full: str) -> None:
 async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SitesEnvironment]:
     folder: Path = tmp_path_factory.mktemp("forum-tasks")
     async with Chromium.launch() as chromium, SitesSuite(chromium, folder) as suite:
-        played = await suite.environment()
-        yield played
-        await played.close()
+        created = await suite.environment()
+        yield created
+        await created.close()
 
 
 @pytest.mark.browser

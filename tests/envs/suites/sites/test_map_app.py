@@ -1,4 +1,4 @@
-"""The map: names found as people write them, routes that keep the rules, pages that say all in words."""
+"""The map: tolerant search for names, routes by the rules of traffic, pages with complete text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_walker_takes_the_steps() -> None:
     assert [(step.turn, step.name) for step in route.steps] == [("Head along", "steps")]
 
 
-def test_turns_are_told_from_the_walkers_side() -> None:
+def test_turns_are_seen_from_the_walkers_direction() -> None:
     network = Network.of(SQUARE[:2])
     route = network.route(NODE[A], NODE[C], "foot")
     assert route is not None
@@ -68,16 +68,16 @@ def test_turns_are_told_from_the_walkers_side() -> None:
     ]
 
 
-def test_a_network_is_read_as_it_was_made(tmp_path: Path) -> None:
-    made = Network.of(SQUARE)
-    made.write(tmp_path)
+def test_a_network_survives_writing_and_reading(tmp_path: Path) -> None:
+    network = Network.of(SQUARE)
+    network.write(tmp_path)
     read = Network.read(tmp_path)
-    assert read.edges == made.edges, "to the centimetre: answers are checked to the metre"
-    assert read.points == made.points
+    assert read.edges == network.edges, "to the centimetre: answers are checked to the metre"
+    assert read.points == network.points
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("cafe odla", ["n1"]),
         ("ODLA", ["n2", "n1"]),
@@ -88,8 +88,8 @@ def test_a_network_is_read_as_it_was_made(tmp_path: Path) -> None:
         ("nowhere", []),
     ],
 )
-def test_search(text: str, found: list[str]) -> None:
-    assert [place.id for place in Gazetteer(PLACES).search(text)] == found
+def test_search(text: str, expected: list[str]) -> None:
+    assert [place.id for place in Gazetteer(PLACES).search(text)] == expected
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SiteCo
 
 
 def get(site: SiteCopy, path: str) -> tuple[int, str, str]:
-    """Status, text, and where a redirect leads."""
+    """Status, text and the target of a redirect."""
     connection = http.client.HTTPConnection(*site.address, timeout=20)
     connection.request("GET", path, headers={"Host": "map.test"})
     answer = connection.getresponse()
@@ -145,21 +145,21 @@ async def test_names_lead_to_an_address_that_holds_the_whole_state(site: SiteCop
 
 @served_tests
 @pytest.mark.parametrize("by", ["foot", "car"])
-async def test_the_page_says_what_the_truth_says(site: SiteCopy, by: str) -> None:
+async def test_the_page_agrees_with_the_truth_database(site: SiteCopy, by: str) -> None:
     start, end = landmark(site, "Ateneum"), landmark(site, "Amos Rex")
     with closing(sqlite3.connect(site.golden / "fixed" / "truth.sqlite3")) as truth:
         sql = "SELECT metres, minutes FROM route WHERE start = ? AND end = ? AND by = ?"
         metres, minutes = truth.execute(sql, (start, end, by)).fetchone()
     _, page, _ = get(site, f"/directions?from={start}&to={end}&by={by}")
     assert f"<strong>{metres} m</strong>" in page and f"<strong>{minutes} min</strong>" in page
-    steps = [int(one) for one in re.findall(r" for (\d+) m</li>", page)]
+    steps = [int(metres_of_step) for metres_of_step in re.findall(r" for (\d+) m</li>", page)]
     assert abs(sum(steps) - metres) <= len(steps), "steps are rounded one by one"
 
 
 @served_tests
 async def test_nearest_is_sorted_by_distance(site: SiteCopy) -> None:
     _, page, _ = get(site, f"/nearest?category=cafe&near={landmark(site, 'Kiasma')}")
-    metres = [int(one) for one in re.findall(r"<strong>(\d+) m</strong>", page)]
+    metres = [int(number) for number in re.findall(r"<strong>(\d+) m</strong>", page)]
     assert len(metres) == 10
     assert metres == sorted(metres)
 

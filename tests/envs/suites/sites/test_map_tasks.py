@@ -1,4 +1,4 @@
-"""The map's tasks: answers of their own kind, and instances that the data bears out."""
+"""The map's tasks: their answer types, and instances that agree with the map's data."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ pytest.importorskip("osmium")
 pytest.importorskip("networkx")
 
 from envs.suites.sites.golden import build_golden
-from envs.suites.sites.tasks.map_nearest import nearest_of
-from envs.suites.sites.tasks.map_parts import Coordinates, Phone, landmarks, truth
+from envs.suites.sites.tasks.map.nearest import nearest_of
+from envs.suites.sites.tasks.map.shared import Coordinates, Phone, landmarks, truth
 from envs.suites.sites.templates import World
 
 

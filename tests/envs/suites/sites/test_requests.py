@@ -1,4 +1,4 @@
-"""What the request log keeps of a form."""
+"""The form fields in the request log."""
 
 from __future__ import annotations
 

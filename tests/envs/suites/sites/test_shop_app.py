@@ -1,4 +1,4 @@
-"""The shop as a server: logins that last, listings that follow the database, resets, nothing asked of the outside."""
+"""The shop as a server: lasting logins, live listings, complete resets, no requests to other hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def site(served: SiteCopy) -> SiteCopy:
 
 
 class Visitor:
-    """A browser's cookies and no more."""
+    """A minimal HTTP client with cookies."""
 
     def __init__(self, site: SiteCopy, persona: str = "") -> None:
         self._address = site.address
@@ -74,7 +74,7 @@ def titles(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("persona", "path", "told"),
+    ("persona", "path", "shown"),
     [
         ("customer", "/accounts/profile/", "nora.whitfield@example.test"),
         ("customer", "/accounts/orders/", "Order number"),
@@ -84,9 +84,9 @@ def titles(page: str) -> list[str]:
         ("staff", "/dashboard/reports/", "Report Type"),
     ],
 )
-async def test_golden_logins_are_live(site: SiteCopy, persona: str, path: str, told: str) -> None:
+async def test_golden_logins_are_live(site: SiteCopy, persona: str, path: str, shown: str) -> None:
     status, page = Visitor(site, persona).get(path)
-    assert status == 200 and told in page
+    assert status == 200 and shown in page
 
 
 @pytest.mark.parametrize("path", ["/dashboard/catalogue/", "/dashboard/catalogue/categories/"])
@@ -126,8 +126,8 @@ async def test_only_public_files_are_served(site: SiteCopy, path: str) -> None:
 async def test_a_search_finds_products_with_every_word(site: SiteCopy, query: str, expected: object) -> None:
     _, page = Visitor(site, "customer").get(f"/search/?{urlencode({'q': query})}")
     known = [row[0] for row in rows(site, "SELECT title FROM catalogue_product ORDER BY title")]
-    wanted = [title.replace("'", "&#x27;") for title in known if callable(expected) and expected(title)]
-    assert titles(page) == wanted
+    expected_titles = [title.replace("'", "&#x27;") for title in known if callable(expected) and expected(title)]
+    assert titles(page) == expected_titles
 
 
 async def test_a_search_for_nothing_or_nonsense_finds_nothing(site: SiteCopy) -> None:
@@ -138,14 +138,14 @@ async def test_a_search_for_nothing_or_nonsense_finds_nothing(site: SiteCopy) ->
 async def test_a_listing_is_narrowed_sorted_and_paged(site: SiteCopy) -> None:
     query = {"selected_facets": "price:[20 TO 40]", "sort_by": "price-desc"}
     status, page = Visitor(site, "customer").get(f"/catalogue/?{urlencode(query)}")
-    wanted = rows(
+    expected_titles = rows(
         site,
         "SELECT p.title, s.price FROM catalogue_product p JOIN partner_stockrecord s ON s.product_id = p.id"
         " WHERE s.price BETWEEN 20 AND 40 ORDER BY s.price DESC",
     )
     shown = [float(price) for price in re.findall(r'price_color">£([\d.]+)', page)]
-    assert status == 200 and shown == [float(price) for _, price in wanted][:20]
-    assert f"<strong>{len(wanted)}</strong> results" in page
+    assert status == 200 and shown == [float(price) for _, price in expected_titles][:20]
+    assert f"<strong>{len(expected_titles)}</strong> results" in page
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The shop's tasks: what they ask for is what the golden state says, and two of them played to the end."""
+"""The shop's tasks: instances agree with the golden state, and some are verified in Chromium."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ pytest.importorskip("oscar")
 
 from envs.browser.chromium import Chromium
 from envs.core.tasks import TaskRef
-from envs.suites.sites.changes import Change, unexpected
+from envs.suites.sites.changes import Change, mismatch
 from envs.suites.sites.environment import SitesEnvironment
 from envs.suites.sites.golden import build_golden
 from envs.suites.sites.proof import prove
 from envs.suites.sites.suite import SitesSuite
 from envs.suites.sites.tasks import shop, shop_admin
-from envs.suites.sites.tasks.shop_admin_orders import IllegalStatus, SetOrderStatus
-from envs.suites.sites.tasks.shop_admin_parts import STAFF
-from envs.suites.sites.tasks.shop_buying import SoldOut, TooMany
-from envs.suites.sites.tasks.shop_checkout import about
-from envs.suites.sites.tasks.shop_finding import CheapestWith, UnknownProduct
-from envs.suites.sites.tasks.shop_orders import SpentBetween, WhichOrder, own_orders
-from envs.suites.sites.tasks.shop_parts import CUSTOMER, VISIT, products, shelves
-from envs.suites.sites.templates import World, drawn
+from envs.suites.sites.tasks.shop.buying import SoldOut, TooMany
+from envs.suites.sites.tasks.shop.checkout import about
+from envs.suites.sites.tasks.shop.finding import CheapestWith, UnknownProduct
+from envs.suites.sites.tasks.shop.orders import SpentBetween, WhichOrder, own_orders
+from envs.suites.sites.tasks.shop.shared import CUSTOMER, VISIT, products, shelves
+from envs.suites.sites.tasks.shop_admin.orders import IllegalStatus, SetOrderStatus
+from envs.suites.sites.tasks.shop_admin.shared import STAFF
+from envs.suites.sites.templates import World, draw_candidates
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TEMPLATES = (*shop.TEMPLATES, *shop_admin.TEMPLATES)
@@ -40,61 +40,61 @@ async def world() -> World:
 
 @pytest.mark.parametrize(("key", "email"), [(CUSTOMER, "nora.whitfield"), (STAFF, "sam.okafor")])
 async def test_the_personas_are_who_the_tasks_take_them_for(world: World, key: int, email: str) -> None:
-    found = world.database("shop").value("SELECT email FROM auth_user WHERE id = ?", key)
-    assert found == f"{email}@example.test"
+    stored = world.database("shop").value("SELECT email FROM auth_user WHERE id = ?", key)
+    assert stored == f"{email}@example.test"
 
 
 async def test_no_two_things_of_a_shelf_cost_the_same(world: World) -> None:
     for shelf, sold in shelves(products(world)).items():
-        assert len({one.price for one in sold}) == len(sold), shelf
+        assert len({item.price for item in sold}) == len(sold), shelf
 
 
 async def test_the_cheapest_that_fulfils_a_condition(world: World) -> None:
-    known = {one.title: one for one in products(world)}
-    for p in drawn(CheapestWith(), world):
+    known = {item.title: item for item in products(world)}
+    for p in draw_candidates(CheapestWith(), world):
         prices = [known[title].price for title in (*p.cheaper, p.title)]
         assert prices == sorted(prices) and known[p.title].shelf == p.shelf
 
 
 async def test_sums_and_orders_of_a_time(world: World) -> None:
     orders = own_orders(world)
-    for p in drawn(SpentBetween(), world):
+    for p in draw_candidates(SpentBetween(), world):
         inside = [order for order in orders if p.first <= order.placed <= p.last]
         assert p.total == sum((order.total for order in inside), Decimal()) and len(inside) > 1
-    for p in drawn(WhichOrder(), world):
+    for p in draw_candidates(WhichOrder(), world):
         holding = [order.number for order in orders if p.first <= order.placed <= p.last and p.title in order.lines]
         assert holding == [p.number]
 
 
 async def test_what_cannot_be_done_cannot_be_done(world: World) -> None:
-    known = {one.title: one for one in products(world)}
-    assert all(known[p.title].stock == 0 for p in drawn(SoldOut(), world))
-    assert all(0 < known[p.title].stock < p.quantity for p in drawn(TooMany(), world))
-    assert not any(p.title in known for p in drawn(UnknownProduct(), world))
+    known = {item.title: item for item in products(world)}
+    assert all(known[p.title].stock == 0 for p in draw_candidates(SoldOut(), world))
+    assert all(0 < known[p.title].stock < p.quantity for p in draw_candidates(TooMany(), world))
+    assert not any(p.title in known for p in draw_candidates(UnknownProduct(), world))
 
 
 @pytest.mark.parametrize("module", [shop, shop_admin], ids=["customer", "staff"])
 async def test_several_kinds_and_refusals(module: object) -> None:
     templates = getattr(module, "TEMPLATES", ())
-    assert {one.kind for one in templates} >= {"information", "navigation", "content", "configuration"}
-    assert sum(one.kind == "impossible" for one in templates) >= 2
-    assert {one.difficulty for one in templates} == {"easy", "medium", "hard"}
+    assert {template.kind for template in templates} >= {"information", "navigation", "content", "configuration"}
+    assert sum(template.kind == "impossible" for template in templates) >= 2
+    assert {template.difficulty for template in templates} == {"easy", "medium", "hard"}
 
 
-@pytest.mark.parametrize(("found", "right"), [(12.34, True), (12.35, True), (12.36, False), ("12.34", False)])
-async def test_a_discounted_total_is_right_to_the_penny(found: float | str, right: bool) -> None:
-    assert about(Decimal("12.345"))(found) is right
+@pytest.mark.parametrize(("total", "right"), [(12.34, True), (12.35, True), (12.36, False), ("12.34", False)])
+async def test_a_discounted_total_is_right_to_the_penny(total: float | str, right: bool) -> None:
+    assert about(Decimal("12.345"))(total) is right
 
 
 async def test_things_saved_for_later_are_not_a_basket() -> None:
-    """Oscar keeps them in a second basket: a line there looks the same, but its basket is another."""
+    """Oscar keeps saved items in a second basket. Its lines look the same, but belong to another basket."""
     saved = Change("basket_basket", "insert", (2,), {}, {"id": 2, "status": "Saved", "owner_id": CUSTOMER})
-    assert "Saved" in unexpected([saved], (), VISIT["shop"])
+    assert "Saved" in mismatch([saved], (), VISIT["shop"])
 
 
 async def test_what_is_asked_of_an_order_and_what_is_refused_have_nothing_in_common(world: World) -> None:
-    possible = {(p.old, p.new) for p in drawn(SetOrderStatus(), world)}
-    refused = {(p.status, p.wanted) for p in drawn(IllegalStatus(), world)}
+    possible = {(p.old, p.new) for p in draw_candidates(SetOrderStatus(), world)}
+    refused = {(p.status, p.wanted) for p in draw_candidates(IllegalStatus(), world)}
     assert possible and refused and not possible & refused
     assert not {old for old, _ in possible} & {"Delivered", "Returned", "Cancelled"}
 

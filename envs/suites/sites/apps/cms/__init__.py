@@ -1,4 +1,4 @@
-"""The CMS: Wagtail, with the website of a made-up museum."""
+"""The CMS: Wagtail with the website of an invented museum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fills the CMS: people and their rights, pictures, pages in every state, redirects."""
+"""Fills the CMS: users with permissions, pictures, pages in all states, redirects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TEXTS = Path(__file__).with_name("texts.toml")
 EDITOR = "nora_field"
 DIRECTOR = "ada_winterbourne"
 RIGHTS = ("add_redirect", "change_redirect", "delete_redirect", "change_contactdetails")
-"""What the editor may do beyond Wagtail's own group of moderators."""
+"""Permissions of the editor beyond Wagtail's group of moderators."""
 REDIRECTS = {
     "/boats": "Collection",
     "/whats-on": "Events",
@@ -49,35 +49,35 @@ REDIRECTS = {
 
 
 class Museum:
-    """What the parts of the filling share."""
+    """State that the seeding functions share: random generator, texts, users and pictures."""
 
     def __init__(self) -> None:
-        self.chance = Random(SEED)
+        self.rng = Random(SEED)
         self.texts: dict[str, Any] = tomllib.loads(TEXTS.read_text(encoding="utf-8"))
         self.editor: Any = None
         self.director: Any = None
         self.pictures: list[Any] = []
 
     def sentences(self, kind: str, count: int) -> list[str]:
-        patterns = self.chance.sample(self.texts["sentences"][kind], count)
+        patterns = self.rng.sample(self.texts["sentences"][kind], count)
         return [
             pattern.format(
-                n=self.chance.randint(12, 95),
-                m=self.chance.randint(5, 16),
-                year=self.chance.randint(1640, 1930),
-                place=self.chance.choice(self.texts["places"]),
+                n=self.rng.randint(12, 95),
+                m=self.rng.randint(5, 16),
+                year=self.rng.randint(1640, 1930),
+                place=self.rng.choice(self.texts["places"]),
             )
             for pattern in patterns
         ]
 
     def keyed(self, html: str) -> str:
-        """Rich text with the keys that the editor gives to paragraphs, so that saving it again changes nothing."""
+        """Adds the editor's block keys to rich text, so that saving it again changes nothing."""
         letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-        return re.sub("<p>", lambda _: f'<p data-block-key="{"".join(self.chance.choices(letters, k=5))}">', html)
+        return re.sub("<p>", lambda _: f'<p data-block-key="{"".join(self.rng.choices(letters, k=5))}">', html)
 
 
 def fill() -> dict[str, Any]:
-    """Fills everything. Returns the personas' users."""
+    """Fills the database. Returns the users of the personas."""
     museum = Museum()
     _people(museum)
     _pictures(museum)
@@ -137,13 +137,13 @@ def _pages(museum: Museum) -> None:
 
 
 def _publish(museum: Museum, parent: Any, page: Any, when: datetime, state: str = "live") -> None:
-    """Adds *page* below *parent* as it would have been at *when*: live, a draft, scheduled, or waiting for review."""
+    """Adds *page* below *parent* at the time *when*, in the state live, draft, scheduled or review."""
     page.owner = page.owner or museum.director
     page.live = False
     with time_machine.travel(when, tick=False):
         parent.add_child(instance=page)
         if state == "scheduled":
-            page.go_live_at = NOW + timedelta(days=museum.chance.randint(2, 20))
+            page.go_live_at = NOW + timedelta(days=museum.rng.randint(2, 20))
         revision = page.save_revision(user=page.owner, log_action=False)
         if state in {"live", "scheduled"}:
             revision.publish(user=page.owner, skip_permission_checks=True)
@@ -154,7 +154,7 @@ def _publish(museum: Museum, parent: Any, page: Any, when: datetime, state: str 
 
 
 def _titles(entry: dict[str, Any]) -> list[tuple[str, str]]:
-    """The pages of a section, each with its state."""
+    """The titles of a section's pages with their states."""
     titles, states = entry["titles"], entry["states"]
     return list(zip(titles, ["live"] * (len(titles) - len(states)) + states, strict=True))
 
@@ -162,15 +162,15 @@ def _titles(entry: dict[str, Any]) -> list[tuple[str, str]]:
 def _articles(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
     pages = _titles(entry)
     for number, (title, state) in enumerate(pages):
-        age = timedelta(days=12 + 19 * (len(pages) - number) + museum.chance.randint(0, 9))
-        when = NOW - (age if state == "live" else timedelta(days=museum.chance.randint(1, 10)))
+        age = timedelta(days=12 + 19 * (len(pages) - number) + museum.rng.randint(0, 9))
+        when = NOW - (age if state == "live" else timedelta(days=museum.rng.randint(1, 10)))
         paragraphs = museum.sentences("article", 4)
         page = ArticlePage(
             title=title,
             published=when.date(),
-            author=museum.chance.choice(museum.texts["authors"]),
+            author=museum.rng.choice(museum.texts["authors"]),
             summary=" ".join(museum.sentences("article", 2)),
-            picture=museum.chance.choice(museum.pictures),
+            picture=museum.rng.choice(museum.pictures),
             body=museum.keyed("".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)),
         )
         if state == "draft":
@@ -182,19 +182,19 @@ def _events(museum: Museum, section: Any, entry: dict[str, Any]) -> None:
     for number, (title, state) in enumerate(_titles(entry)):
         page = EventPage(
             title=title,
-            day=(NOW - timedelta(days=20)).date() + timedelta(days=7 * number + museum.chance.randint(0, 5)),
-            starts=time(museum.chance.choice([10, 11, 14, 17, 18, 19]), museum.chance.choice([0, 30])),
-            place=museum.chance.choice(museum.texts["places"]),
-            price=Decimal(museum.chance.choice([0, 4, 5, 7, 8, 12])),
-            seats=5 * museum.chance.randint(3, 24),
+            day=(NOW - timedelta(days=20)).date() + timedelta(days=7 * number + museum.rng.randint(0, 5)),
+            starts=time(museum.rng.choice([10, 11, 14, 17, 18, 19]), museum.rng.choice([0, 30])),
+            place=museum.rng.choice(museum.texts["places"]),
+            price=Decimal(museum.rng.choice([0, 4, 5, 7, 8, 12])),
+            seats=5 * museum.rng.randint(3, 24),
             summary=" ".join(museum.sentences("event", 2)),
         )
-        when = NOW - timedelta(days=museum.chance.randint(21, 60))
+        when = NOW - timedelta(days=museum.rng.randint(21, 60))
         _publish(museum, section, page, when, state)
 
 
 def _infos(museum: Museum, section: Any, entries: Sequence[dict[str, str]]) -> None:
-    """Live pages; the second of each section has changes that are not published."""
+    """Adds live pages. The second page of each section has unpublished changes."""
     for number, entry in enumerate(entries):
         page: Any = InfoPage(title=entry["title"], body=museum.keyed(entry["body"]))
         _publish(museum, section, page, NOW - timedelta(days=400 - 10 * number))
@@ -213,7 +213,7 @@ def _redirects() -> None:
 
 
 def _visit_everything(editor: Any) -> None:
-    """Opens each page once, so that the sizes of pictures that Wagtail makes when first asked are all there."""
+    """Opens each page once, so that Wagtail creates all image renditions."""
     client = Client(headers={"host": "cms.test"})
     for page in Page.objects.live().filter(depth__gt=1):
         _open(client, str(page.get_url()))

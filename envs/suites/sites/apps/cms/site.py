@@ -1,4 +1,4 @@
-"""Wagtail's settings, and its life as a site."""
+"""The CMS as a site: Wagtail's settings, build and application."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class Cms:
-    """Wagtail 8 (BSD-3-Clause) with page types of our own."""
+    """Wagtail 8 (BSD-3-Clause) with custom page types."""
 
     def build(self, golden: Path) -> None:
         _configure(golden)
@@ -58,15 +58,15 @@ class Cms:
         people = seed.fill()
         print("cms: pages, pictures, redirects", flush=True)  # noqa: T201
         django_base.write_logins(golden, people, BACKEND)
-        django_base.pack()
+        django_base.compact_database()
 
     def application(self, copy: Path) -> WSGIApplication:
         _configure(copy)
         return django_base.serve(copy)
 
-    def forget(self) -> None:
-        """All that Wagtail keeps between requests (site roots, sidebar state) is in Django's caches."""
-        django_base.forget()
+    def clear_caches(self) -> None:
+        """Clears Django's caches. Wagtail keeps its state between requests there (site roots, sidebar)."""
+        django_base.clear_caches()
 
 
 def _configure(folder: Path) -> None:
@@ -90,13 +90,13 @@ def _configure(folder: Path) -> None:
         WAGTAIL_SITE_NAME="Tidewater Museum",
         WAGTAILADMIN_BASE_URL="http://cms.test",
         WAGTAILSEARCH_BACKENDS={"default": {"BACKEND": "wagtail.search.backends.database"}},
-        # Nothing is fetched from outside: no portraits, no embeds, no news about new versions.
+        # No requests to other hosts: no avatars, no embeds, no update checks.
         WAGTAIL_GRAVATAR_PROVIDER_URL=None,
         WAGTAILEMBEDS_FINDERS=[],
         WAGTAIL_ENABLE_UPDATE_CHECK=False,
         WAGTAIL_ENABLE_WHATS_NEW_BANNER=False,
         WAGTAILADMIN_COMMENTS_ENABLED=False,
-        # A draft is saved when somebody saves it: what an episode leaves behind must not hang on how long it took.
+        # Autosave is off, so that the result of an episode does not depend on its duration.
         WAGTAIL_AUTOSAVE_INTERVAL=0,
         WAGTAIL_EDITING_SESSION_PING_INTERVAL=600_000,
         DATA_UPLOAD_MAX_NUMBER_FIELDS=10_000,

@@ -1,4 +1,4 @@
-"""The admin, the search, and the pages."""
+"""URL configuration of the CMS: admin, search and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code site: Trac over a small project of ours, Tidemark, with its repository, tickets and wiki."""
+"""The code site: Trac with the repository, tickets and wiki of an invented project, Tidemark."""
 
 from envs.suites.sites.apps.code.site import CodeSite
 

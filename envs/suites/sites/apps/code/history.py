@@ -1,4 +1,4 @@
-"""Makes the project's git repository: the same commits, dates and hashes at every build."""
+"""Builds the project's git repository, with the same commits, dates and hashes in every build."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _PEOPLE = {person.user: person for person in DEVELOPERS}
 
 
 def build_repository(folder: Path) -> None:
-    """Fills the new bare repository *folder*. Raises RuntimeError where git cannot."""
+    """Creates the bare repository *folder*. Raises RuntimeError if git is missing or fails."""
     _git("init", "--quiet", "--bare", "--template=", "--initial-branch=master", str(folder))
-    _git("-C", str(folder), "fast-import", "--quiet", "--force", stream=Stream().whole())
+    _git("-C", str(folder), "fast-import", "--quiet", "--force", stream=Stream().build())
 
 
 def write_sizes(repository: Path, file: Path) -> None:
-    """Writes {tag: {path: bytes}} as JSON: what each release holds, for those who check answers."""
+    """Writes the file sizes of each release as JSON, {tag: {path: bytes}}, for the checkers."""
     tags = _git("-C", str(repository), "tag", "--list").split()
     sizes: dict[str, dict[str, int]] = {}
     for tag in tags:
@@ -52,7 +52,7 @@ def write_sizes(repository: Path, file: Path) -> None:
 
 
 def git_environment() -> dict[str, str]:
-    """The process's environment without the user's own git settings."""
+    """The process's environment variables without the user's git settings."""
     return {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
 
@@ -67,14 +67,14 @@ def _git(*arguments: str, stream: bytes = b"") -> str:
             check=False,
         )
     except FileNotFoundError as error:
-        raise RuntimeError("the code site needs git: install it and build again") from error
+        raise RuntimeError("the code site needs git: install git and build again") from error
     if done.returncode:
         raise RuntimeError(f"git {arguments[0]} failed: {done.stderr.decode(errors='replace').strip()}")
     return done.stdout.decode()
 
 
 class Stream:
-    """Writes `git fast-import`'s input while keeping each branch's files in mind."""
+    """Builds the input of `git fast-import` and tracks the files of each branch."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -84,8 +84,8 @@ class Stream:
         self._tips: dict[str, int] = {}
         self._since_release: list[str] = []
 
-    def whole(self) -> bytes:
-        """All branches and tags."""
+    def build(self) -> bytes:
+        """The input for all branches and tags."""
         slots = _working_times(self._random, len(STEPS))
         releases = dict(RELEASES)
         self._trees[MASTER] = {}
@@ -107,9 +107,9 @@ class Stream:
     ) -> None:
         self._mark += 1
         person = _PEOPLE[author]
-        who = f"{person.name} <{person.email}> {int(time.timestamp())} +0000"
+        identity = f"{person.name} <{person.email}> {int(time.timestamp())} +0000"
         text = f"{message}\n".encode()
-        head = f"commit {branch}\nmark :{self._mark}\nauthor {who}\ncommitter {who}\ndata {len(text)}\n"
+        head = f"commit {branch}\nmark :{self._mark}\nauthor {identity}\ncommitter {identity}\ndata {len(text)}\n"
         self._parts += [head.encode(), text]
         if branch in self._tips:
             self._parts.append(f"from :{self._tips[branch]}\n".encode())
@@ -165,7 +165,7 @@ class Stream:
         self.commit(MASTER, "noor", when, "Merge branch 'netcdf-writer'", files, merged=self._tips[branch])
 
     def _series(self, branch: str, steps: Sequence[Step], time: datetime) -> None:
-        """A new branch off master."""
+        """Creates a branch from master with *steps*."""
         self._trees[branch] = dict(self._trees[MASTER])
         self._tips[branch] = self._tips[MASTER]
         for number, step in enumerate(steps):
@@ -173,7 +173,7 @@ class Stream:
 
 
 def _edit(tree: dict[str, str], step: Step) -> tuple[dict[str, str], str]:
-    """The files that a step writes, and its commit message."""
+    """The files and the commit message of a step."""
     match step:
         case Feature():
             path, test = f"tidemark/{step.module}.py", f"tests/test_{step.module}.py"
@@ -196,13 +196,13 @@ def _with_version(text: str, version: str) -> str:
 
 
 def _working_times(source: random.Random, number: int) -> list[datetime]:
-    """Moments of working days, in order, spread over the project's life."""
+    """Times on working days, in order, spread over the project's lifetime."""
     return sorted(_moments(source, number))
 
 
 def _moments(source: random.Random, number: int) -> Iterator[datetime]:
-    for place in range(number):
-        day = START + (END - START) * ((place + 1) / (number + 1))
+    for index in range(number):
+        day = START + (END - START) * ((index + 1) / (number + 1))
         while day.weekday() > 4:
             day += timedelta(days=1)
         yield day.replace(hour=source.randint(8, 17), minute=source.randint(0, 59), second=0, microsecond=0)

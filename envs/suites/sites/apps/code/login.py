@@ -1,4 +1,4 @@
-"""Signing in with a form: Trac itself leaves passwords to the web server in front of it."""
+"""A login form for Trac, which by itself relies on the web server for passwords."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from trac.web.auth import LoginModule
 from trac.web.chrome import ITemplateProvider, add_warning
 
 PASSWORD = "password_sha256"
-"""Name of the session attribute that holds an account's password, hashed."""
+"""Name of the session attribute with an account's password hash."""
 
 
 def hashed(user: str, password: str) -> str:
-    """Salted with the user's name: enough for accounts that anyone may read in this repository."""
+    """The password hash, salted with the user name. The accounts are public, so this is sufficient."""
     return hashlib.sha256(f"{user}:{password}".encode()).hexdigest()
 
 
 class FormLogin(LoginModule):
-    """Takes the place of Trac's own login module, whose cookies and sign-out it keeps.
+    """Replaces Trac's login module and keeps its cookies and logout.
 
-    Cookies are never purged: the clock of an episode stands still, and a golden login has no age."""
+    Cookies are never purged, since golden logins do not expire."""
 
     implements(ITemplateProvider)
 

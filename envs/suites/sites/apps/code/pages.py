@@ -1,4 +1,4 @@
-"""The wiki of the project."""
+"""The pages of the project's wiki."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who works on the project: accounts of the site, authors of its repository, reporters of its tickets."""
+"""The people of the project: accounts, commit authors and ticket reporters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Person(NamedTuple):
 
     @property
     def password(self) -> str:
-        """Of the account; the world is a toy, so it is no secret."""
+        """The account's password. It is public."""
         return f"{self.user}-tides"
 
 
@@ -38,7 +38,7 @@ REPORTERS = (
 )
 EVERYBODY = (*DEVELOPERS, ADMIN, *REPORTERS)
 PERSONAS = {"developer": DEVELOPERS[0], "admin": ADMIN}
-"""The accounts that an episode may be logged in as."""
+"""The accounts of the personas."""
 
 COMPONENTS = {
     "alerts": "kofi",
@@ -52,4 +52,4 @@ COMPONENTS = {
     "readers": "mei",
     "stations": "tomasz",
 }
-"""Parts of the project and who owns their tickets."""
+"""Components and the owners of their tickets."""

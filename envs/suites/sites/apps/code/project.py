@@ -1,4 +1,4 @@
-"""What the project's authors wrote, in the order in which they wrote it: the material of its history."""
+"""The content of the project's commits, in order."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ STEPS: tuple[Step, ...] = (
     Note("noor", "docs/glossary.md", "Spring tide: the greatest range, near new and full moon.",
          "docs: start a glossary"),
 )  # fmt: skip
-"""Of the branch `master`, between the releases."""
+"""Commits on the branch `master`, between the releases."""
 
 NETCDF: tuple[Step, ...] = (
     Feature("mei", "netcdf", "read_netcdf(path)", "Heights from a netCDF file.", "Dataset(path)['height'][:]"),
@@ -148,20 +148,20 @@ NETCDF: tuple[Step, ...] = (
             "Dataset(path, 'w').store(heights)"),
     Note("mei", "docs/formats.md", "netCDF files need the extra `tidemark[netcdf]`.", "docs: netCDF"),
 )  # fmt: skip
-"""Of a branch that was merged."""
+"""Commits on a merged branch."""
 
 DARK_PLOTS: tuple[Step, ...] = (
     Feature("hanna", "themes", "dark()", "Colours for a dark background.", "{'line': '#7fc8ff', 'back': '#101820'}"),
     Feature("hanna", "themes", "light()", "Colours for a light background.", "{'line': '#005b96', 'back': 'white'}"),
     Change("hanna", "tidemark/plotting.py", "{h:02d} h", "{h:d} h", "plotting: hours without a leading zero"),
 )  # fmt: skip
-"""Of a branch that is still open."""
+"""Commits on an open branch."""
 
 STABLE: tuple[Step, ...] = (
     Change("lucas", "pyproject.toml", 'license = "MIT"', 'license = {text = "MIT"}',
            "packaging: older build tools read the licence"),
 )  # fmt: skip
-"""Of the branch for fixes to 0.6."""
+"""Commits on the branch with fixes for 0.6."""
 
 RELEASES = {
     "0.1": "2025-02-21",
@@ -172,7 +172,7 @@ RELEASES = {
     "0.6": "2025-12-12",
     "0.7": "2026-02-13",
 }
-"""Released versions and their days."""
+"""Released versions with their dates."""
 
 FIRST_FILES = {
     "README.md": "# Tidemark\n\nTide tables and sea level for Python.\n",

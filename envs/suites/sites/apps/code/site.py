@@ -1,7 +1,7 @@
-"""Trac as a site: how its environment is made, served and put back.
+"""The code site: builds, serves and resets a Trac environment.
 
-The Trac environment is `files/trac`, because Trac's own administration writes its settings there. It reaches
-the database and the repository by relative paths, so that a copy works wherever it lies.
+The Trac environment is `files/trac`, because Trac's administration writes its settings there. It refers to the database
+and the repository by relative paths, so that a copy works in any folder.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class CodeSite:
         (golden / FIXED).mkdir()
         build_repository(golden / FIXED / REPOSITORY)
         write_sizes(golden / FIXED / REPOSITORY, golden / FIXED / SIZES)
-        print("code: repository", flush=True)  # noqa: T201 (the contract)
+        print("code: repository", flush=True)  # noqa: T201
         (golden / FILES).mkdir()
-        with redirect_stdout(StringIO()):  # Trac lists every commit as it reads the repository
+        with redirect_stdout(StringIO()):  # Trac prints every commit that it reads
             env = Environment(str(_home(golden)), create=True, options=list(SETTINGS))
         _remove_examples(env)
         _write_people(env, golden)
@@ -98,7 +98,7 @@ class CodeSite:
         open_environment(str(self._home), use_cache=True)
         trac.env.load_components = _already_loaded
         gc.collect()
-        gc.freeze()  # Trac collects after every request: only what came since is looked at
+        gc.freeze()  # Trac collects garbage after every request; this excludes objects created before
         home = str(self._home)
 
         def serve(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -108,7 +108,7 @@ class CodeSite:
 
         return serve
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         env = env_cache.pop(str(self._home), None)
         if env is not None:
             env.shutdown()
@@ -116,13 +116,13 @@ class CodeSite:
 
 
 def _already_loaded(*_: object, **__: object) -> None:
-    """In place of a search through the whole installation for plugins, which would be most of a reset: what a first
-    environment has found stays loaded in the process."""
+    """Replaces Trac's search for plugins, which would take most of the time of a reset. Plugins stay loaded in the
+    process."""
 
 
 def _name_keys(database: Path) -> None:
-    """Says PRIMARY KEY where Trac's schema says UNIQUE of several columns (the same index in SQLite): so that what an
-    episode changed can be told row by row."""
+    """Replaces UNIQUE over several columns by PRIMARY KEY in Trac's schema (the same index in SQLite), so that changes
+    can be compared row by row."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute(
@@ -135,7 +135,7 @@ def _home(folder: Path) -> Path:
 
 
 def _write_people(env: Any, golden: Path) -> None:
-    """Accounts, what they may do, and the live logins of the personas."""
+    """Writes the accounts, their permissions and the logins of the personas."""
     seen = int(NOW.timestamp())
     with env.db_transaction as db:
         for person in EVERYBODY:
@@ -164,7 +164,7 @@ def _write_people(env: Any, golden: Path) -> None:
 
 
 def _remove_examples(env: Any) -> None:
-    """Takes out the pages, components and milestones that a new Trac comes with."""
+    """Deletes the example pages, components, versions and milestones of a new Trac environment."""
     with env.db_transaction as db:
         for table in ("wiki", "component", "version", "milestone"):
             db(f"DELETE FROM {table}")

@@ -1,4 +1,4 @@
-"""Makes the tickets: who found what and when, what was said, how it ended. The same at every build."""
+"""Creates the tickets with their comments and resolutions, the same in every build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MILESTONES: dict[str, tuple[str, str]] = {
     "docs sprint": ("2026-03-06", ""),
     "someday": ("", ""),
 }
-"""Name: day due and day completed; empty where there is none."""
+"""Milestone to due date and completion date; empty if there is none."""
 OPEN_MILESTONES = tuple(name for name, (_, completed) in MILESTONES.items() if not completed)
 
 THINGS: dict[str, tuple[str, ...]] = {
@@ -85,7 +85,7 @@ CLOSING = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a ticket is about."""
+    """Type, component and summary of a ticket."""
 
     kind: str
     component: str
@@ -93,7 +93,7 @@ class Draft:
 
 
 def insert_tickets(env: Any) -> None:
-    """Writes all tickets and their histories into Trac's database."""
+    """Inserts all tickets and their histories into Trac's database."""
     source = random.Random(SEED)
     drafts = _drafts(source)
     span = LAST - FIRST
@@ -184,7 +184,7 @@ def _close(source: random.Random, ticket: Any, owner: str, when: datetime) -> No
 
 
 def _next_milestone(when: datetime) -> str:
-    """Of the release that follows a moment."""
+    """The milestone of the next release after *when*."""
     return next((name for name, (due, _) in MILESTONES.items() if due and _day(due) >= when), "0.8")
 
 

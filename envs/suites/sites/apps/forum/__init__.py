@@ -1,4 +1,4 @@
-"""The forum: Spirit, with the members and topics of a made-up town."""
+"""The forum: Spirit with the members and topics of an invented town."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Search over the live rows, as a Haystack engine.
+"""A Haystack search engine over the live database rows.
 
-Spirit's usual index is a folder of Whoosh files, which a reset would have to put back beside the database. A few
-thousand rows need no index: a topic is found when each word occurs in its title or in one of its comments.
+Spirit's default index is a folder of Whoosh files, which a reset would have to restore too. A few thousand rows need no
+index. A topic matches if each word occurs in its title or in one of its comments.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from spirit.topic.models import Topic
 
 
 class RowSearch(BaseSearchBackend):
-    """Answers from the tables themselves, newest activity first."""
+    """Searches the tables; the newest activity comes first."""
 
     def update(self, *_: Any, **__: Any) -> None:
-        """Nothing to keep up to date."""
+        """Does nothing: there is no index."""
 
     def remove(self, *_: Any, **__: Any) -> None:
-        """Nothing to keep up to date."""
+        """Does nothing: there is no index."""
 
     def clear(self, *_: Any, **__: Any) -> None:
-        """Nothing to keep up to date."""
+        """Does nothing: there is no index."""
 
     def search(self, query_string: str, **kwargs: Any) -> dict[str, Any]:
-        wanted = json.loads(query_string)
-        found = _matching(str(wanted["text"]).split(), wanted["categories"])
-        part = found[kwargs.get("start_offset") or 0 : kwargs.get("end_offset")]
-        return {"results": [_result(topic) for topic in part], "hits": found.count()}
+        query = json.loads(query_string)
+        matches = _matching(str(query["text"]).split(), query["categories"])
+        part = matches[kwargs.get("start_offset") or 0 : kwargs.get("end_offset")]
+        return {"results": [_result(topic) for topic in part], "hits": matches.count()}
 
 
 def _matching(words: list[str], categories: list[int] | None) -> Any:
     topics: Any = Topic.objects.visible().exclude(category_id=settings.ST_TOPIC_PRIVATE_CATEGORY_PK)
     for word in words:
-        said = Comment.objects.filter(topic=OuterRef("pk"), is_removed=False, comment__icontains=word)
-        topics = topics.filter(Q(title__icontains=word) | Exists(said))
+        matching_comments = Comment.objects.filter(topic=OuterRef("pk"), is_removed=False, comment__icontains=word)
+        topics = topics.filter(Q(title__icontains=word) | Exists(matching_comments))
     if categories is not None:
         topics = topics.filter(category_id__in=categories)
     return topics.select_related("category__parent").order_by("-last_active", "-pk")
@@ -61,7 +61,7 @@ def _result(topic: Any) -> SearchResult:
 
 
 class RowQuery(BaseSearchQuery):
-    """Passes on the two things that Spirit's form can ask for: the text and the categories."""
+    """Encodes the two fields of Spirit's search form: text and categories."""
 
     def build_query(self) -> str:
         text: list[str] = []
@@ -82,7 +82,7 @@ def _leaves(node: Any) -> list[tuple[str, Any]]:
 
 
 class RowEngine(BaseEngine):
-    """For `HAYSTACK_CONNECTIONS`."""
+    """The engine for `HAYSTACK_CONNECTIONS`."""
 
     backend = RowSearch
     query = RowQuery

@@ -1,4 +1,4 @@
-"""Fills the forum's empty tables: members, categories, topics, comments, likes, polls, private topics, flags."""
+"""Fills the forum: members, categories, topics, comments, likes, polls, private topics, flags."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ OPEN_FLAGS = 10
 CLOSED_FLAGS = 4
 POLL_CATEGORIES = ("Announcements", "Local Events", "Off Topic")
 CLOSED_POLLS = 4
-"""Of the polls in the texts; the others stay open."""
+"""Number of closed polls; the others are open."""
 
 
 def fill() -> dict[str, Any]:
-    """Fills everything. Returns the personas' users."""
-    chance = Random(SEED)
-    words = Words(chance)
+    """Fills the database. Returns the users of the personas."""
+    rng = Random(SEED)
+    words = Words(rng)
     _settings()
-    users = _users(chance, words)
-    topics = _topics(chance, words, _categories(words), users)
-    _discussion(chance, words, topics, users)
-    _polls(chance, words, topics, users)
-    _likes(chance, users)
-    _spam(chance, words, topics, users)
-    _private(chance, words, users)
+    users = _users(rng, words)
+    topics = _topics(rng, words, _categories(words), users)
+    _discussion(rng, words, topics, users)
+    _polls(rng, words, topics, users)
+    _likes(rng, users)
+    _spam(rng, words, topics, users)
+    _private(rng, words, users)
     _count()
     _notifications(users[MEMBER])
     return {"member": users[MEMBER], "moderator": users[MODERATOR]}
@@ -69,14 +69,14 @@ def _settings() -> None:
     form.save()
 
 
-def _users(chance: Random, words: Words) -> dict[str, Any]:
+def _users(rng: Random, words: Words) -> dict[str, Any]:
     user_model: Any = get_user_model()
     names = ["Robin Hale", "Sam Ellery", *words.members(MEMBERS)]
     users: dict[str, Any] = {}
     for number, name in enumerate(names):
         first, last = name.split(" ", 1)
         username = name.lower().replace(" ", "_")
-        joined = NOW - OLDEST - timedelta(days=chance.randint(1, 900), minutes=chance.randint(0, 1439))
+        joined = NOW - OLDEST - timedelta(days=rng.randint(1, 900), minutes=rng.randint(0, 1439))
         user = user_model(username=username, email=f"{username}@quayside.test", date_joined=joined)
         user.first_name, user.last_name = first, last
         if number < 2:
@@ -86,20 +86,20 @@ def _users(chance: Random, words: Words) -> dict[str, Any]:
         user.save()
         profiles: Any = UserProfile
         profiles.objects.filter(user=user).update(
-            location=chance.choice(words["towns"]),
+            location=rng.choice(words["towns"]),
             is_verified=True,
             is_moderator=username == MODERATOR,
-            is_administrator=username == MODERATOR,  # only administrators see what was flagged
-            last_seen=NOW - timedelta(minutes=chance.randint(60, 60_000)),
+            is_administrator=username == MODERATOR,  # only administrators see flags
+            last_seen=NOW - timedelta(minutes=rng.randint(60, 60_000)),
         )
-        users[username] = user_model.objects.get(pk=user.pk)  # without the profile as it was, which a login saves
+        users[username] = user_model.objects.get(pk=user.pk)  # reloaded: a login would save the old profile
     return users
 
 
 def _categories(words: Words) -> list[tuple[Any, dict[str, Any]]]:
-    """Each category with the words of its topics; a child shares its parent's."""
+    """Each category with the texts of its topics. A child shares the texts of its parent."""
     Category.objects.exclude(pk=settings.ST_TOPIC_PRIVATE_CATEGORY_PK).delete()
-    found: list[tuple[Any, dict[str, Any]]] = []
+    categories: list[tuple[Any, dict[str, Any]]] = []
     for sort, entry in enumerate(words["categories"], 2):
         parent = Category.objects.create(
             title=entry["title"],
@@ -108,30 +108,30 @@ def _categories(words: Words) -> list[tuple[Any, dict[str, Any]]]:
             sort=sort,
             reindex_at=NOW - OLDEST,
         )
-        found.append((parent, entry))
+        categories.append((parent, entry))
         for title in entry.get("children", ()):
             child = Category.objects.create(title=title, parent=parent, sort=sort, reindex_at=NOW - OLDEST)
-            found.append((child, entry))
-    return found
+            categories.append((child, entry))
+    return categories
 
 
 def _topics(
-    chance: Random, words: Words, categories: Sequence[tuple[Any, dict[str, Any]]], users: dict[str, Any]
+    rng: Random, words: Words, categories: Sequence[tuple[Any, dict[str, Any]]], users: dict[str, Any]
 ) -> list[Any]:
-    """The topics with their opening comments, oldest first. A category's topics are spread over its children."""
-    wanted: list[tuple[Any, dict[str, Any]]] = []
+    """Creates the topics with their opening comments, oldest first, spread over a category and its children."""
+    slots: list[tuple[Any, dict[str, Any]]] = []
     for entry in words["categories"]:
         places = [category for category, words_of in categories if words_of is entry]
-        wanted += [(places[number % len(places)], entry) for number in range(entry["topics"])]
-    chance.shuffle(wanted)
+        slots += [(places[number % len(places)], entry) for number in range(entry["topics"])]
+    rng.shuffle(slots)
     authors = [*users.values(), *[users[MEMBER]] * 4]
     rows: list[tuple[Any, str]] = []
-    for number, (category, entry) in enumerate(wanted):
+    for number, (category, entry) in enumerate(slots):
         title, opening = words.topic(entry)
-        age = OLDEST * (1 - number / len(wanted)) + timedelta(minutes=chance.randint(1, 1200))
-        topic: Any = Topic(category=category, title=title, user=chance.choice(authors), date=NOW - age)
-        topic.is_pinned, topic.is_closed = chance.random() < 0.03, chance.random() < 0.06
-        topic.view_count = chance.randint(20, 2500)
+        age = OLDEST * (1 - number / len(slots)) + timedelta(minutes=rng.randint(1, 1200))
+        topic: Any = Topic(category=category, title=title, user=rng.choice(authors), date=NOW - age)
+        topic.is_pinned, topic.is_closed = rng.random() < 0.03, rng.random() < 0.06
+        topic.view_count = rng.randint(20, 2500)
         topic.save()
         rows.append((topic, opening))
     bulk(Comment, [_comment(topic, topic.user, topic.date, opening) for topic, opening in rows])
@@ -142,23 +142,23 @@ def _comment(topic: Any, user: Any, date: datetime, text: str) -> Any:
     return Comment(topic=topic, user=user, date=date, comment=text, comment_html=Markdown().render(text))
 
 
-def _discussion(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
+def _discussion(rng: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
     authors = list(users.values())
     comments: list[Any] = []
     for topic in topics:
         date = topic.date
-        for _ in range(min(45, int(chance.expovariate(1 / 6)))):
-            date = date + timedelta(minutes=chance.randint(4, 2600))
+        for _ in range(min(45, int(rng.expovariate(1 / 6)))):
+            date = date + timedelta(minutes=rng.randint(4, 2600))
             if date >= NOW - timedelta(minutes=15):
                 break
-            comments.append(_comment(topic, chance.choice(authors), date, words.reply()))
+            comments.append(_comment(topic, rng.choice(authors), date, words.reply()))
     bulk(Comment, comments)
 
 
-def _polls(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
-    """Puts each poll under the opening comment of a topic of its own, and lets members vote."""
+def _polls(rng: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
+    """Adds each poll to the opening comment of another topic, with votes."""
     places = [topic for topic in topics if topic.category.title in POLL_CATEGORIES and not topic.is_closed]
-    homes = chance.sample(places, len(words["polls"]))
+    homes = rng.sample(places, len(words["polls"]))
     voters = [user for name, user in users.items() if name != MEMBER]
     for number, (topic, entry) in enumerate(zip(homes, words["polls"], strict=True)):
         comment: Any = Comment.objects.filter(topic=topic).order_by("pk").first()
@@ -169,43 +169,43 @@ def _polls(chance: Random, words: Words, topics: Sequence[Any], users: dict[str,
         comment.save()
         raw = markdown.get_polls()
         if number < CLOSED_POLLS:
-            raw["polls"][0]["close_at"] = NOW - timedelta(days=chance.randint(2, 30))
+            raw["polls"][0]["close_at"] = NOW - timedelta(days=rng.randint(2, 30))
         CommentPoll.update_or_create_many(comment, raw["polls"])
         CommentPollChoice.update_or_create_many(comment, raw["choices"])
-        _vote(chance, comment, chance.sample(voters, chance.randint(18, 45)))
+        _vote(rng, comment, rng.sample(voters, rng.randint(18, 45)))
 
 
-def _vote(chance: Random, comment: Any, voters: Sequence[Any]) -> None:
+def _vote(rng: Random, comment: Any, voters: Sequence[Any]) -> None:
     choices: list[Any] = list(CommentPollChoice.objects.filter(poll__comment=comment))
-    weights = [chance.randint(1, 9) for _ in choices]
-    votes = [CommentPollVote(voter=user, choice=chance.choices(choices, weights)[0]) for user in voters]
+    weights = [rng.randint(1, 9) for _ in choices]
+    votes = [CommentPollVote(voter=user, choice=rng.choices(choices, weights)[0]) for user in voters]
     bulk(CommentPollVote, votes)
     for choice in choices:
         choice.vote_count = sum(vote.choice is choice for vote in votes)
         choice.save()
 
 
-def _likes(chance: Random, users: dict[str, Any]) -> None:
+def _likes(rng: Random, users: dict[str, Any]) -> None:
     comments: list[Any] = list(Comment.objects.order_by("pk"))
     everyone = list(users.values())
     likes: list[Any] = []
     for comment in comments:
         others = [user for user in everyone if user.pk != comment.user_id]
-        fans = chance.sample(others, min(20, int(chance.expovariate(1 / 1.5))))
+        fans = rng.sample(others, min(20, int(rng.expovariate(1 / 1.5))))
         comment.likes_count = len(fans)
         likes += [CommentLike(user=user, comment=comment, date=comment.date + timedelta(hours=1)) for user in fans]
     bulk(CommentLike, likes)
     Comment.objects.bulk_update(comments, ["likes_count"], batch_size=200)
 
 
-def _spam(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
-    """Comments that members have flagged: most wait for a moderator, some were dealt with."""
+def _spam(rng: Random, words: Words, topics: Sequence[Any], users: dict[str, Any]) -> None:
+    """Adds flagged comments. Most flags are open, some are closed."""
     handled: Any = CommentFlag
     raised: Any = Flag
     everyone = list(users.values())
-    homes = chance.sample([topic for topic in topics if not topic.is_closed], OPEN_FLAGS + CLOSED_FLAGS)
+    homes = rng.sample([topic for topic in topics if not topic.is_closed], OPEN_FLAGS + CLOSED_FLAGS)
     for number, topic in enumerate(homes):
-        author, *critics = chance.sample([user for user in everyone if user.username != MEMBER], 3)
+        author, *critics = rng.sample([user for user in everyone if user.username != MEMBER], 3)
         last: Any = Comment.objects.filter(topic=topic).order_by("-date").first()
         date = min(last.date + timedelta(minutes=3), NOW - timedelta(minutes=14))
         comment = _comment(topic, author, date, words.spam())
@@ -213,31 +213,31 @@ def _spam(chance: Random, words: Words, topics: Sequence[Any], users: dict[str, 
         is_closed = number >= OPEN_FLAGS
         moderator = users[MODERATOR] if is_closed else None
         handled.objects.create(comment=comment, is_closed=is_closed, moderator=moderator, date=date)
-        for critic in critics[: chance.randint(1, 2)]:
-            reason = chance.choice(words["replies"]["flag_reasons"])
-            raised.objects.create(user=critic, comment=comment, reason=chance.randint(0, 1), body=reason, date=date)
+        for critic in critics[: rng.randint(1, 2)]:
+            reason = rng.choice(words["replies"]["flag_reasons"])
+            raised.objects.create(user=critic, comment=comment, reason=rng.randint(0, 1), body=reason, date=date)
 
 
-def _private(chance: Random, words: Words, users: dict[str, Any]) -> None:
-    """Conversations of the member persona with one or two others."""
+def _private(rng: Random, words: Words, users: dict[str, Any]) -> None:
+    """Adds private topics of the member persona with one or two others."""
     others = [user for name, user in users.items() if name not in {MEMBER, MODERATOR}]
     for entry in words["private"]:
-        partners = chance.sample(others, chance.randint(1, 2))
-        date = NOW - timedelta(days=chance.randint(1, 40), minutes=chance.randint(0, 900))
-        author, *_ = chance.sample([users[MEMBER], *partners], 1)
+        partners = rng.sample(others, rng.randint(1, 2))
+        date = NOW - timedelta(days=rng.randint(1, 40), minutes=rng.randint(0, 900))
+        author, *_ = rng.sample([users[MEMBER], *partners], 1)
         topic = Topic.objects.create(
             category_id=settings.ST_TOPIC_PRIVATE_CATEGORY_PK, title=entry["title"], user=author, date=date
         )
         bulk(TopicPrivate, [TopicPrivate(topic=topic, user=user, date=date) for user in (users[MEMBER], *partners)])
         comments = [_comment(topic, author, date, entry["text"])]
-        for step in range(chance.randint(0, 3)):
-            answer = chance.choice([users[MEMBER], *partners])
+        for step in range(rng.randint(0, 3)):
+            answer = rng.choice([users[MEMBER], *partners])
             comments.append(_comment(topic, answer, date + timedelta(hours=step + 1), words.reply()))
         bulk(Comment, comments)
 
 
 def _count() -> None:
-    """Sets what Spirit counts as it goes: comments and activity of each topic."""
+    """Sets the number of comments and the last activity of each topic."""
     topics: list[Any] = list(Topic.objects.prefetch_related("comment_set"))
     for topic in topics:
         dates = [comment.date for comment in topic.comment_set.all()]
@@ -247,7 +247,7 @@ def _count() -> None:
 
 
 def _notifications(member: Any) -> None:
-    """The member follows the topics it took part in; the two with the latest answers are unread."""
+    """Adds notifications for the topics in which the member took part. The two latest answered ones are unread."""
     topics: list[Any] = list(Topic.objects.filter(comment__user=member).distinct().order_by("-last_active", "-pk"))
     rows: list[Any] = []
     for topic in topics:

@@ -1,4 +1,4 @@
-"""Spirit's settings, and its life as a site."""
+"""The forum as a site: Spirit's settings, build and application."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ class Forum:
         people = seed.fill()
         print("forum: members, topics, comments", flush=True)  # noqa: T201
         django_base.write_logins(golden, people, BACKEND)
-        django_base.pack()
+        django_base.compact_database()
 
     def application(self, copy: Path) -> WSGIApplication:
         _configure(copy)
         return django_base.serve(copy)
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         from djconfig.conf import config
 
-        django_base.forget()
-        config._cache.clear()  # pyright: ignore[reportPrivateUsage]  # else kept until the next change of a setting
+        django_base.clear_caches()
+        config._cache.clear()  # pyright: ignore[reportPrivateUsage]  # otherwise cached until a setting changes
 
 
 def _configure(folder: Path) -> None:
@@ -121,7 +121,7 @@ def _configure(folder: Path) -> None:
         LOGOUT_REDIRECT_URL="spirit:index",
         USE_I18N=False,
         ST_SITE_URL="http://forum.test/",
-        ST_RATELIMIT_ENABLE=False,  # an agent may click quickly, and a reset sets the clock back
+        ST_RATELIMIT_ENABLE=False,  # agents click quickly, and a reset sets the clock back
     )
 
 

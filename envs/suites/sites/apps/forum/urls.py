@@ -1,4 +1,4 @@
-"""Spirit at the root of the site."""
+"""URL configuration of the forum: Spirit at the root."""
 
 from __future__ import annotations
 

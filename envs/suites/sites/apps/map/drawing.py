@@ -1,4 +1,4 @@
-"""What the browser draws, as one GeoJSON file; no tile comes from anywhere."""
+"""Writes the base map that the browser draws, as one GeoJSON file. There are no tiles."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ORDER = (*AREAS, "path", "street", "road")
 
 
 def write_drawing(extracted: Extract, folder: Path) -> None:
-    """Writes *folder*/base.json: one feature per kind, in the order in which they are painted. Thousands of single
-    features would cost the browser a second at every page."""
+    """Writes *folder*/base.json with one feature per kind, in painting order. Thousands of single features would cost
+    the browser a second per page."""
     parts: dict[str, list[Any]] = {kind: [] for kind in ORDER}
     for kind, outline in extracted.shapes:
         parts[kind].append([_line(outline)])
@@ -34,7 +34,7 @@ def _feature(kind: str, shape: str, coordinates: list[Any]) -> dict[str, Any]:
 
 
 def _line(points: Iterable[Point]) -> list[Any]:
-    """GeoJSON has the longitude first (RFC 7946, 3.1.1)."""
+    """A line in GeoJSON, longitude first (RFC 7946, 3.1.1)."""
     return [(round(lon, 5), round(lat, 5)) for lat, lon in points]
 
 

@@ -1,4 +1,4 @@
-"""Reads an OpenStreetMap extract: its named places, its ways, and the shapes to draw."""
+"""Reads named places, ways and shapes from an OpenStreetMap extract."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = (
     "natural",
     "building",
 )
-"""Tags that say what a place is, the strongest first."""
+"""Tags that determine the category of a place, in order of precedence."""
 LEFT_OUT = {("railway", "level_crossing"), ("place", "city"), ("place", "suburb"), ("place", "city_block")}
 STOP = ("highway", "bus_stop")
 NAMES = ("name:en", "name:sv", "name:fi", "alt_name", "short_name", "old_name", "loc_name")
@@ -72,7 +72,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One piece of street or path."""
+    """A piece of a street or path."""
 
     points: tuple[Point, ...]
     nodes: tuple[int, ...]
@@ -85,16 +85,16 @@ class Way:
 
 @dataclass(slots=True)
 class Extract:
-    """Everything that the site is built from."""
+    """All map data of the site."""
 
     places: list[Place] = field(default_factory=list[Place])
     ways: list[Way] = field(default_factory=list[Way])
     shapes: list[tuple[str, tuple[Point, ...]]] = field(default_factory=list[tuple[str, tuple[Point, ...]]])
-    """What to draw: `water`, `park` or `building`, and the outline."""
+    """Areas to draw: `water`, `park` or `building`, and the outline."""
 
 
 def extract(path: Path) -> Extract:
-    """Reads the file *path* once."""
+    """Reads the OpenStreetMap file *path*."""
     result = Extract()
     reader: Any = osmium.FileProcessor(str(path))
     things: Iterable[Any] = reader.with_locations().with_areas()
@@ -129,7 +129,7 @@ def _take_way(result: Extract, way: Any, tags: Mapping[str, str]) -> None:
 
 
 def _where(thing: Any) -> tuple[Point | None, tuple[Point, ...]]:
-    """The middle of a node or area, and an area's outline."""
+    """The centre of a node or area, and the outline of an area."""
     if thing.is_node():
         return (thing.location.lat, thing.location.lon), ()
     rings = [tuple((node.lat, node.lon) for node in ring) for ring in thing.outer_rings()]
@@ -147,7 +147,7 @@ def _identity(thing: Any) -> str:
 
 
 def _place(identity: str, tags: Mapping[str, str], point: Point) -> Place | None:
-    """None if it has no name or is not a place that people look for."""
+    """The place of an element; None if it has no name or no category of interest."""
     key = next((key for key in KEYS if key in tags), "highway")
     value = tags.get(key, "")
     is_stop = (key, value) == STOP
@@ -201,7 +201,7 @@ def _keep_address(known: dict[str, Place], tags: Mapping[str, str], point: Point
 
 
 def _streets(ways: list[Way]) -> Iterator[Place]:
-    """One place per street name, in the middle of its longest piece."""
+    """One place per street name, at the middle of its longest piece."""
     longest: dict[str, Way] = {}
     for way in ways:
         if way.name and len(way.points) > len(longest.get(way.name, way).points[1:]):

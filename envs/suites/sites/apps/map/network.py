@@ -1,4 +1,4 @@
-"""Streets and paths as a graph, and the routes over it."""
+"""The network of streets and paths as a graph, with routing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Mode = Literal["foot", "car"]
 WALK_M_PER_MIN = 5000 / 60
 """5 km/h."""
 CAR_KMH = {"primary": 40, "secondary": 40, "tertiary": 30, "residential": 30, "unclassified": 30, "service": 15}
-"""Where no limit is signed; links are as fast as their road."""
+"""Speed without a signed limit. Links have the speed of their road."""
 CAR_SHARE = 0.6
-"""Of the limit, on average, in a city centre."""
+"""Average speed in a city centre, as a fraction of the limit."""
 NAMELESS = {
     "footway": "a footpath",
     "cycleway": "a cycle path",
@@ -39,16 +39,16 @@ YES = {"yes", "designated", "permissive", "destination"}
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A straight piece of way between two nodes, in one direction."""
+    """A straight piece of a way between two nodes, in one direction."""
 
     start: int
     end: int
     metres: float
     name: str
-    """Of the street; for a path without one, what it is: `a footpath`, `steps`."""
+    """Name of the street; for a nameless path its kind, such as `a footpath` or `steps`."""
     foot: bool
     kmh: float
-    """By car; 0 where cars may not go this way."""
+    """Speed limit for cars; 0 if cars may not use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """A route with its steps and its line on the map."""
+
     metres: int
     minutes: int
     """Rounded, at least 1."""
@@ -71,7 +73,7 @@ class Route:
 
 
 class Network:
-    """Raises ValueError for a file that is none of ours."""
+    """The walking and the driving graph."""
 
     def __init__(self, points: Sequence[Point], edges: Iterable[Edge]) -> None:
         self.points = [tuple(point) for point in points]
@@ -83,6 +85,7 @@ class Network:
 
     @classmethod
     def of(cls, ways: Iterable[Way]) -> Network:
+        """Builds the network from OpenStreetMap ways."""
         numbers: dict[int, int] = {}
         points: list[Point] = []
         edges: list[Edge] = []
@@ -96,6 +99,7 @@ class Network:
 
     @classmethod
     def read(cls, folder: Path) -> Network:
+        """Reads the network from *folder*. Raises ValueError for an invalid file."""
         data = json.loads((folder / FILE).read_text(encoding="utf-8"))
         names = data["names"]
         return cls(data["points"], (Edge(a, b, m, names[n], bool(f), k) for a, b, m, n, f, k in data["edges"]))
@@ -108,11 +112,11 @@ class Network:
         (folder / FILE).write_text(text, encoding="utf-8")
 
     def nodes(self, mode: Mode) -> list[tuple[int, Point]]:
-        """Where a route may begin or end."""
+        """All nodes at which a route may begin or end."""
         return [(node, cast(Point, self.points[node])) for node in sorted(self._graph(mode).nodes)]
 
     def route(self, start: int, end: int, mode: Mode) -> Route | None:
-        """On foot the shortest, by car the quickest; None where there is no way."""
+        """The shortest route on foot or the fastest by car; None if there is none."""
         try:
             nodes = nx.dijkstra_path(self._graph(mode), start, end, weight="cost")
         except (nx.NetworkXNoPath, nx.NodeNotFound):
@@ -123,13 +127,13 @@ class Network:
         return Route(metres, minutes, tuple(_steps(edges, self.points)), points)
 
     def lengths(self, start: int, ends: Iterable[int], mode: Mode) -> dict[int, tuple[int, int]]:
-        """Metres and minutes of the route to each of *ends* that can be reached, in one go."""
+        """Metres and minutes of the route to each reachable node of *ends*, from one search."""
         graph = self._graph(mode)
         paths = nx.single_source_dijkstra_path(graph, start, weight="cost")
         return {end: _measured(_edges_of(graph, paths[end]), mode) for end in ends if end in paths}
 
     def walks(self, start: int) -> Mapping[int, float]:
-        """Metres on foot from *start* to every node."""
+        """Walking distance in metres from *start* to every reachable node."""
         if start not in self._foot:
             return {}
         return nx.single_source_dijkstra_path_length(self._foot, start, weight="cost")
@@ -139,7 +143,7 @@ class Network:
 
 
 def metres_between(a: Point, b: Point) -> float:
-    """Great circle distance; flat enough within one city."""
+    """Distance in metres, with a flat approximation that is accurate within a city."""
     scale = math.cos(math.radians((a[0] + b[0]) / 2))
     return 111_195 * math.hypot(a[0] - b[0], (a[1] - b[1]) * scale)
 
@@ -153,7 +157,7 @@ def _edges_of(graph: nx.DiGraph[int], nodes: Sequence[int]) -> list[Edge]:
 
 
 def _measured(edges: Sequence[Edge], mode: Mode) -> tuple[int, int]:
-    """Metres and minutes, rounded; at least one minute."""
+    """Length in metres and duration in minutes, rounded; at least one minute."""
     metres = sum(edge.metres for edge in edges)
     minutes = metres / WALK_M_PER_MIN if mode == "foot" else sum(_driven_min(edge) for edge in edges)
     return round(metres), max(1, round(minutes))
@@ -178,7 +182,7 @@ def _edges(way: Way, nodes: Sequence[int], points: Sequence[Point]) -> Iterable[
         forward = 0.0
     name = way.name or NAMELESS.get(tags["highway"], "a street")
     for a, b in pairwise(nodes):
-        metres = round(metres_between(points[a], points[b]), 2)  # as it is written: both know the same distances
+        metres = round(metres_between(points[a], points[b]), 2)  # rounded as in the file
         if walked or forward:
             yield Edge(a, b, metres, name, walked, forward)
         if walked or back:
@@ -194,7 +198,7 @@ def _walked(tags: Mapping[str, str]) -> bool:
 
 
 def _car_kmh(tags: Mapping[str, str]) -> float:
-    """0 where cars are not allowed."""
+    """Speed limit for cars; 0 if cars are not allowed."""
     kind = tags["highway"].removesuffix("_link")
     if kind not in CAR_KMH or any(tags.get(key) in NO for key in ("access", "vehicle", "motor_vehicle", "motorcar")):
         return 0.0
@@ -203,7 +207,7 @@ def _car_kmh(tags: Mapping[str, str]) -> float:
 
 
 def _steps(edges: Sequence[Edge], points: Sequence[tuple[float, ...]]) -> Iterable[Step]:
-    """One per street, in order."""
+    """The steps of a route, one per street."""
     groups: list[list[Edge]] = []
     for edge in edges:
         if groups and groups[-1][-1].name == edge.name:
@@ -223,6 +227,6 @@ def _turn(before: Edge, after: Edge, points: Sequence[tuple[float, ...]]) -> str
 
 
 def _bearing(edge: Edge, points: Sequence[tuple[float, ...]]) -> float:
-    """Degrees clockwise from north."""
+    """Direction of an edge in degrees clockwise from north."""
     (lat1, lon1), (lat2, lon2) = points[edge.start], points[edge.end]
     return math.degrees(math.atan2((lon2 - lon1) * math.cos(math.radians(lat1)), lat2 - lat1))

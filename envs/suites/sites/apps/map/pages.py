@@ -1,16 +1,16 @@
-"""The pages of the map. A page's whole state is in its URL; nothing is remembered between requests.
+"""The pages of the map. A page's whole state is in its URL; the application keeps no state between requests.
 
     /                                        search field and common categories
-    /categories                              all of them
+    /categories                              all categories
     /search?q=&page=                         places by name; coordinates lead to /reverse
     /place/ID                                one place
-    /category/CATEGORY?page=                 places of a kind, by name
-    /nearest?category=&near=&page=           places of a kind, by distance on foot
+    /category/CATEGORY?page=                 places of a category, by name
+    /nearest?category=&near=&page=           places of a category, by walking distance
     /directions?from=&to=&by=foot|car        route between two places
-    /reverse?lat=&lon=                       what is at a point
+    /reverse?lat=&lon=                       places at a point
     /static/...
 
-A place in a URL is its id; a name in its stead leads to the id, or to a choice.
+URLs name places by id. A name instead of an id redirects to the id or shows a choice.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ COMMON = (
     "theatre",
     "tram_stop",
 )
-"""Categories that people ask for: those of the first page and of the lists to choose from."""
+"""Common categories, shown on the first page and in lists to choose from."""
 
 Query = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer: a template's HTML, or another address."""
+    """An answer that renders a template."""
 
     template: str
     values: Mapping[str, Any]
@@ -81,6 +81,8 @@ class Page:
 
 
 class Redirect:
+    """An answer that redirects to another address."""
+
     def __init__(self, path: str, **query: str) -> None:
         self.location = f"{path}?{urlencode(query)}" if query else path
 
@@ -143,8 +145,8 @@ class Pages:
         point = COORDINATES.fullmatch(text)
         if point:
             return Redirect("/reverse", lat=point.group(1), lon=point.group(2))
-        found = self._gazetteer.search(text)
-        return _page("search.html", text=text, **_paged(found, query, "/search", q=text))
+        places = self._gazetteer.search(text)
+        return _page("search.html", text=text, **_paged(places, query, "/search", q=text))
 
     def _place(self, identity: str) -> Answer:
         place = self._gazetteer.get(identity)
@@ -162,33 +164,33 @@ class Pages:
     def _nearest(self, query: Query) -> Answer:
         category, text = query.get("category", ""), query.get("near", "").strip()
         places = self._gazetteer.categories.get(category)
-        found = self._gazetteer.named(text)
+        starts = self._gazetteer.named(text)
         kinds = {"kind": places[0].kind if places else "", "category": category, "categories": self._choices()}
-        if places is None or len(found) != 1:
-            field = {"near": _choice("near", text, found, query)} if text else {}
+        if places is None or len(starts) != 1:
+            field = {"near": _choice("near", text, starts, query)} if text else {}
             return _page("nearest.html", fields=field, near=None, rows=[], text=text, **kinds)
-        if text != found[0].id:
-            return Redirect("/nearest", category=category, near=found[0].id)
-        metres = self._network.walks(found[0].on_foot)
-        reached = [(round(metres[p.on_foot]), p) for p in places if p.on_foot in metres and p.id != found[0].id]
+        if text != starts[0].id:
+            return Redirect("/nearest", category=category, near=starts[0].id)
+        metres = self._network.walks(starts[0].on_foot)
+        reached = [(round(metres[p.on_foot]), p) for p in places if p.on_foot in metres and p.id != starts[0].id]
         reached.sort(key=lambda row: (row[0], row[1].id))
-        paged = _paged(reached, query, "/nearest", category=category, near=found[0].id)
-        return _page("nearest.html", fields={}, near=found[0], text=found[0].label, **kinds, **paged)
+        paged = _paged(reached, query, "/nearest", category=category, near=starts[0].id)
+        return _page("nearest.html", fields={}, near=starts[0], text=starts[0].label, **kinds, **paged)
 
     def _directions(self, query: Query) -> Answer:
         texts = {name: query.get(name, "").strip() for name in ("from", "to")}
         mode: Mode = "car" if query.get("by") == "car" else "foot"
-        found = {name: self._gazetteer.named(text) for name, text in texts.items() if text}
-        ends = {name: places[0] for name, places in found.items() if len(places) == 1}
+        matches = {name: self._gazetteer.named(text) for name, text in texts.items() if text}
+        ends = {name: places[0] for name, places in matches.items() if len(places) == 1}
         labels = {name: ends[name].label if name in ends else text for name, text in texts.items()}
         choices = {
-            name: _choice(name, texts[name], places, query) for name, places in found.items() if name not in ends
+            name: _choice(name, texts[name], places, query) for name, places in matches.items() if name not in ends
         }
         if len(ends) < 2:
             return _page("directions.html", mode=mode, labels=labels, choices=choices, route=None, ends={})
-        wanted = {"from": ends["from"].id, "to": ends["to"].id, "by": mode}
-        if any(query.get(name) != value for name, value in wanted.items()):
-            return Redirect("/directions", **wanted)
+        canonical = {"from": ends["from"].id, "to": ends["to"].id, "by": mode}
+        if any(query.get(name) != value for name, value in canonical.items()):
+            return Redirect("/directions", **canonical)
         nodes = [place.on_foot if mode == "foot" else place.by_car for place in (ends["from"], ends["to"])]
         route = self._network.route(nodes[0], nodes[1], mode)
         return _page(
@@ -214,12 +216,12 @@ class Pages:
         return _page("reverse.html", lat=point[0], lon=point[1], address=address, rows=others)
 
     def _counted(self) -> list[tuple[str, str, int]]:
-        """Kind, category and number of places, by kind."""
+        """Kind, category and number of places, ordered by kind."""
         groups = self._gazetteer.categories.items()
         return sorted((places[0].kind, category, len(places)) for category, places in groups)
 
     def _choices(self) -> list[tuple[str, str]]:
-        """Kind and category, for a list to choose from."""
+        """Kind and category of the common categories, for a list to choose from."""
         return [(kind, category) for kind, category, _ in self._counted() if category in COMMON]
 
     def _file(self, name: str, start_response: StartResponse) -> Iterable[bytes]:
@@ -232,7 +234,7 @@ class Pages:
 
 
 def _mapped(places: Sequence[Place]) -> str:
-    """What the script needs to know of places that the page shows."""
+    """The places of the page as JSON, for the script."""
     return json.dumps([{"lat": place.lat, "lon": place.lon, "name": place.name} for place in places])
 
 
@@ -245,7 +247,7 @@ def _missing(message: str) -> Page:
 
 
 def _paged(rows: Sequence[Any], query: Query, path: str, **kept: str) -> dict[str, Any]:
-    """One page of *rows* and the addresses of its neighbours."""
+    """One page of *rows* and the addresses of the previous and the next page."""
     pages = max(1, -(-len(rows) // PER_PAGE))
     text = query.get("page", "1")
     page = min(max(int(text) if text.isdecimal() else 1, 1), pages)
@@ -268,7 +270,7 @@ def _paged(rows: Sequence[Any], query: Query, path: str, **kept: str) -> dict[st
 
 
 def _choice(field: str, text: str, places: Sequence[Place], query: Query) -> dict[str, Any]:
-    """What a field's text may mean, each with the address that decides it."""
+    """The places that a field's text may mean, each with the address that selects it."""
     options = [
         (place, "?" + urlencode({**{k: v for k, v in query.items() if k != "page"}, field: place.id}))
         for place in places[:PER_PAGE]

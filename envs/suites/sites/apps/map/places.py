@@ -1,4 +1,4 @@
-"""What the map knows by name, and how it is found."""
+"""The places of the map and the search for them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LABEL_ID = re.compile(r"\(([nwrsa]\d+)\)\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A named thing, an address or a street."""
+    """A named place, an address or a street."""
 
     id: str
-    """`n`, `w` or `r` and the number of its OpenStreetMap node, way or relation; `s` or `a` and a
-    number of ours for a street or an address."""
+    """`n`, `w` or `r` and the number of the OpenStreetMap node, way or relation; `s` or `a` and a running number for
+    a street or an address."""
     name: str
     category: str
-    """The OpenStreetMap value that says what it is: `cafe`, `museum`; or `address`, `street`."""
+    """The value of its main OpenStreetMap tag, such as `cafe`; or `address`, `street`."""
     kind: str
     """The category in words."""
     lat: float
@@ -42,19 +42,20 @@ class Place:
     cuisine: str = ""
     wheelchair: str = ""
     on_foot: int = -1
-    """Node of the network where a walk to it ends; -1: none is near."""
+    """Nearest node of the walking network; -1 if none is near."""
     by_car: int = -1
+    """Nearest node of the driving network; -1 if none is near."""
 
     @property
     def address(self) -> str:
-        """Street and number, postcode and city, as far as known; empty if nothing is."""
+        """Street and number, postcode and city, as far as known; empty without a street and number."""
         first = f"{self.street} {self.number}".strip()
         second = f"{self.postcode} {self.city}".strip()
         return ", ".join(part for part in (first, second) if part) if first else ""
 
     @property
     def label(self) -> str:
-        """Names it in a form's field, without doubt."""
+        """An unambiguous name for form fields."""
         return f"{self.name} ({self.id})"
 
     @property
@@ -63,13 +64,13 @@ class Place:
 
 
 def folded(text: str) -> str:
-    """Lower case without accents, words separated by one space."""
+    """*text* in lower case without accents, with words separated by one space."""
     bare = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return " ".join(re.findall(r"\w+", bare.casefold()))
 
 
 class Gazetteer:
-    """All places, by id and by text."""
+    """An index of all places by id and by text."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = tuple(places)
@@ -91,29 +92,29 @@ class Gazetteer:
         return self._by_id.get(identity)
 
     def search(self, text: str) -> list[Place]:
-        """Places with all words of *text*, the closest names first; nothing for an empty text."""
-        wanted = folded(text)
-        if not wanted:
+        """Places that contain all words of *text*, best name matches first; none for an empty text."""
+        query = folded(text)
+        if not query:
             return []
         rows = self._texts
-        for word in wanted.split():
+        for word in query.split():
             rows = [row for row in rows if word in row[1]]
-        found = [(_rank(wanted, name, place), name, place.id, place) for name, _, place in rows]
-        return [place for *_, place in sorted(found, key=lambda row: row[:3])]
+        ranked = [(_rank(query, name, place), name, place.id, place) for name, _, place in rows]
+        return [place for *_, place in sorted(ranked, key=lambda row: row[:3])]
 
     def named(self, text: str) -> list[Place]:
-        """What a form's field means: one place if it is beyond doubt, else the candidates."""
+        """The place that a form field names, or all candidates if it is ambiguous."""
         label = _LABEL_ID.search(text)
         known = self.get(label.group(1) if label else text.strip())
         if known is not None:
             return [known]
-        found = self.search(text)
-        exact = [place for place in found if folded(place.name) == folded(text)]
-        return exact if len(exact) == 1 else found
+        matches = self.search(text)
+        exact = [place for place in matches if folded(place.name) == folded(text)]
+        return exact if len(exact) == 1 else matches
 
     @cached_property
     def categories(self) -> dict[str, list[Place]]:
-        """Places of each category by name; without addresses and streets."""
+        """The places of each category ordered by name, without addresses and streets."""
         groups: dict[str, list[Place]] = {}
         for place in sorted(self.places, key=lambda place: (folded(place.name), place.id)):
             if place.category not in (ADDRESS, STREET):
@@ -125,11 +126,11 @@ def _words(place: Place) -> str:
     return folded(" ".join((place.name, *place.other_names, place.address, place.kind)))
 
 
-def _rank(wanted: str, name: str, place: Place) -> int:
-    if name == wanted:
+def _rank(query: str, name: str, place: Place) -> int:
+    if name == query:
         return 0
-    if name.startswith(wanted):
+    if name.startswith(query):
         return 1
-    if wanted in name:
+    if query in name:
         return 2
     return 4 if place.category == ADDRESS else 3

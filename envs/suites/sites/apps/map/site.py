@@ -1,4 +1,4 @@
-"""The map as a site: made from an OpenStreetMap extract, served without a database."""
+"""The map as a site: built from an OpenStreetMap extract, served without a database."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ class MapSite:
         fixed = copy / FIXED
         return Pages(Gazetteer.read(fixed), Network.read(fixed), fixed / "static")
 
-    def forget(self) -> None:
-        """Nothing ever changes here."""
+    def clear_caches(self) -> None:
+        """Does nothing: the map has no changing state."""
 
 
 def _put_leaflet(folder: Path) -> None:
-    """Lays Leaflet's files out as its stylesheet expects them."""
+    """Copies Leaflet's files into the layout that its stylesheet expects."""
     source = fetch(LEAFLET)
     (folder / "images").mkdir(parents=True)
     for file in LEAFLET.files:

@@ -1,4 +1,4 @@
-"""Finds where on the network a walk or a drive to a place ends."""
+"""Finds the node of the network that is nearest to a place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FARTHEST_M = 150.0
 
 
 class Grid:
-    """Nodes by small squares of the map, so that only neighbours are measured."""
+    """A spatial grid of nodes, so that only neighbours are measured."""
 
     def __init__(self, nodes: Iterable[tuple[int, Point]]) -> None:
         self._cells: defaultdict[tuple[int, int], list[tuple[int, Point]]] = defaultdict(list)
@@ -23,7 +23,7 @@ class Grid:
             self._cells[_cell(point)].append((node, point))
 
     def nearest(self, point: Point) -> int:
-        """The node closest to *point*; -1 if none is within FARTHEST_M."""
+        """The node nearest to *point*; -1 if none is within FARTHEST_M."""
         near = [(metres_between(point, other), node) for node, other in self._around(point)]
         metres, node = min(near, default=(FARTHEST_M, -1))
         return node if metres < FARTHEST_M else -1
@@ -36,7 +36,7 @@ class Grid:
 
 
 def snapped(places: Iterable[Place], network: Network) -> Iterator[Place]:
-    """*places* with their nodes for walking and driving."""
+    """*places* with their nearest nodes for walking and driving."""
     foot, car = Grid(network.nodes("foot")), Grid(network.nodes("car"))
     for place in places:
         point = (place.lat, place.lon)

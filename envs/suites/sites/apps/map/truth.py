@@ -1,7 +1,7 @@
-"""Writes down what the map knows as an SQLite file, for those who check answers and cannot ask the application.
+"""Writes the map's data to an SQLite file for the checkers, which cannot query the application.
 
-Tables of `truth.sqlite3`: `place` has every place, `walk` the distance on foot from each landmark to the
-NEAREST of every category, `route` the route between every two landmarks. A landmark is a place whose name is its own.
+Tables of `truth.sqlite3`: `place` has all places, `walk` the walking distance from each landmark to the NEAREST places
+of each category, `route` the route between each two landmarks. A landmark is a place with a unique name.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from envs.suites.sites.apps.map.network import Mode, Network
 from envs.suites.sites.apps.map.places import Gazetteer, Place, folded
 
 NEAREST = 5
-"""Places of each category whose distance from a landmark is kept."""
+"""Number of places per category whose distance from a landmark is stored."""
 MOST_FOUND = 8
-"""A landmark's name finds few other things, so that it can be told from them."""
+"""Largest number of search results for a landmark's name, so that it can be distinguished."""
 FILE = "truth.sqlite3"
 LANDMARK_KINDS = ("museum", "theatre", "library", "hotel", "cinema", "place_of_worship", "station", "mall", "square")
 MODES: tuple[Mode, ...] = ("foot", "car")
@@ -34,7 +34,7 @@ CREATE TABLE route (start TEXT, end TEXT, by TEXT, metres INTEGER, minutes INTEG
 
 
 def write_truth(gazetteer: Gazetteer, network: Network, folder: Path) -> None:
-    """`place.found` is the number of results that a search for the place's name has."""
+    """Writes `truth.sqlite3`. `place.found` is the number of search results for the place's name."""
     marks = landmarks(gazetteer)
     ids = {place.id for place in marks}
     with closing(sqlite3.connect(folder / FILE)) as database, database:
@@ -54,7 +54,7 @@ def write_truth(gazetteer: Gazetteer, network: Network, folder: Path) -> None:
 
 
 def landmarks(gazetteer: Gazetteer) -> list[Place]:
-    """Reachable places of LANDMARK_KINDS that no other place is called after."""
+    """Reachable places of LANDMARK_KINDS with unique names."""
     names = Counter(folded(place.name) for place in gazetteer.places)
     return [
         place

@@ -1,7 +1,7 @@
-"""The shop: django-oscar with stock, customers and orders of our own invention.
+"""The shop: django-oscar with invented products, customers and orders.
 
-Two personas: `customer` shops, `staff` may also use the dashboard. The listing and the search ask the database
-itself (`listing`), so what an episode changes is found at once and a reset needs no search index.
+Two personas: `customer` shops, `staff` may also use the dashboard. Listing and search query the database directly
+(`listing`), so changes are visible at once and a reset needs no search index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["SITE"]
 
 
 class ShopSite:
-    """The shop as a site; one folder a process, as Django's settings are."""
+    """The shop as a site. One folder per process, like Django's settings."""
 
     def build(self, golden: Path) -> None:
         from envs.suites.sites.apps.shop.settings import configure
@@ -31,11 +31,11 @@ class ShopSite:
         configure(copy)
         return django_base.serve(copy)
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         from django.contrib.sites.models import Site
 
         Site.objects.clear_cache()
-        django_base.forget()
+        django_base.clear_caches()
 
 
 SITE = ShopSite()

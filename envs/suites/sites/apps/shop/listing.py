@@ -1,7 +1,7 @@
-"""The shop's listing and search, straight from the database instead of from a search index.
+"""The shop's listing and search, from the database instead of a search index.
 
-A few hundred products are read whole and sorted out here, so that what an episode changes is found at once.
-A search finds the products that hold every word of it; those that hold them in their title come first.
+It reads all products (a few hundred) and filters them here, so that changes are visible at once. A search matches
+products that contain all its words. Matches in the title come first.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from oscar.core.loading import get_class, get_model
 
 WORD = re.compile(r"[a-z0-9]+")
 PLURAL_FROM = 4
-"""From this length on, a word's closing s is taken for a plural."""
+"""Shortest word whose final s is removed as a plural."""
 PRICES = [(str(name), query) for name, query in settings.OSCAR_SEARCH_FACETS["queries"]["price_range"]["queries"]]
-"""Price ranges as Oscar offers them: name and query, such as `[20 TO 40]`."""
+"""Oscar's price ranges: name and query, such as `[20 TO 40]`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the listing knows of one product."""
+    """A product as the listing needs it."""
 
     pk: int
     title: str
@@ -42,23 +42,23 @@ class Entry:
     created: datetime
     title_words: frozenset[str]
     words: frozenset[str]
-    """Of title, description, code and type."""
+    """Words of title, description, code and type."""
 
 
 class Result(NamedTuple):
-    """One row as Oscar's templates want it."""
+    """A row in the form of Oscar's templates."""
 
     object: Any
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of *text*, lower case and singular."""
-    found = WORD.findall(text.lower())
-    return frozenset(word.removesuffix("s") if len(word) >= PLURAL_FROM else word for word in found)
+    """The words of *text* in lower case and singular."""
+    tokens = WORD.findall(text.lower())
+    return frozenset(word.removesuffix("s") if len(word) >= PLURAL_FROM else word for word in tokens)
 
 
 def entries(categories: Any = None) -> list[Entry]:
-    """The public products, of these categories only if given; the newest first."""
+    """The public products, newest first, of *categories* only if given."""
     products = get_model("catalogue", "Product").objects.browsable()
     if categories is not None:
         products = products.filter(categories__in=categories).distinct()
@@ -81,29 +81,29 @@ def entries(categories: Any = None) -> list[Entry]:
     ]
 
 
-def found(among: Sequence[Entry], query: str) -> list[Entry]:
-    """Those that hold every word of *query*, first the ones that hold most of them in the title.
+def search_entries(among: Sequence[Entry], query: str) -> list[Entry]:
+    """The entries that contain all words of *query*, those with most of them in the title first.
 
-    A query without any word finds nothing."""
-    asked = words(query)
-    holding = [e for e in among if asked and asked <= e.words]
-    return sorted(holding, key=lambda e: (-len(asked & e.title_words), e.title))
+    A query without words matches nothing."""
+    query_words = words(query)
+    matching = [e for e in among if query_words and query_words <= e.words]
+    return sorted(matching, key=lambda e: (-len(query_words & e.title_words), e.title))
 
 
-def narrowed(among: Sequence[Entry], facets: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """Those that any selected value of each facet lets pass."""
-    left = list(among)
+def filter_entries(among: Sequence[Entry], facets: Mapping[str, Sequence[str]]) -> list[Entry]:
+    """The entries that match a selected value of each facet."""
+    remaining = list(among)
     for field, values in facets.items():
         match field:
             case "product_class":
-                left = [e for e in left if e.kind in values]
+                remaining = [e for e in remaining if e.kind in values]
             case "rating":
-                left = [e for e in left if str(e.rating) in values]
+                remaining = [e for e in remaining if str(e.rating) in values]
             case "price":
-                left = [e for e in left if any(_priced(e, query) for query in values)]
+                remaining = [e for e in remaining if any(_priced(e, query) for query in values)]
             case _:
-                pass  # an address written by hand: an unknown facet narrows nothing
-    return left
+                pass  # an unknown facet, in a hand-written URL, is ignored
+    return remaining
 
 
 def _priced(entry: Entry, query: str) -> bool:
@@ -119,11 +119,11 @@ ORDERS: dict[str, tuple[Callable[[Entry], Any], bool]] = {
     "title-asc": (lambda e: e.title.lower(), False),
     "title-desc": (lambda e: e.title.lower(), True),
 }
-"""The form's `sort_by`: key and whether the greatest comes first. Anything else keeps the order found."""
+"""Values of `sort_by`: sort key and whether to reverse. Other values keep the order."""
 
 
 def facet_counts(among: Sequence[Entry]) -> dict[str, dict[str, Any]]:
-    """How many of *among* each value of each facet would leave, in Haystack's shape."""
+    """Number of entries per value of each facet, in Haystack's format."""
     kinds = Counter(e.kind for e in among)
     ratings = Counter(e.rating for e in among if e.rating is not None)
     prices = {f"price:{query}": sum(_priced(e, query) for e in among) for _, query in PRICES}
@@ -134,7 +134,7 @@ def facet_counts(among: Sequence[Entry]) -> dict[str, dict[str, Any]]:
 
 
 class BaseSearchView(MultipleObjectTemplateResponseMixin, MultipleObjectMixin, FormMixin, View):
-    """Takes the place of Oscar's view over Haystack, with the same forms, templates and context."""
+    """Replaces Oscar's Haystack view, with the same forms, templates and context."""
 
     paginate_by: int = settings.OSCAR_PRODUCTS_PER_PAGE
     object_list: list[int]
@@ -150,22 +150,24 @@ class BaseSearchView(MultipleObjectTemplateResponseMixin, MultipleObjectMixin, F
         cleaned: dict[str, Any] = getattr(self.form, "cleaned_data", {})
         query = cleaned.get("q") or ""
         matching = self._matching(query)
-        left = narrowed(matching, self.form.selected_multi_facets)
+        remaining = filter_entries(matching, self.form.selected_multi_facets)
         order = ORDERS.get(cleaned.get("sort_by") or "")
         if order is not None:
-            left.sort(key=order[0], reverse=order[1])
-        self.object_list = [entry.pk for entry in left]
-        return self.render_to_response(self.get_context_data(form=self.form, query=query, facets=facet_counts(left)))
+            remaining.sort(key=order[0], reverse=order[1])
+        self.object_list = [entry.pk for entry in remaining]
+        return self.render_to_response(
+            self.get_context_data(form=self.form, query=query, facets=facet_counts(remaining))
+        )
 
     def _matching(self, query: str) -> list[Entry]:
-        """All for a listing without a query, none for a search without one."""
+        """The matching entries. Without a query, a listing shows all entries and a search none."""
         categories = getattr(self.form, "categories", None)
         if query:
-            return found(entries(categories), query)
+            return search_entries(entries(categories), query)
         return entries(categories) if isinstance(self.form, get_class("search.forms", "BrowseCategoryForm")) else []
 
     def paginate_queryset(self, queryset: Any, page_size: int) -> Any:
-        """Pages of product keys; only the products of the page asked for are read."""
+        """Paginates product keys and reads only the products of the requested page."""
         paginator, page, keys, several = super().paginate_queryset(queryset, page_size)
         product = get_model("catalogue", "Product")
         read = product.objects.base_queryset().in_bulk(list(keys))

@@ -1,6 +1,6 @@
-"""Where the shop differs from Oscar's defaults: its listing, shipping methods and a table, by Oscar's own hook.
+"""Overrides Oscar's listing, shipping methods and one table through its class loader.
 
-`load` is `OSCAR_DYNAMIC_CLASS_LOADER`: Oscar asks it for every class that a shop may replace.
+`load` is `OSCAR_DYNAMIC_CLASS_LOADER`. Oscar calls it for every replaceable class.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ REPLACED = {
     ("search.views.base", "BaseSearchView"): "envs.suites.sites.apps.shop.listing",
     ("dashboard.tables", "DashboardTable"): "envs.suites.sites.apps.shop.tables",
 }
-"""(module in Oscar, class) -> the module of ours that has a class of that name."""
+"""(module in Oscar, class) -> our module with the class of that name."""
 
 
 def load(module_label: str, classnames: Sequence[str], module_prefix: str) -> list[Any]:
-    """The classes by name: ours where `REPLACED` names one, else Oscar's."""
-    found: list[Any] = []
+    """Loads classes by name: ours if `REPLACED` lists them, else Oscar's."""
+    classes: list[Any] = []
     for name in classnames:
         ours = REPLACED.get((module_label, name))
         if ours is None:
-            found += default_class_loader(module_label, [name], module_prefix)
+            classes += default_class_loader(module_label, [name], module_prefix)
         else:
-            found.append(getattr(import_module(ours), name))
-    return found
+            classes.append(getattr(import_module(ours), name))
+    return classes
 
 
-class WholePicture(AbstractThumbnailer):
-    """Shows the picture itself: ours are thumbnails already, and nothing is written while the shop is served."""
+class OriginalImageThumbnailer(AbstractThumbnailer):
+    """Uses the original image as its thumbnail. The images are small, and the server must not write files."""
 
     def generate_thumbnail(self, source: ImageFieldFile, **opts: object) -> ImageFieldFile:
         return source
 
     def delete_thumbnails(self, source: ImageFieldFile) -> None:
-        """There are none."""
+        """Does nothing: there are no thumbnails."""

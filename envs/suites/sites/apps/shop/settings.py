@@ -21,7 +21,7 @@ ORDER_PIPELINE = {
     "Returned": (),
     "Cancelled": (),
 }
-"""What may become of an order: status and the statuses that can follow it."""
+"""The possible next statuses of each order status."""
 
 MIDDLEWARE = (
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -47,7 +47,7 @@ OSCAR: dict[str, Any] = {
     "HAYSTACK_CONNECTIONS": {"default": {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}},
     "HAYSTACK_SIGNAL_PROCESSOR": "haystack.signals.BaseSignalProcessor",
     "OSCAR_DYNAMIC_CLASS_LOADER": f"{PACKAGE}.overrides.load",
-    "OSCAR_THUMBNAILER": f"{PACKAGE}.overrides.WholePicture",
+    "OSCAR_THUMBNAILER": f"{PACKAGE}.overrides.OriginalImageThumbnailer",
     "OSCAR_SHOP_NAME": SHOP_NAME,
     "OSCAR_SHOP_TAGLINE": "Good things for home and garden",
     "OSCAR_SAVE_SENT_EMAILS_TO_DB": False,
@@ -59,11 +59,11 @@ OSCAR: dict[str, Any] = {
     "OSCAR_ORDER_STATUS_PIPELINE": ORDER_PIPELINE,
     "OSCAR_LINE_STATUS_PIPELINE": ORDER_PIPELINE,
 }
-"""Ours over Oscar's defaults. Haystack must be configured although `listing` takes its place."""
+"""Overrides of Oscar's defaults. Haystack must be configured although `listing` replaces it."""
 
 
 def configure(folder: Path) -> None:
-    """Sets Django up over *folder*; once a process."""
+    """Configures Django for *folder*. Call it once per process."""
     oscar = {name: value for name, value in vars(defaults).items() if name.isupper()} | OSCAR
     django_base.configure(
         folder,

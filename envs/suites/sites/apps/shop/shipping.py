@@ -1,4 +1,4 @@
-"""How the shop delivers: three methods, each with a charge that a task can ask for."""
+"""The shop's three shipping methods with their charges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from oscar.apps.shipping import methods, repository
 
 
 class Standard(methods.FixedPrice):
-    """Cheap, and the usual one."""
+    """The default method."""
 
     code = "standard"
     name = "Standard delivery"
@@ -20,7 +20,7 @@ class Standard(methods.FixedPrice):
 
 
 class Express(methods.FixedPrice):
-    """The dear one."""
+    """The fast and most expensive method."""
 
     code = "express"
     name = "Express delivery"
@@ -31,7 +31,7 @@ class Express(methods.FixedPrice):
 
 
 class Collect(methods.Free):
-    """Costs nothing."""
+    """The free method."""
 
     code = "collect"
     name = "Collect from the shop"
@@ -39,6 +39,6 @@ class Collect(methods.Free):
 
 
 class Repository(repository.Repository):
-    """Offers all three to everybody; the basket page quotes the first."""
+    """Offers all three methods to everybody. The basket page shows the charge of the first."""
 
     methods: tuple[Any, ...] = (Standard(), Express(), Collect())

@@ -1,4 +1,4 @@
-"""Tables of the dashboard: Oscar's, but for a link that leads to a server error."""
+"""Oscar's dashboard tables without a link that causes a server error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from oscar.apps.dashboard import tables
 
 
 class DashboardTable(tables.DashboardTable):
-    """The column of checkboxes does not offer to be sorted by: there is nothing to sort by."""
+    """A dashboard table whose checkbox column is not sortable."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         columns: dict[str, Any] = cast(Any, self).base_columns  # set by the metaclass

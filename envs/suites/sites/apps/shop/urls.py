@@ -1,4 +1,4 @@
-"""The addresses of the shop: Oscar's own."""
+"""URL configuration of the shop: Oscar's URLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks on the CMS: reading the museum's site, editing its pages, arranging them, and what cannot be done."""
+"""CMS tasks: read the museum's site, edit and arrange its pages, refuse impossible requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving pages, redirects, pictures, and the details in the footer."""
+"""CMS tasks that move pages, add redirects, rename images and change the contact details."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.changes import Inserted, Test, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.cms.shared import (
     IN_ADMIN,
     LIVE,
     PAGE,
     InPage,
-    appears,
     choose,
+    form_goals,
     open_form,
     pages,
-    revised,
-    way_to_form,
+    revisions,
+    wait_for,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -29,9 +29,9 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     sent,
     visited,
 )
@@ -47,15 +47,16 @@ class Moved(InPage):
     target: str
     target_id: int
     target_path: str
-    """`path` of the target in the tree."""
+    """The target's `path` in the page tree."""
     left: int
-    """Children that the old section has, this page included."""
+    """Number of children of the old section, including this page."""
     right: int
-    """Children that the new section has already."""
+    """Number of children of the new section before the move."""
 
 
 def starts(text: str) -> Test:
-    return lambda found: isinstance(found, str) and found.startswith(text)
+    """Tests that a value starts with *text*."""
+    return lambda value: isinstance(value, str) and value.startswith(text)
 
 
 class MovePage(Template[Moved]):
@@ -73,11 +74,11 @@ class MovePage(Template[Moved]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
         rows = world.database("cms").rows(f"SELECT title, id, path, numchild FROM {PAGE} WHERE depth = 3 ORDER BY id")
         sections = {title: (page, path, children) for title, page, path, children in rows}
-        found: list[Moved] = []
+        moves: list[Moved] = []
         for row in pages(world, f"{LIVE} AND s.title IN ('News', 'Exhibitions', 'Collection')"):
-            target = rng.choice([one for one in ("News", "Exhibitions", "Collection") if one != row.section])
+            target = rng.choice([name for name in ("News", "Exhibitions", "Collection") if name != row.section])
             page, path, children = sections[target]
-            found.append(
+            moves.append(
                 row.into(
                     Moved,
                     slug=row.path.rsplit("/", 2)[1],
@@ -88,16 +89,16 @@ class MovePage(Template[Moved]):
                     right=children,
                 )
             )
-        return found
+        return moves
 
     def milestones(self, p: Moved) -> Milestones:
-        form = Where("cms", rf"/admin/pages/{p.page}/move/")
-        found, _ = way_to_form(p)
+        form = PagePattern("cms", rf"/admin/pages/{p.page}/move/")
+        listed, _ = form_goals(p)
         moved = changed("cms", PAGE, id=p.page, path=starts(p.target_path))
         return (
-            found,
+            listed,
             Goal("The form for moving it is open", visited(form)),
-            Goal("The move was confirmed", either(sent(Where("cms", rf"/admin/pages/{p.page}/move/.*")), moved)),
+            Goal("The move was confirmed", any_of(sent(PagePattern("cms", rf"/admin/pages/{p.page}/move/.*")), moved)),
             Goal(f"It is below {p.target}", moved),
         )
 
@@ -111,20 +112,23 @@ class MovePage(Template[Moved]):
                     Updated(PAGE, {"id": p.target_id}, {"numchild": p.right + 1}),
                 )
             },
-            may={
-                "cms": (*revised(p.page), Inserted(REDIRECT, {"redirect_page_id": p.page, "automatically_created": 1}))
+            allowed={
+                "cms": (
+                    *revisions(p.page),
+                    Inserted(REDIRECT, {"redirect_page_id": p.page, "automatically_created": 1}),
+                )
             },
         )
 
-    async def solve(self, hand: Hand, p: Moved) -> str | None:
-        await open_form(hand, p.title)
-        await hand.click("button", "Actions")
-        await hand.click("link", "Move")
-        await hand.click("button", "Actions")
-        await hand.click("button", "Choose another page")
-        await choose(hand, p.target)
-        await hand.click("button", "Confirm")
-        await hand.click("button", "Yes, move this page")
+    async def solve(self, driver: PageDriver, p: Moved) -> str | None:
+        await open_form(driver, p.title)
+        await driver.click("button", "Actions")
+        await driver.click("link", "Move")
+        await driver.click("button", "Actions")
+        await driver.click("button", "Choose another page")
+        await choose(driver, p.target)
+        await driver.click("button", "Confirm")
+        await driver.click("button", "Yes, move this page")
         return None
 
 
@@ -153,9 +157,9 @@ class AddRedirect(Template[NewRedirect]):
         return [row.into(NewRedirect, old=old) for row in targets for old in rng.sample(OLD_PATHS, 4)]
 
     def milestones(self, p: NewRedirect) -> Milestones:
-        form = Where("cms", "/admin/redirects/add/")
+        form = PagePattern("cms", "/admin/redirects/add/")
         return (
-            Goal("The redirects are open", visited(Where("cms", r"/admin/redirects/(add/)?"))),
+            Goal("The redirects are open", visited(PagePattern("cms", r"/admin/redirects/(add/)?"))),
             Goal("The form for a new one is open", visited(form)),
             Goal(f"A redirect from {p.old} exists", changed("cms", REDIRECT, old_path=p.old)),
             Goal("It leads to the page", changed("cms", REDIRECT, old_path=p.old, redirect_page_id=p.page)),
@@ -171,17 +175,17 @@ class AddRedirect(Template[NewRedirect]):
         }
         return Outcome(changes={"cms": (Inserted(REDIRECT, values),)})
 
-    async def solve(self, hand: Hand, p: NewRedirect) -> str | None:
-        await hand.click("button", "Settings")
-        await hand.click("link", "Redirects")
-        await hand.click("link", "Add redirect")
-        await hand.type("textbox", "Redirect from*", p.old)
-        await hand.click("button", "Choose a page")
+    async def solve(self, driver: PageDriver, p: NewRedirect) -> str | None:
+        await driver.click("button", "Settings")
+        await driver.click("link", "Redirects")
+        await driver.click("link", "Add redirect")
+        await driver.type("textbox", "Redirect from*", p.old)
+        await driver.click("button", "Choose a page")
         for above in ("Tidewater Museum", p.section):
-            await appears(hand, "link", "Explore", row=f'"{above}"')
-            await hand.click("link", "Explore", row=f'"{above}"')
-        await choose(hand, p.title)
-        await hand.click("button", "Create")
+            await wait_for(driver, "link", "Explore", row=f'"{above}"')
+            await driver.click("link", "Explore", row=f'"{above}"')
+        await choose(driver, p.title)
+        await driver.click("button", "Create")
         return None
 
 
@@ -212,9 +216,9 @@ class RenameImage(Template[Picture]):
         return [Picture(image, title, new) for image, title in rows for new in PICTURE_TITLES]
 
     def milestones(self, p: Picture) -> Milestones:
-        form = Where("cms", rf"/admin/images/{p.image}/")
+        form = PagePattern("cms", rf"/admin/images/{p.image}/")
         return (
-            Goal("The library is open", visited(Where("cms", r"/admin/images/.*"))),
+            Goal("The library is open", visited(PagePattern("cms", r"/admin/images/.*"))),
             Goal(f'The form of "{p.title}" is open', visited(form)),
             Goal("The form was sent", sent(form)),
             Goal("The image has its new title", changed("cms", IMAGE, id=p.image, title=p.new)),
@@ -223,11 +227,11 @@ class RenameImage(Template[Picture]):
     def outcome(self, p: Picture) -> Outcome:
         return Outcome(changes={"cms": (Updated(IMAGE, {"id": p.image}, {"title": p.new}),)})
 
-    async def solve(self, hand: Hand, p: Picture) -> str | None:
-        await hand.click("link", "Images")
-        await hand.click("link", p.title)
-        await hand.type("textbox", "Title*", p.new)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: Picture) -> str | None:
+        await driver.click("link", "Images")
+        await driver.click("link", p.title)
+        await driver.type("textbox", "Title*", p.new)
+        await driver.click("button", "Save")
         return None
 
 
@@ -257,25 +261,25 @@ class ContactDetails(Template[Details]):
         return [Details(telephone, hours) for telephone in TELEPHONES for hours in HOURS]
 
     def milestones(self, p: Details) -> Milestones:
-        form = Where("cms", r"/admin/settings/website/contactdetails/(\d+/)?")
+        form = PagePattern("cms", r"/admin/settings/website/contactdetails/(\d+/)?")
         telephone = changed("cms", CONTACT, telephone=p.telephone)
         return (
             Goal("The contact details are open", visited(form)),
             Goal("They were saved", sent(form)),
             Goal("The telephone is new", telephone),
-            Goal("The opening hours are new too", every(telephone, changed("cms", CONTACT, opening_hours=p.hours))),
+            Goal("The opening hours are new too", all_of(telephone, changed("cms", CONTACT, opening_hours=p.hours))),
         )
 
     def outcome(self, p: Details) -> Outcome:
         to = {"telephone": p.telephone, "opening_hours": p.hours}
         return Outcome(changes={"cms": (Updated(CONTACT, {}, to),)})
 
-    async def solve(self, hand: Hand, p: Details) -> str | None:
-        await hand.click("button", "Settings")
-        await hand.click("link", "Contact details")
-        await hand.type("textbox", "Telephone*", p.telephone)
-        await hand.type("textbox", "Opening hours*", p.hours)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: Details) -> str | None:
+        await driver.click("button", "Settings")
+        await driver.click("link", "Contact details")
+        await driver.type("textbox", "Telephone*", p.telephone)
+        await driver.type("textbox", "Opening hours*", p.hours)
+        await driver.click("button", "Save")
         return None
 
 

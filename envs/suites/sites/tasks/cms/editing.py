@@ -1,4 +1,4 @@
-"""Changing what pages say and whether they are seen."""
+"""CMS tasks that edit, publish, unpublish, schedule and create pages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.cms.shared import (
     ARTICLE,
     DRAFT,
@@ -21,14 +21,14 @@ from envs.suites.sites.tasks.cms.shared import (
     REVISION,
     STAMPS,
     InPage,
-    appears,
-    asked_for,
+    form_goals,
     open_form,
+    page_stamps,
     pages,
     publish,
-    revised,
-    stamped,
-    way_to_form,
+    revisions,
+    title_searched,
+    wait_for,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -37,8 +37,8 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    any_of,
     changed,
-    either,
     sent,
     visited,
 )
@@ -78,19 +78,21 @@ class EditTitle(Template[Retitled]):
 
     def milestones(self, p: Retitled) -> Milestones:
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The new title is saved", changed("cms", PAGE, id=p.page, draft_title=p.new)),
             Goal("The new title is live", changed("cms", PAGE, id=p.page, title=p.new, has_unpublished_changes=0)),
         )
 
     def outcome(self, p: Retitled) -> Outcome:
         to = {"title": p.new, "live": 1, "has_unpublished_changes": 0}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: Retitled) -> str | None:
-        await open_form(hand, p.title)
-        await hand.type("textbox", "Title*", p.new)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: Retitled) -> str | None:
+        await open_form(driver, p.title)
+        await driver.type("textbox", "Title*", p.new)
+        await publish(driver)
         return None
 
 
@@ -102,7 +104,7 @@ class NewFact(InPage):
 
     @property
     def value(self) -> str | int:
-        """As the database keeps it."""
+        """The new value as the database stores it."""
         return int(self.new) if self.column == "seats" else self.new
 
 
@@ -122,31 +124,31 @@ class EditEvent(Template[NewFact]):
         now = world.database("cms").rows(f"SELECT page_ptr_id, place, seats FROM {EVENT}")
         places = sorted({row[1] for row in now})
         facts = {row[0]: row[1:] for row in now}
-        found: list[NewFact] = []
+        facts_to_edit: list[NewFact] = []
         for row in pages(world, f"{LIVE} AND s.title = 'Events'"):
             place, seats = facts[row.page]
-            other = rng.choice([one for one in places if one != place])
-            found.append(row.into(NewFact, label="Place*", column="place", new=other))
-            found.append(row.into(NewFact, label="Seats*", column="seats", new=str(seats + rng.randint(3, 40))))
-        return found
+            other = rng.choice([name for name in places if name != place])
+            facts_to_edit.append(row.into(NewFact, label="Place*", column="place", new=other))
+            facts_to_edit.append(row.into(NewFact, label="Seats*", column="seats", new=str(seats + rng.randint(3, 40))))
+        return facts_to_edit
 
     def milestones(self, p: NewFact) -> Milestones:
-        wanted: dict[str, SqlValue] = {"page_ptr_id": p.page, p.column: p.value}
+        expected: dict[str, SqlValue] = {"page_ptr_id": p.page, p.column: p.value}
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
-            Goal(f"The new {p.column} is live", changed("cms", EVENT, was=None, **wanted)),
+            Goal(f"The new {p.column} is live", changed("cms", EVENT, was=None, **expected)),
         )
 
     def outcome(self, p: NewFact) -> Outcome:
         fact = Updated(EVENT, {"page_ptr_id": p.page}, {p.column: p.value})
-        return Outcome(changes={"cms": (fact,)}, may={"cms": (*revised(p.page), stamped(p.page))})
+        return Outcome(changes={"cms": (fact,)}, allowed={"cms": (*revisions(p.page), page_stamps(p.page))})
 
-    async def solve(self, hand: Hand, p: NewFact) -> str | None:
-        await open_form(hand, p.title)
-        role = "spinbutton" if await hand.has("spinbutton", p.label) else "textbox"
-        await hand.type(role, p.label, p.new)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: NewFact) -> str | None:
+        await open_form(driver, p.title)
+        role = "spinbutton" if await driver.has("spinbutton", p.label) else "textbox"
+        await driver.type(role, p.label, p.new)
+        await publish(driver)
         return None
 
 
@@ -167,18 +169,20 @@ class PublishDraft(Template[InPage]):
 
     def milestones(self, p: InPage) -> Milestones:
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
             Goal("The page is live", changed("cms", PAGE, id=p.page, live=1)),
         )
 
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 1, "has_unpublished_changes": 0}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
+        await publish(driver)
         return None
 
 
@@ -198,24 +202,26 @@ class Unpublish(Template[InPage]):
         return [row.into(InPage) for row in pages(world, LIVE)]
 
     def milestones(self, p: InPage) -> Milestones:
-        question = Where("cms", rf"/admin/pages/{p.page}/unpublish/")
-        found, opened = way_to_form(p)
+        question = PagePattern("cms", rf"/admin/pages/{p.page}/unpublish/")
+        listed, opened = form_goals(p)
         return (
-            found,
-            Goal(opened.text, either(opened.met, visited(question))),
+            listed,
+            Goal(opened.text, any_of(opened.met, visited(question))),
             Goal("The question whether to unpublish it is open", visited(question)),
             Goal("The page is a draft", changed("cms", PAGE, id=p.page, live=0)),
         )
 
     def outcome(self, p: InPage) -> Outcome:
         to = {"live": 0, "has_unpublished_changes": 1}
-        return Outcome(changes={"cms": (Updated(PAGE, {"id": p.page}, to, may=STAMPS),)}, may={"cms": revised(p.page)})
+        return Outcome(
+            changes={"cms": (Updated(PAGE, {"id": p.page}, to, allowed=STAMPS),)}, allowed={"cms": revisions(p.page)}
+        )
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
-        await hand.click("button", "Actions")
-        await hand.click("link", "Unpublish")
-        await hand.click("button", "Yes, unpublish it")
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
+        await driver.click("button", "Actions")
+        await driver.click("link", "Unpublish")
+        await driver.click("button", "Yes, unpublish it")
         return None
 
 
@@ -246,7 +252,7 @@ class Schedule(Template[Scheduled]):
     def milestones(self, p: Scheduled) -> Milestones:
         planned = {"object_id": str(p.page), "approved_go_live_at": f"{p.day} 09:00:00"}
         return (
-            *way_to_form(p),
+            *form_goals(p),
             Goal("The form was sent", sent(p.form)),
             Goal(f"It is to go live on {p.shown}", changed("cms", REVISION, was=None, **planned)),
         )
@@ -254,25 +260,27 @@ class Schedule(Template[Scheduled]):
     def outcome(self, p: Scheduled) -> Outcome:
         when = f"{p.day} 09:00:00"
         plan = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": when})
-        page = Updated(PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, may=(*STAMPS, "has_unpublished_changes"))
+        page = Updated(
+            PAGE, {"id": p.page}, {"live": 0, "go_live_at": when}, allowed=(*STAMPS, "has_unpublished_changes")
+        )
         draft = Inserted(REVISION, {"object_id": str(p.page), "approved_go_live_at": None})
-        return Outcome(changes={"cms": (plan, page)}, may={"cms": (draft,)})
+        return Outcome(changes={"cms": (plan, page)}, allowed={"cms": (draft,)})
 
-    async def solve(self, hand: Hand, p: Scheduled) -> str | None:
-        await open_form(hand, p.title)
-        if not await hand.has("button", "Set schedule"):
-            await hand.click("button", "Toggle status")
-        await hand.click("button", "Set schedule")
-        await hand.type("textbox", "Go live date/time", f"{p.day} 09:00")
-        await hand.press("Tab")  # the calendar lies over the button: past both fields it is closed
-        await hand.press("Tab")
-        if re.search(r'button "Save schedule".* focused', await hand.text()):
-            await hand.press("Enter")  # it may be slow to close
+    async def solve(self, driver: PageDriver, p: Scheduled) -> str | None:
+        await open_form(driver, p.title)
+        if not await driver.has("button", "Set schedule"):
+            await driver.click("button", "Toggle status")
+        await driver.click("button", "Set schedule")
+        await driver.type("textbox", "Go live date/time", f"{p.day} 09:00")
+        await driver.press("Tab")  # the calendar covers the button; leaving both fields closes it
+        await driver.press("Tab")
+        if re.search(r'button "Save schedule".* focused', await driver.text()):
+            await driver.press("Enter")  # the calendar may close slowly
         else:
-            await hand.click("button", "Save schedule")
-        await appears(hand, "button", "More actions")
-        await hand.click("button", "More actions")
-        await hand.click("button", "Schedule to publish")
+            await driver.click("button", "Save schedule")
+        await wait_for(driver, "button", "More actions")
+        await driver.click("button", "More actions")
+        await driver.click("button", "Schedule to publish")
         return None
 
 
@@ -297,8 +305,8 @@ SUMMARIES = (
 
 
 def below(path: str) -> Test:
-    """The path of a page below this one."""
-    return lambda found: isinstance(found, str) and found.startswith(path) and found.count("/") == path.count("/") + 1
+    """Tests for the path of a child page of *path*."""
+    return lambda value: isinstance(value, str) and value.startswith(path) and value.count("/") == path.count("/") + 1
 
 
 class CreateArticle(Template[NewArticle]):
@@ -328,11 +336,11 @@ class CreateArticle(Template[NewArticle]):
         ]
 
     def milestones(self, p: NewArticle) -> Milestones:
-        form = Where("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
-        lists = visited(Where("cms", rf"/admin/pages/({p.parent}/.*)?"))
-        found = either(lists, asked_for(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
+        form = PagePattern("cms", rf"/admin/pages/add/website/articlepage/{p.parent}/")
+        lists = visited(PagePattern("cms", rf"/admin/pages/({p.parent}/.*)?"))
+        listed = any_of(lists, title_searched(r"/admin/pages/search/(results/)?", "q", p.section), visited(form))
         return (
-            Goal(f"{p.section} is found in the admin", found),
+            Goal(f"{p.section} is found in the admin", listed),
             Goal("The form for a new article is open", visited(form)),
             Goal("An article with this title is saved", changed("cms", PAGE, draft_title=p.new)),
             Goal("It is live", changed("cms", PAGE, title=p.new, live=1)),
@@ -344,20 +352,20 @@ class CreateArticle(Template[NewArticle]):
         section = Updated(PAGE, {"id": p.parent}, {"numchild": p.children + 1})
         return Outcome(
             changes={"cms": (Inserted(PAGE, page), Inserted(ARTICLE, article), section)},
-            may={"cms": (Inserted(REVISION, {}),)},
+            allowed={"cms": (Inserted(REVISION, {}),)},
         )
 
-    async def solve(self, hand: Hand, p: NewArticle) -> str | None:
-        await hand.type("textbox", "Search", p.section, enter=True)
-        await hand.click("button", f"More options for '{p.section}'")
-        await hand.click("link", "Add child page")
-        await hand.click("link", "Article page")
-        await appears(hand, "textbox", "Title*")
-        await hand.type("textbox", "Title*", p.new)
-        await hand.type("textbox", "Date*", p.day)
-        await hand.type("textbox", "Author*", p.author)
-        await hand.type("textbox", "Summary*", p.summary)
-        await publish(hand)
+    async def solve(self, driver: PageDriver, p: NewArticle) -> str | None:
+        await driver.type("textbox", "Search", p.section, enter=True)
+        await driver.click("button", f"More options for '{p.section}'")
+        await driver.click("link", "Add child page")
+        await driver.click("link", "Article page")
+        await wait_for(driver, "textbox", "Title*")
+        await driver.type("textbox", "Title*", p.new)
+        await driver.type("textbox", "Date*", p.day)
+        await driver.type("textbox", "Author*", p.author)
+        await driver.type("textbox", "Summary*", p.summary)
+        await publish(driver)
         return None
 
 

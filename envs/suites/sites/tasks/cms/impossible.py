@@ -1,4 +1,4 @@
-"""What the museum's site does not have: to be refused with the reason."""
+"""Impossible CMS tasks about things that the site does not have. The answer is a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.answers import Refusal
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.cms.shared import IN_ADMIN, PAGE, asked_for, found_in_admin
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.cms.shared import IN_ADMIN, PAGE, listed_in_admin, title_searched
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
 
 UNKNOWN = (
@@ -58,23 +58,23 @@ class MissingEvent(Template[NoEvent]):
         return [NoEvent(event) for event in UNKNOWN if event not in titles]
 
     def milestones(self, p: NoEvent) -> Milestones:
-        search = Where("cms", "/search/")
+        search = PagePattern("cms", "/search/")
         return (
-            Goal("The events or the search are open", visited(Where("cms", "/events/|/search/"))),
-            Goal("The list of events is open", visited(Where("cms", "/events/"))),
-            Goal("The event was searched for", asked_for("/search/", "query", p.event)),
+            Goal("The events or the search are open", visited(PagePattern("cms", "/events/|/search/"))),
+            Goal("The list of events is open", visited(PagePattern("cms", "/events/"))),
+            Goal("The event was searched for", title_searched("/search/", "query", p.event)),
             Goal("The answer of the search is in front", shows(search)),
         )
 
     def outcome(self, p: NoEvent) -> Outcome:
         return Outcome(answer=Refusal(f'there is no event called "{p.event}" on the site', NOT_THERE))
 
-    async def solve(self, hand: Hand, p: NoEvent) -> str | None:
-        await hand.click("link", "Events")
-        if await hand.has("link", p.event):
-            raise Unsolvable(f"there is an event {p.event!r}")
-        await hand.type("searchbox", "Search", p.event, enter=True)
-        await hand.read(r"(Nothing was found)")
+    async def solve(self, driver: PageDriver, p: NoEvent) -> str | None:
+        await driver.click("link", "Events")
+        if await driver.has("link", p.event):
+            raise Unsolvable(f"the site has an event {p.event!r}")
+        await driver.type("searchbox", "Search", p.event, enter=True)
+        await driver.read(r"(Nothing was found)")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -105,11 +105,11 @@ class MissingPageType(Template[NoType]):
         return [NoType(kind, section, page) for section, page in rows for kind in TYPES]
 
     def milestones(self, p: NoType) -> Milestones:
-        types = Where("cms", rf"/admin/pages/{p.page}/add_subpage/")
-        lists = Where("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
+        types = PagePattern("cms", rf"/admin/pages/{p.page}/add_subpage/")
+        lists = PagePattern("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
         return (
             Goal("A list of pages or the search is open", visited(lists)),
-            Goal(f"{p.section} is found", found_in_admin(p.section, p.page)),
+            Goal(f"{p.section} is found", listed_in_admin(p.section, p.page)),
             Goal("The choice of page types was opened", visited(types)),
             Goal("The choice of page types is in front", shows(types)),
         )
@@ -124,12 +124,12 @@ class MissingPageType(Template[NoType]):
         )
         return Outcome(answer=Refusal(f'there is no page type "{p.type}" to choose below {p.section}', missing))
 
-    async def solve(self, hand: Hand, p: NoType) -> str | None:
-        await hand.type("textbox", "Search", p.section, enter=True)
-        await hand.click("button", f"More options for '{p.section}'")
-        await hand.click("link", "Add child page")
-        if await hand.has("link", p.type):
-            raise Unsolvable(f"there is a page type {p.type!r}")
+    async def solve(self, driver: PageDriver, p: NoType) -> str | None:
+        await driver.type("textbox", "Search", p.section, enter=True)
+        await driver.click("button", f"More options for '{p.section}'")
+        await driver.click("link", "Add child page")
+        if await driver.has("link", p.type):
+            raise Unsolvable(f"the CMS has a page type {p.type!r}")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 

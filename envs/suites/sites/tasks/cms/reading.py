@@ -1,4 +1,4 @@
-"""Finding things out on the museum's public site, and finding the way in its admin."""
+"""CMS tasks that look up facts on the museum's public site and open forms in its admin."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from decimal import Decimal
 from typing import Any
 
 from envs.suites.sites.answers import Answer, Day, Number, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.cms.shared import (
     ARTICLE,
     EVENT,
     IN_ADMIN,
     InPage,
     PageRow,
+    form_goals,
     open_form,
     pages,
-    reading,
-    way_to_form,
+    reading_milestones,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class EventFact(InPage):
     path: str
     question: str
     fact: str
-    """A row of the event's table."""
+    """The row label in the event's table."""
     value: str
 
 
@@ -45,7 +45,7 @@ QUESTIONS: dict[str, str] = {
 
 
 def events(world: World) -> dict[int, dict[str, str]]:
-    """Facts of every event, by page."""
+    """Facts of all events, by page id."""
     rows = world.database("cms").rows(f"SELECT page_ptr_id, day, place, price, seats FROM {EVENT}")
     return {row[0]: {name: str(value) for name, value in zip(QUESTIONS, row[1:], strict=True)} for row in rows}
 
@@ -70,7 +70,7 @@ class AboutEvent(Template[EventFact]):
         ]
 
     def milestones(self, p: EventFact) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: EventFact) -> Outcome:
         answers: dict[str, Callable[[str], Answer]] = {
@@ -81,10 +81,10 @@ class AboutEvent(Template[EventFact]):
         }
         return Outcome(answer=answers[p.fact](p.value))
 
-    async def solve(self, hand: Hand, p: EventFact) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        shown = await hand.read(rf"^{p.fact} \| (.+)$")
+    async def solve(self, driver: PageDriver, p: EventFact) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        shown = await driver.read(rf"^{p.fact} \| (.+)$")
         return "0" if shown == "free" else shown.partition(", ")[2] if p.fact == "Day" else shown
 
 
@@ -111,15 +111,15 @@ class ArticleAuthor(Template[Byline]):
         return [row.into(Byline, path=row.path, author=authors[row.page]) for row in live if row.page in authors]
 
     def milestones(self, p: Byline) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: Byline) -> Outcome:
         return Outcome(answer=Text(p.author))
 
-    async def solve(self, hand: Hand, p: Byline) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        return await hand.read(r"^By ([^,]+), ")
+    async def solve(self, driver: PageDriver, p: Byline) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        return await driver.read(r"^By ([^,]+), ")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ FACTS: tuple[tuple[str, str, int], ...] = (
     ("Friends of the museum", "How many friends does the museum have?", 640),
     ("Friends of the museum", "How many euros is the membership of the friends of the museum?", 45),
 )
-"""Page, question, answer; a question whose answer the page does not hold is left out."""
+"""Page, question, answer. Questions whose answer is not on the page are skipped."""
 
 
 class AboutVisit(Template[VisitorFact]):
@@ -167,15 +167,15 @@ class AboutVisit(Template[VisitorFact]):
         ]
 
     def milestones(self, p: VisitorFact) -> Milestones:
-        return reading(p.title, p.path)
+        return reading_milestones(p.title, p.path)
 
     def outcome(self, p: VisitorFact) -> Outcome:
         return Outcome(answer=Number(p.value))
 
-    async def solve(self, hand: Hand, p: VisitorFact) -> str | None:
-        await hand.click("link", p.section)
-        await hand.click("link", p.title)
-        return await hand.read(rf"\b({p.value})\b")
+    async def solve(self, driver: PageDriver, p: VisitorFact) -> str | None:
+        await driver.click("link", p.section)
+        await driver.click("link", p.title)
+        return await driver.read(rf"\b({p.value})\b")
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ class CompareEvents(Template[ThreeEvents]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[ThreeEvents]:
         facts, live = events(world), pages(world, "p.live AND s.title = 'Events'")
-        found: list[ThreeEvents] = []
+        comparisons: list[ThreeEvents] = []
         for _ in range(120):
             chosen = rng.sample(live, 3)
             for measure, column, sign in (("has the most seats", "Seats", 1), ("costs the most", "Price", 1)):
                 ranked = sorted(chosen, key=lambda row: sign * Decimal(facts[row.page][column]), reverse=True)
                 if facts[ranked[0].page][column] != facts[ranked[1].page][column]:
-                    found.append(self._task(chosen, measure, column, ranked[0].title))
-        return list(dict.fromkeys(found))
+                    comparisons.append(self._task(chosen, measure, column, ranked[0].title))
+        return list(dict.fromkeys(comparisons))
 
     @staticmethod
     def _task(chosen: Sequence[PageRow], measure: str, column: str, best: str) -> ThreeEvents:
@@ -217,26 +217,26 @@ class CompareEvents(Template[ThreeEvents]):
         return ThreeEvents(one.title, two.title, three.title, measure, column, best, (one.path, two.path, three.path))
 
     def milestones(self, p: ThreeEvents) -> Milestones:
-        one, two, three = (visited(Where("cms", re.escape(path))) for path in p.paths)
+        one, two, three = (visited(PagePattern("cms", re.escape(path))) for path in p.paths)
         return (
-            Goal("The events or the search are open", visited(Where("cms", r"/events/|/search/"))),
+            Goal("The events or the search are open", visited(PagePattern("cms", r"/events/|/search/"))),
             Goal(f'"{p.one}" was opened', one),
-            Goal(f'"{p.two}" was opened too', every(one, two)),
-            Goal("All three were opened", every(one, two, three)),
+            Goal(f'"{p.two}" was opened too', all_of(one, two)),
+            Goal("All three were opened", all_of(one, two, three)),
         )
 
     def outcome(self, p: ThreeEvents) -> Outcome:
         return Outcome(answer=Text(p.best))
 
-    async def solve(self, hand: Hand, p: ThreeEvents) -> str | None:
+    async def solve(self, driver: PageDriver, p: ThreeEvents) -> str | None:
         values: dict[str, Decimal] = {}
-        await hand.click("link", "Events")
+        await driver.click("link", "Events")
         for title in (p.one, p.two, p.three):
-            await hand.click("link", title)
-            shown = await hand.read(rf"^{p.column} \| (.+)$")
+            await driver.click("link", title)
+            shown = await driver.read(rf"^{p.column} \| (.+)$")
             values[title] = Decimal(re.sub(r"[^\d.]", "", shown) or "0")
             if title != p.three:
-                await hand.back()
+                await driver.back()
         return max(values, key=lambda title: values[title])
 
 
@@ -256,11 +256,11 @@ class OpenForm(Template[InPage]):
         return [row.into(InPage) for row in pages(world, "1")]
 
     def milestones(self, p: InPage) -> Milestones:
-        found, opened = way_to_form(p)
-        lists = Where("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
+        listed, opened = form_goals(p)
+        lists = PagePattern("cms", r"/admin/pages/(search/(results/)?|\d+/.*)?")
         return (
             Goal("A list of pages or the search is open", visited(lists)),
-            found,
+            listed,
             opened,
             Goal("The form is in front", shows(p.form)),
         )
@@ -268,8 +268,8 @@ class OpenForm(Template[InPage]):
     def outcome(self, p: InPage) -> Outcome:
         return Outcome(page=p.form)
 
-    async def solve(self, hand: Hand, p: InPage) -> str | None:
-        await open_form(hand, p.title)
+    async def solve(self, driver: PageDriver, p: InPage) -> str | None:
+        await open_form(driver, p.title)
         return None
 
 

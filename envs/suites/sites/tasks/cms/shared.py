@@ -1,4 +1,4 @@
-"""What the CMS's templates have in common: tables, noise, the ways to a page."""
+"""Shared parts of the CMS templates: table names, noise, page queries, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from envs.core.actions import Wait
 from envs.suites.sites.changes import Expected, Inserted, Noise, Updated
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.requests import Request
-from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, either, shows, visited
+from envs.suites.sites.templates import Check, Goal, Milestones, Params, World, any_of, shows, visited
 
 PAGE = "wagtailcore_page"
 REVISION = "wagtailcore_revision"
@@ -38,7 +38,7 @@ NOISE = Noise(
     ),
     columns={"auth_user": frozenset({"last_login"})},
 )
-"""Logs, indexes and sizes of pictures follow from other rows; opening a form announces the editor."""
+"""Logs, indexes and image renditions follow from other rows. Opening a form stores an editing session."""
 
 STAMPS = (
     "draft_title",
@@ -48,7 +48,7 @@ STAMPS = (
     "latest_revision_id",
     "live_revision_id",
 )
-"""Columns of a page that a new revision of it sets."""
+"""Columns of a page that a new revision sets."""
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,20 @@ class InPage(Params):
     page: int
     title: str
     section: str
-    """Title of the page above it."""
+    """Title of its parent page."""
     parent: int
 
     @property
-    def form(self) -> Where:
-        return Where("cms", rf"/admin/pages/{self.page}/edit/")
+    def form(self) -> PagePattern:
+        """The page's edit form."""
+        return PagePattern("cms", rf"/admin/pages/{self.page}/edit/")
 
 
 T = TypeVar("T", bound=InPage)
 
 
 class PageRow(NamedTuple):
-    """A page below a section, as the golden state has it."""
+    """A page below a section, in the golden state."""
 
     page: int
     title: str
@@ -80,7 +81,7 @@ class PageRow(NamedTuple):
     """Its path on the public site."""
 
     def into(self, kind: type[T], **more: Any) -> T:
-        """Parameters about this page."""
+        """Task parameters of type *kind* about this page."""
         return kind(page=self.page, title=self.title, section=self.section, parent=self.parent, **more)
 
 
@@ -92,7 +93,7 @@ DRAFT = (
 
 
 def pages(world: World, where: str) -> tuple[PageRow, ...]:
-    """Pages below the sections that fit the SQL condition on `p` (the page) and `s` (its section), by id."""
+    """Pages below the sections that match the SQL condition on `p` (the page) and `s` (its section), ordered by id."""
     rows = world.database("cms").rows(
         f"SELECT p.id, p.title, s.title, s.id, substr(p.url_path, 6) FROM {PAGE} p"
         f" JOIN {PAGE} s ON s.path = substr(p.path, 1, length(p.path) - 4)"
@@ -101,19 +102,19 @@ def pages(world: World, where: str) -> tuple[PageRow, ...]:
     return tuple(PageRow(*row) for row in rows)
 
 
-def revised(page: int) -> tuple[Expected, ...]:
-    """Revisions of this page: saving a draft on the way to publishing it does no harm."""
+def revisions(page: int) -> tuple[Expected, ...]:
+    """Allowed changes of this page's revisions: drafts may be saved before publishing."""
     own = {"object_id": str(page)}
-    return Inserted(REVISION, own), Updated(REVISION, own, {}, may=("approved_go_live_at", "content"))
+    return Inserted(REVISION, own), Updated(REVISION, own, {}, allowed=("approved_go_live_at", "content"))
 
 
-def stamped(page: int) -> Updated:
-    """The row of a page of which a new revision was published."""
-    return Updated(PAGE, {"id": page}, {}, may=STAMPS)
+def page_stamps(page: int) -> Updated:
+    """The allowed change of a page's row when a new revision is published."""
+    return Updated(PAGE, {"id": page}, {}, allowed=STAMPS)
 
 
-def asked_for(path: str, argument: str, title: str) -> Check:
-    """A search for words of *title* was made."""
+def title_searched(path: str, argument: str, title: str) -> Check:
+    """Checks that words of *title* were searched for."""
 
     def searches(request: Request) -> bool:
         words = (request.argument(argument) or "").casefold().split()
@@ -130,60 +131,60 @@ def asked_for(path: str, argument: str, title: str) -> Check:
     return check
 
 
-def found_in_admin(title: str, parent: int) -> Check:
-    """A list of the admin with this page was asked for."""
-    listed = visited(Where("cms", rf"/admin/pages/{parent}/(results/)?"))
-    return either(asked_for(r"/admin/pages/search/(results/)?", "q", title), listed)
+def listed_in_admin(title: str, parent: int) -> Check:
+    """Checks that the admin showed a list that contains this page."""
+    listed = visited(PagePattern("cms", rf"/admin/pages/{parent}/(results/)?"))
+    return any_of(title_searched(r"/admin/pages/search/(results/)?", "q", title), listed)
 
 
-def way_to_form(p: InPage) -> tuple[Goal, Goal]:
-    """The first two milestones of editing a page."""
+def form_goals(p: InPage) -> tuple[Goal, Goal]:
+    """The first two milestones of tasks that edit a page."""
     return (
-        Goal(f'"{p.title}" is found in the admin', either(found_in_admin(p.title, p.parent), visited(p.form))),
+        Goal(f'"{p.title}" is found in the admin', any_of(listed_in_admin(p.title, p.parent), visited(p.form))),
         Goal(f'The form of "{p.title}" is open', visited(p.form)),
     )
 
 
-def reading(title: str, path: str) -> Milestones:
-    """Of a question that one page of the public site answers."""
-    page = Where("cms", re.escape(path))
-    section = Where("cms", re.escape(path.rsplit("/", 2)[0] + "/"))
-    listed = either(visited(section), asked_for("/search/", "query", title))
+def reading_milestones(title: str, path: str) -> Milestones:
+    """The milestones of a question that one page of the public site answers."""
+    page = PagePattern("cms", re.escape(path))
+    section = PagePattern("cms", re.escape(path.rsplit("/", 2)[0] + "/"))
+    listed = any_of(visited(section), title_searched("/search/", "query", title))
     return (
-        Goal("A section or the search is open", visited(Where("cms", r"/\w+/"))),
+        Goal("A section or the search is open", visited(PagePattern("cms", r"/\w+/"))),
         Goal(f'A list with "{title}" is open', listed),
         Goal(f'"{title}" was opened', visited(page)),
         Goal(f'"{title}" is in front', shows(page)),
     )
 
 
-async def open_form(hand: Hand, title: str) -> None:
-    """From any page of the admin, two actions where the server is not slow."""
-    await hand.type("textbox", "Search", title, enter=True)
-    await appears(hand, "link", title)
-    await hand.click("link", title)
-    await appears(hand, "textbox", "Title*")
+async def open_form(driver: PageDriver, title: str) -> None:
+    """Opens a page's edit form from any page of the admin: two actions, more if the server is slow."""
+    await driver.type("textbox", "Search", title, enter=True)
+    await wait_for(driver, "link", title)
+    await driver.click("link", title)
+    await wait_for(driver, "textbox", "Title*")
 
 
-async def appears(hand: Hand, role: str, name: str, *, row: str | None = None) -> None:
-    """Waits for a control that the server or a script is still writing; an action a look, three at most."""
+async def wait_for(driver: PageDriver, role: str, name: str, *, row: str | None = None) -> None:
+    """Waits until a control appears, for at most three wait actions."""
     for _ in range(3):
-        if await hand.has(role, name, row=row):
+        if await driver.has(role, name, row=row):
             return
-        await hand.act(Wait())
+        await driver.act(Wait())
 
 
-async def choose(hand: Hand, title: str) -> None:
-    """Picks the page in the open chooser and waits until the chooser is gone."""
-    await appears(hand, "link", title)
-    await hand.click("link", title)
+async def choose(driver: PageDriver, title: str) -> None:
+    """Selects the page in the open chooser and waits until the chooser is closed."""
+    await wait_for(driver, "link", title)
+    await driver.click("link", title)
     for _ in range(3):
-        if not await hand.has("button", "Close"):
+        if not await driver.has("button", "Close"):
             return
-        await hand.act(Wait())
+        await driver.act(Wait())
 
 
-async def publish(hand: Hand) -> None:
-    """Two actions."""
-    await hand.click("button", "More actions")
-    await hand.click("button", "Publish")
+async def publish(driver: PageDriver) -> None:
+    """Publishes the open form: two actions."""
+    await driver.click("button", "More actions")
+    await driver.click("button", "Publish")

@@ -1,4 +1,4 @@
-"""Tasks on the forum: reading it, writing in it, moderating it, and what it does not allow."""
+"""Forum tasks: read, write, moderate, and refuse what the forum does not allow."""
 
 from __future__ import annotations
 

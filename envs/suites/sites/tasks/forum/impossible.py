@@ -1,4 +1,4 @@
-"""What the forum does not allow: to be refused with the reason."""
+"""Impossible forum tasks. The answer is a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.answers import Refusal
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.forum.shared import MEMBER, PER_PAGE, open_topic, topics, user_id, way_to
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.forum.shared import MEMBER, PER_PAGE, open_topic, topic_goals, topics, user_id
 from envs.suites.sites.tasks.forum.writing import (
     PHRASES,
     SUBJECTS,
@@ -20,7 +20,7 @@ from envs.suites.sites.tasks.forum.writing import (
     poll_choices,
     single_comments,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 SAMPLE = 150
 
@@ -40,17 +40,21 @@ class VoteClosed(Template[Choice]):
         return poll_choices(world, "p.close_at IS NOT NULL")
 
     def milestones(self, p: Choice) -> Milestones:
-        searched = visited(Where("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: Choice) -> Outcome:
         return Outcome(
             answer=Refusal(f'the poll "{p.poll}" is closed', ("close", r"\bended\b", r"\bover\b", "expired"))
         )
 
-    async def solve(self, hand: Hand, p: Choice) -> str | None:
-        await open_topic(hand, p.title)
-        if await hand.has("button", "Vote"):
+    async def solve(self, driver: PageDriver, p: Choice) -> str | None:
+        await open_topic(driver, p.title)
+        if await driver.has("button", "Vote"):
             raise Unsolvable(f"the poll {p.poll!r} is open")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
@@ -72,16 +76,20 @@ class ReplyClosed(Template[Remark]):
         return [row.into(Remark, user=member, count=row.comments, text=rng.choice(PHRASES)) for row in rows]
 
     def milestones(self, p: Remark) -> Milestones:
-        searched = visited(Where("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: Remark) -> Outcome:
         return Outcome(answer=Refusal("the topic is closed", ("close", "locked")))
 
-    async def solve(self, hand: Hand, p: Remark) -> str | None:
-        await open_topic(hand, p.title)
-        if await hand.has("button", "Publish"):
-            raise Unsolvable(f"the topic {p.title!r} takes comments")
+    async def solve(self, driver: PageDriver, p: Remark) -> str | None:
+        await open_topic(driver, p.title)
+        if await driver.has("button", "Publish"):
+            raise Unsolvable(f"the topic {p.title!r} accepts comments")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -100,8 +108,12 @@ class EditOthers(Template[OneComment]):
         return rng.sample(single_comments(world), SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
-        searched = visited(Where("forum", r"/search/|/category/.*"))
-        return Goal("The search or a category is open", searched), *way_to(p), Goal("It is in front", shows(p.page))
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
+        return (
+            Goal("The search or a category is open", searched),
+            *topic_goals(p),
+            Goal("It is in front", shows(p.page)),
+        )
 
     def outcome(self, p: OneComment) -> Outcome:
         reason = f"only {p.author} and the moderators can edit this comment; it is not mine"
@@ -118,8 +130,8 @@ class EditOthers(Template[OneComment]):
             answer=Refusal(reason, (*own, "another (user|member)", "someone else", "other (user|member|people)"))
         )
 
-    async def solve(self, hand: Hand, p: OneComment) -> str | None:
-        await open_topic(hand, p.title)
+    async def solve(self, driver: PageDriver, p: OneComment) -> str | None:
+        await open_topic(driver, p.title)
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 
@@ -151,12 +163,12 @@ class MissingCategory(Template[NoSuchPlace]):
         ]
 
     def milestones(self, p: NoSuchPlace) -> Milestones:
-        form = Where("forum", r"/topic/publish/(\d+/)?")
-        category = Where("forum", r"/category/.*")
+        form = PagePattern("forum", r"/topic/publish/(\d+/)?")
+        category = PagePattern("forum", r"/category/.*")
         return (
-            Goal("A category or the form is open", visited(Where("forum", r"/category/.*|/topic/publish/.*"))),
+            Goal("A category or the form is open", visited(PagePattern("forum", r"/category/.*|/topic/publish/.*"))),
             Goal("A category was opened to see its neighbours", visited(category)),
-            Goal("The form for a new topic was opened", every(visited(category), visited(form))),
+            Goal("The form for a new topic was opened", all_of(visited(category), visited(form))),
             Goal("The choice of categories is in front", shows(form)),
         )
 
@@ -170,13 +182,13 @@ class MissingCategory(Template[NoSuchPlace]):
         )
         return Outcome(answer=Refusal(f"there is no category {p.place}", (*missing, f"no .*{p.place.lower()}")))
 
-    async def solve(self, hand: Hand, p: NoSuchPlace) -> str | None:
-        await hand.click("link", "All Categories")
-        await hand.click("link", "Off Topic")
-        await hand.click("link", "Create Topic")
-        page = await hand.text()
+    async def solve(self, driver: PageDriver, p: NoSuchPlace) -> str | None:
+        await driver.click("link", "All Categories")
+        await driver.click("link", "Off Topic")
+        await driver.click("link", "Create Topic")
+        page = await driver.text()
         if f'"{p.place}"' in page:
-            raise Unsolvable(f"there is a category {p.place!r}")
+            raise Unsolvable(f"the forum has a category {p.place!r}")
         return self.outcome(p).answer.truth()  # pyright: ignore[reportOptionalMemberAccess]
 
 

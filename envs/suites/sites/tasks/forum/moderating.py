@@ -1,4 +1,4 @@
-"""Keeping order on the forum as a moderator."""
+"""Forum tasks of a moderator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.changes import Inserted, SqlValue, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.forum.shared import (
     AS_MODERATOR,
     COMMENT,
@@ -21,9 +21,9 @@ from envs.suites.sites.tasks.forum.shared import (
     InTopic,
     click_below,
     open_topic,
+    topic_goals,
     topics,
     user_id,
-    way_to,
 )
 from envs.suites.sites.tasks.forum.writing import OneComment, single_comments
 from envs.suites.sites.templates import (
@@ -33,15 +33,15 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
     changed,
-    every,
     sent,
     visited,
 )
 
 SAMPLE = 150
 MOVED, CLOSED, PINNED = 1, 2, 4
-"""`action` of the comment that Spirit leaves in a moderated topic."""
+"""`action` of the comment that Spirit adds to a moderated topic."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Moderated(InTopic):
 
 
 class OneClick(Template[Moderated]):
-    """A topic gets a mark from its menu of moderation."""
+    """Closes or pins a topic through its moderation menu."""
 
     sites = ("forum",)
     category = "forum"
@@ -68,23 +68,23 @@ class OneClick(Template[Moderated]):
         return [row.into(Moderated, user=moderator) for row in rng.sample(rows, SAMPLE)]
 
     def milestones(self, p: Moderated) -> Milestones:
-        where = Where("forum", rf"/topic/moderate/{self.path}/{p.topic}/")
+        where = PagePattern("forum", rf"/topic/moderate/{self.path}/{p.topic}/")
         mark: dict[str, SqlValue] = {"id": p.topic, self.column: 1}
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("The moderation was sent", sent(where)),
             Goal("The topic has its mark", changed("forum", TOPIC, was=None, **mark)),
         )
 
     def outcome(self, p: Moderated) -> Outcome:
-        marked = Updated(TOPIC, {"id": p.topic}, {self.column: 1}, may=("reindex_at",))
-        told = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "action": self.action})
-        return Outcome(changes={"forum": (marked, told)})
+        marked = Updated(TOPIC, {"id": p.topic}, {self.column: 1}, allowed=("reindex_at",))
+        notice = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "action": self.action})
+        return Outcome(changes={"forum": (marked, notice)})
 
-    async def solve(self, hand: Hand, p: Moderated) -> str | None:
-        await open_topic(hand, p.title)
-        await hand.click("link", "Moderate")
-        await hand.click("link", self.link)
+    async def solve(self, driver: PageDriver, p: Moderated) -> str | None:
+        await open_topic(driver, p.title)
+        await driver.click("link", "Moderate")
+        await driver.click("link", self.link)
         return None
 
 
@@ -118,18 +118,18 @@ def _places(world: World) -> tuple[tuple[Any, ...], ...]:
     )
 
 
-async def _move(hand: Hand, title: str, place: str) -> None:
-    """Six actions."""
-    await open_topic(hand, title)
-    await hand.click("link", "edit", row=f"# {title}")
-    nested = f'"--- {place}"' in await hand.text()
-    await hand.select("combobox", "Category:", f"--- {place}" if nested else place)
-    await hand.click("button", "Update")
+async def _move(driver: PageDriver, title: str, place: str) -> None:
+    """Moves a topic to another category: six actions."""
+    await open_topic(driver, title)
+    await driver.click("link", "edit", row=f"# {title}")
+    nested = f'"--- {place}"' in await driver.text()
+    await driver.select("combobox", "Category:", f"--- {place}" if nested else place)
+    await driver.click("button", "Update")
 
 
 def _moved(topic: int, user: int, target: int) -> tuple[Updated, Inserted]:
     return (
-        Updated(TOPIC, {"id": topic}, {"category_id": target}, may=("reindex_at",)),
+        Updated(TOPIC, {"id": topic}, {"category_id": target}, allowed=("reindex_at",)),
         Inserted(COMMENT, {"topic_id": topic, "user_id": user, "action": MOVED}),
     )
 
@@ -148,24 +148,24 @@ class MoveTopic(Template[Moved]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Moved]:
         moderator, places = user_id(world, MODERATOR), _places(world)
-        found: list[Moved] = []
+        moves: list[Moved] = []
         for row in rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE):
             target, place = rng.choice([place for place in places if place[0] != row.category])
-            found.append(row.into(Moved, user=moderator, target=target, place=place))
-        return found
+            moves.append(row.into(Moved, user=moderator, target=target, place=place))
+        return moves
 
     def milestones(self, p: Moved) -> Milestones:
         return (
-            *way_to(p),
-            Goal("Its form is open", visited(Where("forum", rf"/topic/update/{p.topic}/"))),
+            *topic_goals(p),
+            Goal("Its form is open", visited(PagePattern("forum", rf"/topic/update/{p.topic}/"))),
             Goal(f"It is in {p.place}", changed("forum", TOPIC, id=p.topic, category_id=p.target)),
         )
 
     def outcome(self, p: Moved) -> Outcome:
         return Outcome(changes={"forum": _moved(p.topic, p.user, p.target)})
 
-    async def solve(self, hand: Hand, p: Moved) -> str | None:
-        await _move(hand, p.title, p.place)
+    async def solve(self, driver: PageDriver, p: Moved) -> str | None:
+        await _move(driver, p.title, p.place)
         return None
 
 
@@ -195,11 +195,13 @@ class MoveTwo(Template[TwoMoved]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[TwoMoved]:
         moderator, places = user_id(world, MODERATOR), _places(world)
         rows = rng.sample(topics(world, f"t.comment_count <= {PER_PAGE}"), SAMPLE)
-        found: list[TwoMoved] = []
-        for one, two in zip(rows[::2], rows[1::2], strict=False):
-            target, place = rng.choice([place for place in places if place[0] not in (one.category, two.category)])
-            found.append(TwoMoved(one.into(InTopic), two.into(InTopic), one.title, two.title, moderator, target, place))
-        return found
+        moves: list[TwoMoved] = []
+        for first, second in zip(rows[::2], rows[1::2], strict=False):
+            target, place = rng.choice([place for place in places if place[0] not in (first.category, second.category)])
+            moves.append(
+                TwoMoved(first.into(InTopic), second.into(InTopic), first.title, second.title, moderator, target, place)
+            )
+        return moves
 
     def milestones(self, p: TwoMoved) -> Milestones:
         first = changed("forum", TOPIC, id=p.first.topic, category_id=p.target)
@@ -208,16 +210,16 @@ class MoveTwo(Template[TwoMoved]):
             Goal(f'The topic "{p.title}" is open', visited(p.first.page)),
             Goal(f'"{p.title}" is in {p.place}', first),
             Goal(f'The topic "{p.other}" is open', visited(p.second.page)),
-            Goal(f"Both are in {p.place}", every(first, second)),
+            Goal(f"Both are in {p.place}", all_of(first, second)),
         )
 
     def outcome(self, p: TwoMoved) -> Outcome:
         first = _moved(p.first.topic, p.user, p.target)
         return Outcome(changes={"forum": (*first, *_moved(p.second.topic, p.user, p.target))})
 
-    async def solve(self, hand: Hand, p: TwoMoved) -> str | None:
-        await _move(hand, p.title, p.place)
-        await _move(hand, p.other, p.place)
+    async def solve(self, driver: PageDriver, p: TwoMoved) -> str | None:
+        await _move(driver, p.title, p.place)
+        await _move(driver, p.other, p.place)
         return None
 
 
@@ -234,21 +236,21 @@ class DeleteComment(Template[OneComment]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OneComment]:
-        return rng.sample([one for one in single_comments(world) if one.author != MODERATOR], SAMPLE)
+        return rng.sample([comment for comment in single_comments(world) if comment.author != MODERATOR], SAMPLE)
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
-            *way_to(p),
-            Goal("A comment was deleted", sent(Where("forum", r"/comment/\d+/delete/"))),
+            *topic_goals(p),
+            Goal("A comment was deleted", sent(PagePattern("forum", r"/comment/\d+/delete/"))),
             Goal(f"It is {p.author}'s", changed("forum", COMMENT, id=p.comment, is_removed=1)),
         )
 
     def outcome(self, p: OneComment) -> Outcome:
         return Outcome(changes={"forum": (Updated(COMMENT, {"id": p.comment}, {"is_removed": 1}),)})
 
-    async def solve(self, hand: Hand, p: OneComment) -> str | None:
-        await open_topic(hand, p.title)
-        await click_below(hand, p.text, re.compile("^delete$"))
+    async def solve(self, driver: PageDriver, p: OneComment) -> str | None:
+        await open_topic(driver, p.title)
+        await click_below(driver, p.text, re.compile("^delete$"))
         return None
 
 
@@ -287,26 +289,28 @@ class HandleFlag(Template[Flagged]):
         flag = "spirit_comment_flag_commentflag"
         removed = changed("forum", COMMENT, id=p.comment, is_removed=1)
         return (
-            Goal("The list of flags is open", visited(Where("forum", r"/st/admin/comment/flag/(opened/)?"))),
-            Goal(f'The flag in "{p.title}" is open', visited(Where("forum", rf"/st/admin/comment/flag/{p.flag}/"))),
+            Goal("The list of flags is open", visited(PagePattern("forum", r"/st/admin/comment/flag/(opened/)?"))),
+            Goal(
+                f'The flag in "{p.title}" is open', visited(PagePattern("forum", rf"/st/admin/comment/flag/{p.flag}/"))
+            ),
             Goal("The comment is deleted", removed),
-            Goal("The flag is closed", every(removed, changed("forum", flag, id=p.flag, is_closed=1))),
+            Goal("The flag is closed", all_of(removed, changed("forum", flag, id=p.flag, is_closed=1))),
         )
 
     def outcome(self, p: Flagged) -> Outcome:
         closed = Updated("spirit_comment_flag_commentflag", {"id": p.flag}, {"is_closed": 1, "moderator_id": p.user})
         return Outcome(changes={"forum": (Updated(COMMENT, {"id": p.comment}, {"is_removed": 1}), closed)})
 
-    async def solve(self, hand: Hand, p: Flagged) -> str | None:
-        await hand.click("link", MODERATOR)
-        await hand.click("link", "Admin")
-        await hand.click("link", "Show menu")
-        await hand.click("link", "Flags")
-        await click_below(hand, f'link "{p.title}"', re.compile("^moderate$"))
-        await hand.click("link", "delete")
-        await hand.back()
-        await hand.click("checkbox", "Is closed:")
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: Flagged) -> str | None:
+        await driver.click("link", MODERATOR)
+        await driver.click("link", "Admin")
+        await driver.click("link", "Show menu")
+        await driver.click("link", "Flags")
+        await click_below(driver, f'link "{p.title}"', re.compile("^moderate$"))
+        await driver.click("link", "delete")
+        await driver.back()
+        await driver.click("checkbox", "Is closed:")
+        await driver.click("button", "Save")
         return None
 
 
@@ -341,26 +345,26 @@ class DescribeCategory(Template[Described]):
         return [Described(target, place, text) for target, place in _places(world) for text in DESCRIPTIONS]
 
     def milestones(self, p: Described) -> Milestones:
-        form = Where("forum", rf"/st/admin/category/update/{p.target}/")
+        form = PagePattern("forum", rf"/st/admin/category/update/{p.target}/")
         return (
-            Goal("The administration is open", visited(Where("forum", r"/st/admin/.*"))),
-            Goal("The list of categories is open", visited(Where("forum", r"/st/admin/category/"))),
+            Goal("The administration is open", visited(PagePattern("forum", r"/st/admin/.*"))),
+            Goal("The list of categories is open", visited(PagePattern("forum", r"/st/admin/category/"))),
             Goal(f"The form of {p.place} is open", visited(form)),
             Goal("The description is changed", changed("forum", "spirit_category_category", description=p.text)),
         )
 
     def outcome(self, p: Described) -> Outcome:
-        edited = Updated("spirit_category_category", {"id": p.target}, {"description": p.text}, may=("reindex_at",))
+        edited = Updated("spirit_category_category", {"id": p.target}, {"description": p.text}, allowed=("reindex_at",))
         return Outcome(changes={"forum": (edited,)})
 
-    async def solve(self, hand: Hand, p: Described) -> str | None:
-        await hand.click("link", MODERATOR)
-        await hand.click("link", "Admin")
-        await hand.click("link", "Show menu")
-        await hand.click("link", "Categories")
-        await click_below(hand, f'link "{p.place}"', re.compile("^edit$"))
-        await hand.type("textbox", re.compile("[Dd]escription"), p.text)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: Described) -> str | None:
+        await driver.click("link", MODERATOR)
+        await driver.click("link", "Admin")
+        await driver.click("link", "Show menu")
+        await driver.click("link", "Categories")
+        await click_below(driver, f'link "{p.place}"', re.compile("^edit$"))
+        await driver.type("textbox", re.compile("[Dd]escription"), p.text)
+        await driver.click("button", "Save")
         return None
 
 

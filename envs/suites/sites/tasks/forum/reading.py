@@ -1,4 +1,4 @@
-"""Finding things out on the forum."""
+"""Forum tasks that open topics and look up facts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from envs.suites.sites.answers import Day, Number, Text
 from envs.suites.sites.clock import TODAY
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.tasks.forum.shared import (
     COMMENT,
     PER_PAGE,
@@ -21,13 +21,13 @@ from envs.suites.sites.tasks.forum.shared import (
     comments_on,
     full_date,
     open_topic,
+    topic_goals,
     topics,
-    way_to,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, every, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, shows, visited
 
 SAMPLE = 200
-"""At most so many instances of a template that could have one for each topic."""
+"""Largest number of instances of a template that could have one per topic."""
 
 
 class OpenTopic(Template[InTopic]):
@@ -46,20 +46,20 @@ class OpenTopic(Template[InTopic]):
         return [row.into(InTopic) for row in rng.sample(topics(world), SAMPLE)]
 
     def milestones(self, p: InTopic) -> Milestones:
-        listed, opened = way_to(p)
-        searched = visited(Where("forum", r"/search/|/category/.*"))
+        listed, opened = topic_goals(p)
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
     def outcome(self, p: InTopic) -> Outcome:
         return Outcome(page=p.page)
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
         return None
 
 
 class Question(Template[InTopic]):
-    """A question that the page of one topic answers."""
+    """Asks a question that a topic's page answers."""
 
     sites = ("forum",)
     category = "forum"
@@ -67,8 +67,8 @@ class Question(Template[InTopic]):
     difficulty = "easy"
 
     def milestones(self, p: InTopic) -> Milestones:
-        listed, opened = way_to(p)
-        searched = visited(Where("forum", r"/search/|/category/.*"))
+        listed, opened = topic_goals(p)
+        searched = visited(PagePattern("forum", r"/search/|/category/.*"))
         return Goal("The search or a category is open", searched), listed, opened, Goal("It is in front", shows(p.page))
 
 
@@ -97,9 +97,9 @@ class TopicAuthor(Question):
         assert isinstance(p, Authored)
         return Outcome(answer=Text(p.author, (p.full_name, f"@{p.author}")))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return comments_on(await hand.text())[0].author
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return comments_on(await driver.text())[0].author
 
 
 @dataclass(frozen=True)
@@ -116,16 +116,16 @@ class TopicDay(Question):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Dated]:
         days = dict(world.database("forum").rows(f"SELECT id, date(date) FROM {TOPIC}"))
-        found = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(world)]
-        return rng.sample([one for one in found if (TODAY - one.day).days > 2], SAMPLE)
+        dated = [row.into(Dated, day=date.fromisoformat(days[row.topic])) for row in topics(world)]
+        return rng.sample([topic for topic in dated if (TODAY - topic.day).days > 2], SAMPLE)
 
     def outcome(self, p: InTopic) -> Outcome:
         assert isinstance(p, Dated)
         return Outcome(answer=Day(p.day))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return full_date(await hand.read(r"^(\d{1,2} [A-Z]\w{2}(?: '\d\d)?)$"))
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return full_date(await driver.read(r"^(\d{1,2} [A-Z]\w{2}(?: '\d\d)?)$"))
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class CommentsOfMember(Question):
         assert isinstance(p, Counted)
         return Outcome(answer=Number(p.count))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
         assert isinstance(p, Counted)
-        await open_topic(hand, p.title)
-        return str(sum(comment.author == p.member for comment in comments_on(await hand.text())))
+        await open_topic(driver, p.title)
+        return str(sum(comment.author == p.member for comment in comments_on(await driver.text())))
 
 
 class MostLiked(Question):
@@ -171,13 +171,13 @@ class MostLiked(Question):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Authored]:
-        said: dict[int, list[tuple[int, str, str]]] = {}
+        comments: dict[int, list[tuple[int, str, str]]] = {}
         for topic, likes, *names in world.database("forum").rows(
             f"SELECT c.topic_id, c.likes_count, u.username, u.first_name || ' ' || u.last_name FROM {COMMENT} c"
             " JOIN auth_user u ON u.id = c.user_id ORDER BY c.topic_id, c.likes_count DESC, c.id"
         ):
-            said.setdefault(topic, []).append((likes, names[0], names[1]))
-        clear = {topic: best for topic, (best, *rest) in said.items() if rest and best[0] > rest[0][0]}
+            comments.setdefault(topic, []).append((likes, names[0], names[1]))
+        clear = {topic: best for topic, (best, *rest) in comments.items() if rest and best[0] > rest[0][0]}
         return [
             row.into(Authored, author=clear[row.topic][1], full_name=clear[row.topic][2])
             for row in topics(world, f"t.comment_count BETWEEN 4 AND {PER_PAGE}")
@@ -188,9 +188,9 @@ class MostLiked(Question):
         assert isinstance(p, Authored)
         return Outcome(answer=Text(p.author, (p.full_name, f"@{p.author}")))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
-        await open_topic(hand, p.title)
-        return max(comments_on(await hand.text()), key=lambda comment: comment.likes).author
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
+        await open_topic(driver, p.title)
+        return max(comments_on(await driver.text()), key=lambda comment: comment.likes).author
 
 
 @dataclass(frozen=True)
@@ -218,26 +218,26 @@ class PollEnd(Question):
         for topic, poll, *choice in rows:
             polls.setdefault((topic, poll), []).append(tuple(choice))
         places = {row.topic: row for row in topics(world)}
-        found: list[Polled] = []
+        ends: list[Polled] = []
         for (topic, poll), choices in polls.items():
             if choices[0][1] < choices[1][1]:
-                found.append(places[topic].into(Polled, poll=poll, end="fewest", option=choices[0][0]))
+                ends.append(places[topic].into(Polled, poll=poll, end="fewest", option=choices[0][0]))
             if choices[-1][1] > choices[-2][1]:
-                found.append(places[topic].into(Polled, poll=poll, end="most", option=choices[-1][0]))
-        return found
+                ends.append(places[topic].into(Polled, poll=poll, end="most", option=choices[-1][0]))
+        return ends
 
     def outcome(self, p: InTopic) -> Outcome:
         assert isinstance(p, Polled)
         return Outcome(answer=Text(p.option))
 
-    async def solve(self, hand: Hand, p: InTopic) -> str | None:
+    async def solve(self, driver: PageDriver, p: InTopic) -> str | None:
         assert isinstance(p, Polled)
-        await open_topic(hand, p.title)
-        if await hand.has("link", "Show results"):
-            await hand.click("link", "Show results")
-        shares = re.findall(r"^(.+), (\d+)%", await hand.text(), re.MULTILINE)
+        await open_topic(driver, p.title)
+        if await driver.has("link", "Show results"):
+            await driver.click("link", "Show results")
+        shares = re.findall(r"^(.+), (\d+)%", await driver.text(), re.MULTILINE)
         if not shares:
-            raise Unsolvable("no results of a poll are shown")
+            raise Unsolvable("the page shows no results of a poll")
         ordered = sorted(shares, key=lambda share: int(share[1]))
         return ordered[-1 if p.end == "most" else 0][0]
 
@@ -271,22 +271,22 @@ class AuthorJoined(Template[Joined]):
         return [row.into(Joined, **people[row.topic]) for row in rng.sample(topics(world), SAMPLE)]
 
     def milestones(self, p: Joined) -> Milestones:
-        profile = Where("forum", rf"/user/{p.author_id}/[^/]+/")
+        profile = PagePattern("forum", rf"/user/{p.author_id}/[^/]+/")
         return (
-            *way_to(p),
-            Goal(f"The profile of {p.author} was opened", every(visited(p.page), visited(profile))),
+            *topic_goals(p),
+            Goal(f"The profile of {p.author} was opened", all_of(visited(p.page), visited(profile))),
             Goal(f"The profile of {p.author} is in front", shows(profile)),
         )
 
     def outcome(self, p: Joined) -> Outcome:
         return Outcome(answer=Day(p.day))
 
-    async def solve(self, hand: Hand, p: Joined) -> str | None:
-        await open_topic(hand, p.title)
-        author = comments_on(await hand.text())[0].author
-        header = (await hand.text()).split("\n# ")[0].count(f'"{author}"')
-        await hand.click("link", author, nth=header)
-        return full_date(await hand.read(r"Joined at\n(\d{1,2} [A-Z]\w{2} '\d\d)"))
+    async def solve(self, driver: PageDriver, p: Joined) -> str | None:
+        await open_topic(driver, p.title)
+        author = comments_on(await driver.text())[0].author
+        header = (await driver.text()).split("\n# ")[0].count(f'"{author}"')
+        await driver.click("link", author, nth=header)
+        return full_date(await driver.read(r"Joined at\n(\d{1,2} [A-Z]\w{2} '\d\d)"))
 
 
 @dataclass(frozen=True)
@@ -314,29 +314,29 @@ class LongerTopic(Template[Pair]):
         pairs = zip(rows[::2], rows[1::2], strict=False)
         return [
             Pair(
-                first=one.into(InTopic),
-                second=two.into(InTopic),
-                title=one.title,
-                other=two.title,
-                longer=max(one, two, key=lambda row: row.comments).title,
+                first=first.into(InTopic),
+                second=second.into(InTopic),
+                title=first.title,
+                other=second.title,
+                longer=max(first, second, key=lambda row: row.comments).title,
             )
-            for one, two in pairs
-            if one.comments != two.comments
+            for first, second in pairs
+            if first.comments != second.comments
         ]
 
     def milestones(self, p: Pair) -> Milestones:
-        return *way_to(p.first), *way_to(p.second)
+        return *topic_goals(p.first), *topic_goals(p.second)
 
     def outcome(self, p: Pair) -> Outcome:
         return Outcome(answer=Text(p.longer))
 
-    async def solve(self, hand: Hand, p: Pair) -> str | None:
+    async def solve(self, driver: PageDriver, p: Pair) -> str | None:
         counts: dict[str, int] = {}
         for title in (p.title, p.other):
-            await hand.click("link", "search")
-            await hand.type("searchbox", "Search:", title, enter=True)
-            counts[title] = int(await hand.read(rf'link "{re.escape(title)}"\n[^\n]+\n(\d+)$'))
-            await hand.click("link", title)
+            await driver.click("link", "search")
+            await driver.type("searchbox", "Search:", title, enter=True)
+            counts[title] = int(await driver.read(rf'link "{re.escape(title)}"\n[^\n]+\n(\d+)$'))
+            await driver.click("link", title)
         return max(counts, key=lambda title: counts[title])
 
 

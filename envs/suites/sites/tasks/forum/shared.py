@@ -1,4 +1,4 @@
-"""What the forum's templates have in common: tables, noise, the way to a topic."""
+"""Shared parts of the forum's templates: table names, noise, topic queries, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from envs.suites.sites.changes import Expected, Inserted, Noise, Updated
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand, Unsolvable
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
 from envs.suites.sites.requests import Request
 from envs.suites.sites.templates import Check, Goal, Params, World, visited
 
@@ -37,9 +37,9 @@ NOISE = Noise(
 
 FOLLOWS: tuple[Expected, ...] = (
     Inserted(NOTIFICATION, {}),
-    Updated(NOTIFICATION, {}, {}, may=("comment_id", "date", "action", "is_read")),
+    Updated(NOTIFICATION, {}, {}, allowed=("comment_id", "date", "action", "is_read")),
 )
-"""Whoever takes part in a topic is told of what comes next."""
+"""A member who takes part in a topic gets notifications of later comments."""
 
 
 AS_MODERATOR: Mapping[SiteName, str] = {"forum": "moderator"}
@@ -54,8 +54,9 @@ class InTopic(Params):
     category: int
 
     @property
-    def page(self) -> Where:
-        return Where("forum", rf"/topic/{self.topic}/[^/]+/")
+    def page(self) -> PagePattern:
+        """The topic's page."""
+        return PagePattern("forum", rf"/topic/{self.topic}/[^/]+/")
 
 
 T = TypeVar("T", bound=InTopic)
@@ -68,15 +69,15 @@ class TopicRow(NamedTuple):
     title: str
     category: int
     comments: int
-    """Its comments, the opening one included."""
+    """Number of comments, including the opening one."""
 
     def into(self, kind: type[T], **more: Any) -> T:
-        """Parameters inside this topic."""
+        """Task parameters of type *kind* in this topic."""
         return kind(topic=self.topic, title=self.title, category=self.category, **more)
 
 
 def topics(world: World, where: str = "1", *values: str | int) -> tuple[TopicRow, ...]:
-    """Public topics that fit the SQL condition on `t`, by id."""
+    """Public topics that match the SQL condition on `t`, ordered by id."""
     rows = world.database("forum").rows(
         f"SELECT t.id, t.title, t.category_id, t.comment_count FROM {TOPIC} t"
         f" WHERE t.category_id <> {PRIVATE_CATEGORY} AND ({where}) ORDER BY t.id",
@@ -89,8 +90,8 @@ def user_id(world: World, username: str) -> int:
     return int(world.database("forum").value("SELECT id FROM auth_user WHERE username = ?", username))
 
 
-def looked_for(p: InTopic) -> Check:
-    """A list that holds the topic was asked for: its category, or a search for words of its title."""
+def topic_searched(p: InTopic) -> Check:
+    """Checks that a list with the topic was shown: its category, or a search for words of its title."""
 
     def lists_it(request: Request) -> bool:
         words = (request.argument("q") or "").casefold().split()
@@ -105,50 +106,50 @@ def looked_for(p: InTopic) -> Check:
     return check
 
 
-def way_to(p: InTopic) -> tuple[Goal, Goal]:
-    """The first two milestones of every task inside a topic."""
+def topic_goals(p: InTopic) -> tuple[Goal, Goal]:
+    """The first two milestones of tasks in a topic."""
     return (
-        Goal(f'A list with "{p.title}" is open', looked_for(p)),
+        Goal(f'A list with "{p.title}" is open', topic_searched(p)),
         Goal(f'The topic "{p.title}" is open', visited(p.page)),
     )
 
 
-async def open_topic(hand: Hand, title: str) -> None:
-    """Three actions."""
-    await hand.click("link", "search")
-    await hand.type("searchbox", "Search:", title, enter=True)
-    await hand.click("link", title)
+async def open_topic(driver: PageDriver, title: str) -> None:
+    """Searches for a topic and opens it: three actions."""
+    await driver.click("link", "search")
+    await driver.type("searchbox", "Search:", title, enter=True)
+    await driver.click("link", title)
 
 
-async def click_below(hand: Hand, text: str, name: re.Pattern[str]) -> None:
-    """Clicks the first link of this name below the line that holds *text*."""
-    page = (await hand.look()).text
+async def click_below(driver: PageDriver, text: str, name: re.Pattern[str]) -> None:
+    """Clicks the first link of this name below the line that contains *text*."""
+    page = (await driver.look()).text
     if text not in page:
         raise Unsolvable(f"{text!r} is not on the page")
     above = page[: page.index(text)]
     links = re.findall(r'\] link "((?:[^"\\]|\\.)*)"', above)
-    await hand.click("link", name, nth=sum(name.search(one) is not None for one in links))
+    await driver.click("link", name, nth=sum(name.search(link) is not None for link in links))
 
 
-class Said(NamedTuple):
-    """One comment as a page shows it."""
+class ShownComment(NamedTuple):
+    """A comment as a page shows it."""
 
     author: str
     likes: int
 
 
-_SAID = re.compile(r'^\[\d+\] link "([a-z]+_[a-z]+)"$[\s\S]*?(?:like \((\d+)\)"|^\((\d+)\)$)', re.MULTILINE)
+_COMMENT_PATTERN = re.compile(r'^\[\d+\] link "([a-z]+_[a-z]+)"$[\s\S]*?(?:like \((\d+)\)"|^\((\d+)\)$)', re.MULTILINE)
 
 
-def comments_on(page: str) -> Sequence[Said]:
-    """The comments of a topic's page, in order; at least one. Raises Unsolvable."""
+def comments_on(page: str) -> Sequence[ShownComment]:
+    """The comments on a topic's page, in order. Raises Unsolvable if there are none."""
     body = page.partition("\n# ")[2]
-    found = [Said(match[1], int(match[2] or match[3])) for match in _SAID.finditer(body)]
-    if not found:
-        raise Unsolvable("no comments are shown")
-    return found
+    comments = [ShownComment(match[1], int(match[2] or match[3])) for match in _COMMENT_PATTERN.finditer(body)]
+    if not comments:
+        raise Unsolvable("the page shows no comments")
+    return comments
 
 
 def full_date(shown: str) -> str:
-    """`4 May '25` or, for the running year, `4 May`, with the year written out."""
+    """A date with its full year. The page shows `4 May '25`, or `4 May` in the current year."""
     return re.sub(r"'(\d\d)$", r"20\1", shown) if "'" in shown else f"{shown} 2026"

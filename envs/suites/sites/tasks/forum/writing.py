@@ -1,4 +1,4 @@
-"""Taking part in the forum as an ordinary member."""
+"""Forum tasks of an ordinary member: like, vote, reply, publish, edit, follow."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from envs.suites.sites.changes import Inserted, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
 from envs.suites.sites.tasks.forum.shared import (
     COMMENT,
     FOLLOWS,
@@ -23,9 +23,9 @@ from envs.suites.sites.tasks.forum.shared import (
     InTopic,
     click_below,
     open_topic,
+    topic_goals,
     topics,
     user_id,
-    way_to,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -34,8 +34,8 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
     changed,
-    every,
     sent,
     visited,
 )
@@ -71,7 +71,7 @@ class OneComment(InTopic):
 
 
 def single_comments(world: World) -> list[OneComment]:
-    """Comments of others on the first page of short topics, each its author's only one there."""
+    """Comments by others in short topics (one page), each the only one of its author in the topic."""
     member = user_id(world, MEMBER)
     fitting = {row.topic: row for row in topics(world, f"t.comment_count BETWEEN 3 AND {PER_PAGE // 2}")}
     rows = world.database("forum").rows(
@@ -107,8 +107,8 @@ class LikeComment(Template[OneComment]):
 
     def milestones(self, p: OneComment) -> Milestones:
         return (
-            *way_to(p),
-            Goal("A like was given", sent(Where("forum", r"/comment/like/\d+/create/"))),
+            *topic_goals(p),
+            Goal("A like was given", sent(PagePattern("forum", r"/comment/like/\d+/create/"))),
             Goal(f"{p.author}'s comment is liked", changed("forum", LIKE, user_id=p.user, comment_id=p.comment)),
         )
 
@@ -116,9 +116,9 @@ class LikeComment(Template[OneComment]):
         like = Inserted(LIKE, {"user_id": p.user, "comment_id": p.comment})
         return Outcome(changes={"forum": (like, Updated(COMMENT, {"id": p.comment}, {"likes_count": p.likes + 1}))})
 
-    async def solve(self, hand: Hand, p: OneComment) -> str | None:
-        await open_topic(hand, p.title)
-        await click_below(hand, p.text, re.compile(r"^like \("))
+    async def solve(self, driver: PageDriver, p: OneComment) -> str | None:
+        await open_topic(driver, p.title)
+        await click_below(driver, p.text, re.compile(r"^like \("))
         return None
 
 
@@ -163,8 +163,8 @@ class Vote(Template[Choice]):
     def milestones(self, p: Choice) -> Milestones:
         voted = "spirit_comment_poll_commentpollvote"
         return (
-            *way_to(p),
-            Goal("A vote was sent", sent(Where("forum", r"/comment/poll/.*vote/.*"))),
+            *topic_goals(p),
+            Goal("A vote was sent", sent(PagePattern("forum", r"/comment/poll/.*vote/.*"))),
             Goal(f'The vote is for "{p.option}"', changed("forum", voted, voter_id=p.user, choice_id=p.choice)),
         )
 
@@ -173,10 +173,10 @@ class Vote(Template[Choice]):
         count = Updated("spirit_comment_poll_commentpollchoice", {"id": p.choice}, {"vote_count": p.votes + 1})
         return Outcome(changes={"forum": (vote, count)})
 
-    async def solve(self, hand: Hand, p: Choice) -> str | None:
-        await open_topic(hand, p.title)
-        await hand.click("radio", p.option)
-        await hand.click("button", "Vote")
+    async def solve(self, driver: PageDriver, p: Choice) -> str | None:
+        await open_topic(driver, p.title)
+        await driver.click("radio", p.option)
+        await driver.click("button", "Vote")
         return None
 
 
@@ -208,20 +208,20 @@ class Reply(Template[Remark]):
 
     def milestones(self, p: Remark) -> Milestones:
         return (
-            *way_to(p),
-            Goal("A comment was sent", sent(Where("forum", rf"/comment/{p.topic}/publish/"))),
+            *topic_goals(p),
+            Goal("A comment was sent", sent(PagePattern("forum", rf"/comment/{p.topic}/publish/"))),
             Goal("It says what it should", changed("forum", COMMENT, topic_id=p.topic, comment=p.text)),
         )
 
     def outcome(self, p: Remark) -> Outcome:
-        said = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "comment": p.text, "is_removed": 0})
-        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.count + 1}, may=("last_active",))
-        return Outcome(changes={"forum": (said, count)}, may={"forum": FOLLOWS})
+        comment = Inserted(COMMENT, {"topic_id": p.topic, "user_id": p.user, "comment": p.text, "is_removed": 0})
+        count = Updated(TOPIC, {"id": p.topic}, {"comment_count": p.count + 1}, allowed=("last_active",))
+        return Outcome(changes={"forum": (comment, count)}, allowed={"forum": FOLLOWS})
 
-    async def solve(self, hand: Hand, p: Remark) -> str | None:
-        await open_topic(hand, p.title)
-        await hand.type("textbox", "Write comment...", p.text)
-        await hand.click("button", "Publish")
+    async def solve(self, driver: PageDriver, p: Remark) -> str | None:
+        await open_topic(driver, p.title)
+        await driver.type("textbox", "Write comment...", p.text)
+        await driver.click("button", "Publish")
         return None
 
 
@@ -255,7 +255,7 @@ class Publish(Template[NewTopic]):
         ]
 
     def milestones(self, p: NewTopic) -> Milestones:
-        form = Where("forum", r"/topic/publish/(\d+/)?")
+        form = PagePattern("forum", r"/topic/publish/(\d+/)?")
         return (
             Goal("The form for a new topic is open", visited(form)),
             Goal("It was sent", sent(form)),
@@ -265,17 +265,17 @@ class Publish(Template[NewTopic]):
 
     def outcome(self, p: NewTopic) -> Outcome:
         values = {"title": p.subject, "category_id": p.category, "user_id": p.user, "comment_count": 1}
-        said = Inserted(COMMENT, {"comment": p.text, "user_id": p.user})
-        return Outcome(changes={"forum": (Inserted(TOPIC, values), said)}, may={"forum": FOLLOWS})
+        comment = Inserted(COMMENT, {"comment": p.text, "user_id": p.user})
+        return Outcome(changes={"forum": (Inserted(TOPIC, values), comment)}, allowed={"forum": FOLLOWS})
 
-    async def solve(self, hand: Hand, p: NewTopic) -> str | None:
-        await hand.click("link", "Create Topic")
-        await hand.type("textbox", "Title:", p.subject)
-        page = await hand.text()
+    async def solve(self, driver: PageDriver, p: NewTopic) -> str | None:
+        await driver.click("link", "Create Topic")
+        await driver.type("textbox", "Title:", p.subject)
+        page = await driver.text()
         nested = f'"--- {p.place}"' in page
-        await hand.select("combobox", "Category:", f"--- {p.place}" if nested else p.place)
-        await hand.type("textbox", "Comment:", p.text)
-        await hand.click("button", "Publish")
+        await driver.select("combobox", "Category:", f"--- {p.place}" if nested else p.place)
+        await driver.type("textbox", "Comment:", p.text)
+        await driver.click("button", "Publish")
         return None
 
 
@@ -305,13 +305,13 @@ class PrivateTopic(Template[Letter]):
         return [Letter(member, partner, name, *rng.choice(SUBJECTS)) for partner, name in people]
 
     def milestones(self, p: Letter) -> Milestones:
-        form = Where("forum", r"/topic/private/publish/(\d+/)?")
+        form = PagePattern("forum", r"/topic/private/publish/(\d+/)?")
         invited = changed("forum", "spirit_topic_private_topicprivate", user_id=p.partner)
         return (
             Goal("The form for a private topic is open", visited(form)),
             Goal("It was sent", sent(form)),
             Goal("A private topic with this title exists", changed("forum", TOPIC, title=p.subject)),
-            Goal(f"{p.username} takes part in it", every(changed("forum", TOPIC, title=p.subject), invited)),
+            Goal(f"{p.username} takes part in it", all_of(changed("forum", TOPIC, title=p.subject), invited)),
         )
 
     def outcome(self, p: Letter) -> Outcome:
@@ -322,16 +322,16 @@ class PrivateTopic(Template[Letter]):
             Inserted("spirit_topic_private_topicprivate", {"user_id": p.user}),
             Inserted("spirit_topic_private_topicprivate", {"user_id": p.partner}),
         )
-        return Outcome(changes={"forum": changes}, may={"forum": FOLLOWS})
+        return Outcome(changes={"forum": changes}, allowed={"forum": FOLLOWS})
 
-    async def solve(self, hand: Hand, p: Letter) -> str | None:
-        await hand.click("link", MEMBER)
-        await hand.click("link", "Private topics")
-        await hand.click("link", "Create private topic")
-        await hand.type("textbox", "Title:", p.subject)
-        await hand.type("textbox", "Invite users:", p.username)
-        await hand.type("textbox", "Comment:", p.text)
-        await hand.click("button", "Publish")
+    async def solve(self, driver: PageDriver, p: Letter) -> str | None:
+        await driver.click("link", MEMBER)
+        await driver.click("link", "Private topics")
+        await driver.click("link", "Create private topic")
+        await driver.type("textbox", "Title:", p.subject)
+        await driver.type("textbox", "Invite users:", p.username)
+        await driver.type("textbox", "Comment:", p.text)
+        await driver.click("button", "Publish")
         return None
 
 
@@ -367,25 +367,25 @@ class EditComment(Template[OwnComment]):
         ]
 
     def milestones(self, p: OwnComment) -> Milestones:
-        form = Where("forum", rf"/comment/{p.comment}/update/")
+        form = PagePattern("forum", rf"/comment/{p.comment}/update/")
         return (
-            *way_to(p),
+            *topic_goals(p),
             Goal("The form of my comment is open", visited(form)),
             Goal("The comment says the new text", changed("forum", COMMENT, id=p.comment, comment=p.new)),
         )
 
     def outcome(self, p: OwnComment) -> Outcome:
         edited = Updated(
-            COMMENT, {"id": p.comment}, {"comment": p.new}, may=("comment_html", "is_modified", "modified_count")
+            COMMENT, {"id": p.comment}, {"comment": p.new}, allowed=("comment_html", "is_modified", "modified_count")
         )
         kept = Inserted("spirit_comment_history_commenthistory", {"comment_fk_id": p.comment})
-        return Outcome(changes={"forum": (edited,)}, may={"forum": (kept,)})
+        return Outcome(changes={"forum": (edited,)}, allowed={"forum": (kept,)})
 
-    async def solve(self, hand: Hand, p: OwnComment) -> str | None:
-        await open_topic(hand, p.title)
-        await click_below(hand, p.text, re.compile("^edit$"))
-        await hand.type("textbox", "Comment:", p.new)
-        await hand.click("button", "Publish")
+    async def solve(self, driver: PageDriver, p: OwnComment) -> str | None:
+        await open_topic(driver, p.title)
+        await click_below(driver, p.text, re.compile("^edit$"))
+        await driver.type("textbox", "Comment:", p.new)
+        await driver.click("button", "Publish")
         return None
 
 
@@ -414,7 +414,7 @@ class EditProfile(Template[Preferences]):
         rows = forum.rows("SELECT DISTINCT location FROM spirit_user_userprofile WHERE user_id <> ? ORDER BY 1", member)
         here = forum.value("SELECT location FROM spirit_user_userprofile WHERE user_id = ?", member)
         towns = [town for (town,) in rows if town and town != here]
-        base = 8 | 16  # mentions and replies, as they are
+        base = 8 | 16  # mentions and replies keep their settings
         return [
             Preferences(member, town, often, base | code)
             for town in towns
@@ -423,26 +423,26 @@ class EditProfile(Template[Preferences]):
 
     def milestones(self, p: Preferences) -> Milestones:
         profile = "spirit_user_userprofile"
-        form = Where("forum", "/user/")
+        form = PagePattern("forum", "/user/")
         moved = changed("forum", profile, user_id=p.user, location=p.town)
         return (
             Goal("The preferences are open", visited(form)),
             Goal("They were saved", sent(form)),
             Goal(f"The location is {p.town}", moved),
-            Goal(f"Notifications come {p.often}", every(moved, changed("forum", profile, notify=p.code))),
+            Goal(f"Notifications come {p.often}", all_of(moved, changed("forum", profile, notify=p.code))),
         )
 
     def outcome(self, p: Preferences) -> Outcome:
         to = {"location": p.town, "notify": p.code}
         return Outcome(changes={"forum": (Updated("spirit_user_userprofile", {"user_id": p.user}, to),)})
 
-    async def solve(self, hand: Hand, p: Preferences) -> str | None:
-        await hand.click("link", MEMBER)
-        await hand.click("link", "Profile")
-        await hand.click("link", "Preferences")
-        await hand.type("textbox", "Location:", p.town)
-        await hand.select("combobox", "Email notifications:", p.often)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: Preferences) -> str | None:
+        await driver.click("link", MEMBER)
+        await driver.click("link", "Profile")
+        await driver.click("link", "Preferences")
+        await driver.type("textbox", "Location:", p.town)
+        await driver.select("combobox", "Email notifications:", p.often)
+        await driver.click("button", "Save")
         return None
 
 
@@ -470,8 +470,8 @@ class Follow(Template[Followed]):
 
     def milestones(self, p: Followed) -> Milestones:
         return (
-            *way_to(p),
-            Goal("The subscription was sent", sent(Where("forum", rf"/topic/notification/{p.topic}/create/"))),
+            *topic_goals(p),
+            Goal("The subscription was sent", sent(PagePattern("forum", rf"/topic/notification/{p.topic}/create/"))),
             Goal("New comments are notified", changed("forum", NOTIFICATION, topic_id=p.topic, is_active=1)),
         )
 
@@ -479,9 +479,9 @@ class Follow(Template[Followed]):
         row = Inserted(NOTIFICATION, {"topic_id": p.topic, "user_id": p.user, "is_active": 1})
         return Outcome(changes={"forum": (row,)})
 
-    async def solve(self, hand: Hand, p: Followed) -> str | None:
-        await open_topic(hand, p.title)
-        await hand.click("button", "Notify Me")
+    async def solve(self, driver: PageDriver, p: Followed) -> str | None:
+        await open_topic(driver, p.title)
+        await driver.click("button", "Notify Me")
         return None
 
 

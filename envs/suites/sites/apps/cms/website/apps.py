@@ -1,4 +1,4 @@
-"""The application's name and label."""
+"""Django configuration of the museum's website."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class WebsiteConfig(AppConfig):
-    """One migration is enough: a golden database is always built anew."""
+    """Name and label of the application. It has one migration, since every golden database is built from scratch."""
 
     name = "envs.suites.sites.apps.cms.website"
     label = "website"

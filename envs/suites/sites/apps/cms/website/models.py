@@ -16,7 +16,7 @@ RICH = ["h2", "h3", "bold", "italic", "ol", "ul", "link"]
 
 
 class HomePage(Page):
-    """The front page: a welcome, the latest news, the next events."""
+    """The front page: a welcome text, the latest articles and the next events."""
 
     welcome = models.TextField(blank=True)
 
@@ -32,7 +32,7 @@ class HomePage(Page):
 
 
 class SectionPage(Page):
-    """A part of the site: an introduction and the list of what is below it."""
+    """A section of the site: an introduction and a list of its pages."""
 
     introduction = models.TextField(blank=True)
 
@@ -48,7 +48,7 @@ class SectionPage(Page):
 
 
 class InfoPage(Page):
-    """A page that just says something: how to get there, who works here."""
+    """A page with text, such as directions or staff."""
 
     body = RichTextField(blank=True, features=RICH)
 
@@ -62,7 +62,7 @@ class InfoPage(Page):
 
 
 class ArticlePage(Page):
-    """News, an exhibition, an object of the collection."""
+    """An article: news, an exhibition or an object of the collection."""
 
     published = models.DateField("date")
     author = models.CharField(max_length=80)
@@ -95,7 +95,7 @@ class ArticlePage(Page):
 
 
 class EventPage(Page):
-    """Something that takes place on a day."""
+    """An event on one day."""
 
     day = models.DateField()
     starts = models.TimeField()
@@ -126,7 +126,7 @@ class EventPage(Page):
 
 
 class ContactDetails(BaseSiteSetting):
-    """In the footer of every page."""
+    """The contact details in the footer of every page."""
 
     telephone = models.CharField(max_length=40)
     email = models.EmailField()

@@ -1,4 +1,4 @@
-"""The public search."""
+"""The public search view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST_LIST = 30
 
 
 def search(request: HttpRequest) -> HttpResponse:
-    """Live pages that match `?query=`, at most 30."""
+    """Renders at most 30 live pages that match `?query=`."""
     query = str(request.GET.get("query", "")).strip()
     results = list(Page.objects.live().search(query)[:LONGEST_LIST]) if query else []
     return render(request, "website/search.html", {"query": query, "results": [page.specific for page in results]})

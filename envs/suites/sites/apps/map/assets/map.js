@@ -1,4 +1,4 @@
-// Draws what the page says in words: the base map, its places as markers, its route as a line.
+// Draws the base map, the page's places as markers and its route as a line.
 (async () => {
   "use strict";
   const element = document.getElementById("map");

@@ -1,4 +1,4 @@
-"""Fills an empty shop: the same one each time, for tokens and session keys alone are drawn anew."""
+"""Fills an empty shop. Two builds differ in tokens and session keys only."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ SEED = 4_2026
 
 
 def fill(golden: Path) -> None:
-    """Builds the database, the pictures and the logins of *golden*; Django is set up over it."""
-    from envs.suites.sites.apps.shop.seed import catalogue, marketing, opinions, orders, people
+    """Builds the database, the pictures and the logins of *golden*. Configure Django for it first."""
+    from envs.suites.sites.apps.shop.seed import catalogue, marketing, orders, people, reviews
 
     rng = random.Random(SEED)
     _create_tables()
-    _tell("tables created")
+    _report("tables created")
     shoppers = people.create(rng)
     products = catalogue.create(rng, golden)
-    _tell(f"{len(products)} products, {len(shoppers.customers)} customers")
+    _report(f"{len(products)} products, {len(shoppers.customers)} customers")
     placed = orders.create(rng, shoppers, products)
-    opinions.create(rng, shoppers, products)
+    reviews.create(rng, shoppers, products)
     marketing.create()
-    _tell(f"{placed} orders, reviews, offers and vouchers")
+    _report(f"{placed} orders, reviews, offers and vouchers")
     logins = {"customer": shoppers.customer, "staff": shoppers.staff}
     django_base.write_logins(golden, logins, "oscar.apps.customer.auth_backends.EmailBackend")
-    django_base.pack()
+    django_base.compact_database()
 
 
-def _tell(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - the contract of a build: its progress is what it prints
+def _report(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - a build reports its progress on standard output
 
 
 def _create_tables() -> None:
-    """Creates the tables from the models as they are: five years of migrations would only take longer."""
+    """Creates the tables from the models, which is faster than running all migrations."""
     from django.apps import apps
     from django.conf import settings
     from django.core.management import call_command

@@ -1,4 +1,4 @@
-"""Departments, shelves and products, with a picture for each shelf."""
+"""Creates departments, shelves and products, with a picture for each shelf."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PICTURE_PX = 155
 
 
 def create(rng: random.Random, golden: Path) -> list[Any]:
-    """Creates all there is to buy; returns the stock records, each with its product."""
+    """Creates the catalogue. Returns the stock records, each with its product."""
     kinds = {name: _create_kind(name) for name in ATTRIBUTES}
     partners = {name: get_model("partner", "Partner").objects.create(name=name) for name in PARTNERS}
     stock: list[Any] = []
@@ -60,7 +60,7 @@ def _create_kind(name: str) -> Any:
 
 
 def _draw(files: Path, shelf: Shelf, number: int) -> str:
-    """A tile with the shelf's initials; its name below the folder of uploads."""
+    """Draws a tile with the shelf's initials. Returns its path below the folder of uploads."""
     hue = number * 47 % 360
     picture = Image.new("RGB", (PICTURE_PX, PICTURE_PX), f"hsl({hue}, 35%, 78%)")
     drawing = ImageDraw.Draw(picture)
@@ -75,7 +75,7 @@ def _draw(files: Path, shelf: Shelf, number: int) -> str:
 
 
 def _titles(rng: random.Random, shelf: Shelf) -> Iterator[tuple[str, str, int]]:
-    """Title, style and the number of its noun; every noun in turn, no title twice, four words at most."""
+    """Yields unique titles of at most four words, with style and index of the noun; the nouns take turns."""
     taken: set[str] = set()
     number = 0
     while True:
@@ -89,7 +89,7 @@ def _titles(rng: random.Random, shelf: Shelf) -> Iterator[tuple[str, str, int]]:
 
 
 class Place(NamedTuple):
-    """What the products of one shelf have in common."""
+    """Values that the products of one shelf share."""
 
     category: Any
     kind: Any
@@ -98,7 +98,7 @@ class Place(NamedTuple):
 
 
 def _fill_shelf(rng: random.Random, shelf: Shelf, place: Place) -> list[Any]:
-    """The products of one shelf, no two at one price."""
+    """Creates the products of one shelf, with distinct prices."""
     category, kind, partner, picture = place
     product = get_model("catalogue", "Product")
     titles, prices = _titles(rng, shelf), set[float]()
@@ -136,7 +136,7 @@ def _price(rng: random.Random, least: float, most: float, taken: set[float]) -> 
 
 
 def _attributes(rng: random.Random, kind: str, title: str, style: str) -> dict[str, object]:
-    """By code; the brand and the material are those of the title."""
+    """Attribute values by code. Brand and material agree with the title."""
     known: dict[str, object] = {"brand": title.split(maxsplit=1)[0], "material": style, "colour": rng.choice(COLOURS)}
     known["author"] = f"{rng.choice(words.FIRST_NAMES)} {title.split(maxsplit=1)[0].removesuffix(chr(39) + 's')}"
     values: dict[str, object] = {}
@@ -151,14 +151,14 @@ def _attributes(rng: random.Random, kind: str, title: str, style: str) -> dict[s
 
 
 def _store_attributes(kind: Any, rows: list[tuple[Any, dict[str, object]]]) -> None:
-    value = get_model("catalogue", "ProductAttributeValue")
+    record = get_model("catalogue", "ProductAttributeValue")
     attributes = {attribute.code: attribute for attribute in kind.attributes.all()}
     bulk(
-        value,
+        record,
         (
-            value(product=row, attribute=attributes[code], **{f"value_{attributes[code].type}": given})
+            record(product=row, attribute=attributes[code], **{f"value_{attributes[code].type}": value})
             for row, values in rows
-            for code, given in values.items()
+            for code, value in values.items()
         ),
     )
 
@@ -170,7 +170,7 @@ def _description(rng: random.Random, shelf: Shelf, title: str, values: dict[str,
 
 
 def _stock_up(rng: random.Random, partner: Any, rows: list[tuple[Any, float]]) -> list[Any]:
-    """One stock record each: one in ten is sold out, one in ten is low, and both have raised an alert."""
+    """Creates a stock record per product. About one in twelve is sold out and one in eight low, both with an alert."""
     record, alert = get_model("partner", "StockRecord"), get_model("partner", "StockAlert")
     stock: list[Any] = []
     for row, price in rows:

@@ -1,4 +1,4 @@
-"""Ranges, offers that apply by themselves, and vouchers: good ones, a spent season's, and one to come."""
+"""Creates ranges, automatic offers, and vouchers: valid, expired and future ones."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from envs.suites.sites.clock import NOW
 
 
 class Code(NamedTuple):
-    """A voucher: what it is called, what it takes off, and when."""
+    """A voucher: name, code, discount and validity."""
 
     name: str
     code: str
     percent: int
     category: str | None
-    """None: off everything."""
+    """None: valid for all products."""
     from_day: int
+    """First day of validity, in days from now."""
     to_day: int
-    """Days from now."""
+    """Last day of validity, in days from now."""
 
 
 CODES = (
@@ -35,25 +36,25 @@ CODES = (
 
 
 class Rule(NamedTuple):
-    """An offer: so many things of a range bring a benefit."""
+    """An offer: a number of items of a range gives a benefit."""
 
     name: str
-    told: str
+    description: str
     benefit: str
     worth: int | None
-    """Per cent; None where the benefit needs no number."""
+    """Per cent; None if the benefit needs no number."""
     things: int
     type: str = "Site"
 
 
 def create() -> None:
-    """Creates a range for each department and one for everything, two offers, and the vouchers."""
+    """Creates a range for each department and one for all products, two offers, and the vouchers."""
     ranges: dict[str | None, Any] = {None: _range("All products")}
     for category in get_model("catalogue", "Category").objects.filter(depth=1):
         ranges[category.name] = _range(f"{category.name} range", category)
     _offer(Rule("Games pair", "Buy two games and get the cheaper one free.", "Multibuy", None, 2), ranges["Games"])
-    told = "Ten per cent off everything for the outdoors."
-    _offer(Rule("Camping week", told, "Percentage", 10, 1), ranges["Outdoors"])
+    description = "Ten per cent off everything for the outdoors."
+    _offer(Rule("Camping week", description, "Percentage", 10, 1), ranges["Outdoors"])
     for code in CODES:
         _voucher(code, ranges[code.category])
 
@@ -72,7 +73,7 @@ def _offer(rule: Rule, range_: Any) -> Any:
     condition = get_model("offer", "Condition").objects.create(range=range_, type="Count", value=rule.things)
     benefit = get_model("offer", "Benefit").objects.create(range=range_, type=rule.benefit, value=worth)
     return get_model("offer", "ConditionalOffer").objects.create(
-        name=rule.name, description=rule.told, offer_type=rule.type, condition=condition, benefit=benefit
+        name=rule.name, description=rule.description, offer_type=rule.type, condition=condition, benefit=benefit
     )
 
 
@@ -84,5 +85,5 @@ def _voucher(code: Code, range_: Any) -> None:
         start_datetime=NOW + timedelta(days=code.from_day),
         end_datetime=NOW + timedelta(days=code.to_day),
     )
-    told = f"{code.percent} per cent off with the code {code.code}."
-    row.offers.add(_offer(Rule(f"{code.name} offer", told, "Percentage", code.percent, 1, "Voucher"), range_))
+    description = f"{code.percent} per cent off with the code {code.code}."
+    row.offers.add(_offer(Rule(f"{code.name} offer", description, "Percentage", code.percent, 1, "Voucher"), range_))

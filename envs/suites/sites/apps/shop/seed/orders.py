@@ -1,4 +1,4 @@
-"""Fourteen months of orders, what became of them, and the analytics that Oscar keeps of both."""
+"""Creates fourteen months of orders, their status history, and Oscar's analytics of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from envs.suites.sites.clock import NOW
 
 ORDERS = 300
 OWN_ORDERS = 22
-"""Of the customer persona."""
+"""Number of orders of the customer persona."""
 FIRST_NUMBER = 20_001
-"""Checkout numbers its orders from 100,001 on."""
+"""First order number. The checkout numbers its orders from 100,001."""
 SPAN_DAYS = 425
 NOTES = 24
 
@@ -32,11 +32,11 @@ PATHS = {
     "Returned": ("Being processed", "Shipped", "Delivered", "Returned"),
     "Cancelled": ("Cancelled",),
 }
-"""By status: the statuses an order went through after `Pending`."""
+"""The statuses of an order after `Pending`, by its current status."""
 
 
 class Head(NamedTuple):
-    """Who ordered, when, and where it goes."""
+    """Buyer, time and address of an order."""
 
     buyer: Any
     moment: datetime
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 def create(rng: random.Random, shoppers: Shoppers, stock: list[Any]) -> int:
-    """Creates the orders, oldest first and so numbered; returns how many."""
+    """Creates the orders, numbered from the oldest. Returns their number."""
     model = get_model("order", "Order")
     addresses = {row.user_id: row for row in get_model("address", "UserAddress").objects.order_by("-pk")}
     buyers = [shoppers.customer] * OWN_ORDERS + rng.choices(shoppers.customers[1:], k=ORDERS - OWN_ORDERS)
@@ -70,14 +70,14 @@ def create(rng: random.Random, shoppers: Shoppers, stock: list[Any]) -> int:
             for line in lines
         ),
     )
-    _tell_history(orders)
+    _write_history(orders)
     _write_notes(rng, orders, shoppers.staff)
-    _keep_analytics(rng, orders, lines)
+    _write_analytics(rng, orders, lines)
     return len(orders)
 
 
 def _moment(rng: random.Random) -> datetime:
-    """Within the span, in opening hours, not today; business grew, so that recent days hold more."""
+    """A random time in the span, in opening hours, before today. Recent days have more orders."""
     day = NOW - timedelta(days=1 + int((SPAN_DAYS - 1) * rng.random() ** 1.6))
     return day.replace(hour=rng.randint(7, 21), minute=rng.randint(0, 59), second=rng.randint(0, 59))
 
@@ -103,7 +103,7 @@ def _status(rng: random.Random, moment: datetime) -> str:
 
 
 def _draft(rng: random.Random, number: int, head: Head, stock: list[Any]) -> tuple[Any, list[Any]]:
-    """An order that is not stored yet, and its lines."""
+    """An unsaved order and its lines."""
     buyer, moment, address = head
     method = rng.choices(Repository.methods, weights=(6, 3, 2))[0]
     charge = Decimal(getattr(method, "charge_incl_tax", "0.00"))
@@ -152,8 +152,8 @@ def _line(order: Any, record: Any, quantity: int, status: str) -> Any:
     )
 
 
-def _tell_history(orders: list[Any]) -> None:
-    """A change of status a day, beginning six hours after the order."""
+def _write_history(orders: list[Any]) -> None:
+    """Creates one status change per day, from six hours after the order."""
     change = get_model("order", "OrderStatusChange")
     rows: list[Any] = []
     moments: list[datetime] = []
@@ -179,8 +179,8 @@ def _write_notes(rng: random.Random, orders: list[Any], staff: Any) -> None:
         note.objects.filter(pk=row.pk).update(date_created=moment, date_updated=moment)
 
 
-def _keep_analytics(rng: random.Random, orders: list[Any], lines: list[Any]) -> None:
-    """Oscar counts as it goes; here the counts are made from the orders. Views are drawn."""
+def _write_analytics(rng: random.Random, orders: list[Any], lines: list[Any]) -> None:
+    """Creates Oscar's counters from the orders. Numbers of views are random."""
     record, user_record = get_model("analytics", "ProductRecord"), get_model("analytics", "UserRecord")
     sold = defaultdict[int, int](int)
     by_order = defaultdict[str, list[Any]](list)

@@ -1,4 +1,4 @@
-"""Countries, customers with their address books, and the two personas."""
+"""Creates countries, customers with their address books, and the two personas."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from envs.suites.sites.clock import NOW
 
 CUSTOMERS = 50
 OWN_ADDRESSES = ("Home", "Work", "Mother's", "Cottage")
-"""The customer persona has so many addresses: her own, and three at which others live."""
+"""The customer persona has as many addresses as there are names here: her own and those of three other people."""
 
 
 class Shoppers(NamedTuple):
-    """Everybody with an account."""
+    """All users with an account."""
 
     customer: Any
     staff: Any
     customers: list[Any]
-    """All who buy; the first is the persona."""
+    """All customers; the first is the persona."""
 
 
 def create(rng: random.Random) -> Shoppers:
-    """Creates everybody. No two people share a first name or a last name."""
+    """Creates all users. First names and last names are unique."""
     Site.objects.update_or_create(pk=1, defaults={"domain": "shop.test", "name": SHOP_NAME})
     _create_countries()
     first = rng.sample(words.FIRST_NAMES[1:], len(words.FIRST_NAMES) - 1)
@@ -85,7 +85,7 @@ def _user(rng: random.Random, first: str, last: str, password: str, *, is_staff:
 
 
 def _create_addresses(rng: random.Random, customers: list[Any], others: list[tuple[str, str]]) -> None:
-    """One address each; the persona has more, at which *others* live."""
+    """Creates one address per customer, and addresses of *others* for the persona."""
     address = get_model("address", "UserAddress")
     persona = customers[0]
     rows = [_address(rng, user, (user.first_name, user.last_name)) for user in customers]

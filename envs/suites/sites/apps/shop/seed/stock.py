@@ -1,4 +1,4 @@
-"""What the shop sells: departments, shelves, and what a thing on a shelf may be."""
+"""Departments, shelves and the kinds of products on them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Noun(NamedTuple):
-    """A thing and what it may cost, in pounds."""
+    """A kind of product with its price range in pounds."""
 
     name: str
     least: float
@@ -14,11 +14,11 @@ class Noun(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """A category that holds products."""
+    """A category with products."""
 
     name: str
     kind: str
-    """The product type; its attributes are in `ATTRIBUTES`."""
+    """The product type; `ATTRIBUTES` has its attributes."""
     styles: tuple[str, ...]
     nouns: tuple[Noun, ...]
 
@@ -75,7 +75,7 @@ ATTRIBUTES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("material", "Material", "text"),
     ),
 }
-"""By product type: code, name and type of each attribute."""
+"""Code, name and type of each attribute, by product type."""
 RANGES = {
     "weight": (120, 4800),
     "warranty": (1, 10),
@@ -85,7 +85,7 @@ RANGES = {
     "players": (1, 8),
     "minutes": (10, 150),
 }
-"""Least and greatest value of the attributes that are numbers."""
+"""Smallest and largest value of the numeric attributes."""
 
 METALS = ("Cast-Iron", "Copper", "Steel", "Enamel")
 CLAYS = ("Stoneware", "Porcelain", "Earthenware", "Glass")
@@ -94,7 +94,7 @@ CLOTHS = ("Wool", "Canvas", "Linen", "Felt")
 
 
 def _nouns(text: str) -> tuple[Noun, ...]:
-    """`Name least most` for each thing, divided by commas."""
+    """Parses a comma-separated list of `Name least most`."""
     parts = (part.strip().rsplit(" ", 2) for part in text.split(","))
     return tuple(Noun(name, float(least), float(most)) for name, least, most in parts)
 
@@ -193,4 +193,4 @@ DEPARTMENTS: dict[str, tuple[Shelf, ...]] = {
         Shelf("Lamps", "Stationery", ("Brass", "Copper", "Marble"), _nouns("Desk Lamp 24 110, Reading Light 14 48")),
     ),
 }
-"""Departments with their shelves, in the order in which the menu shows them."""
+"""Departments with their shelves, in the order of the menu."""

@@ -1,4 +1,4 @@
-"""The words from which the shop's people, things and opinions are made."""
+"""Word lists for the shop's people, addresses, products and reviews."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ CITIES = (
     ("Truro", "TR"),
     ("Lancaster", "LA"),
 )
-"""City and the letters its postcodes begin with."""
+"""Cities with the first letters of their postcodes."""
 SHIPPING_COUNTRIES = ("GB", "IE", "FR", "DE", "NL", "NO")
 OTHER_COUNTRIES = ("AT", "AU", "BE", "CA", "CH", "DK", "ES", "FI", "IS", "IT", "JP", "NZ", "PT", "SE", "US")
-"""Known to the shop, but it does not deliver there."""
+"""Countries to which the shop does not deliver."""
 
 REVIEW_TITLES = {
     1: ("Fell apart", "Very disappointed", "Do not bother", "Sent it straight back"),

@@ -1,4 +1,4 @@
-"""Tasks about one place: what it is like, where it is, and what the map does not say."""
+"""Map tasks about one place: its facts, its position, and facts that the map does not have."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from envs.suites.sites.answers import Number, Refusal, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.map_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.map.shared import (
     LISTS,
     Coordinates,
     OnePlace,
     Phone,
-    drawn_from,
-    found_place,
+    place_milestones,
     places,
+    sample_instances,
     search_and_open,
     truth,
 )
@@ -26,7 +26,7 @@ from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Templ
 
 
 class AboutPlace(Template[OnePlace]):
-    """Something that a place's page says."""
+    """Asks for a fact on a place's page."""
 
     sites = ("map",)
     category = "map"
@@ -34,17 +34,17 @@ class AboutPlace(Template[OnePlace]):
     difficulty = "easy"
     column: ClassVar[str]
     row: ClassVar[str]
-    """Head of the line that says it."""
+    """Label of the line with the fact."""
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OnePlace]:
         return places(world, self.column, rng)
 
     def milestones(self, p: OnePlace) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
-    async def solve(self, hand: Hand, p: OnePlace) -> str | None:
-        await search_and_open(hand, p.name)
-        return await hand.read(rf"^{self.row} \| (?:\[\d+\] link \")?(.+?)\"?$")
+    async def solve(self, driver: PageDriver, p: OnePlace) -> str | None:
+        await search_and_open(driver, p.name)
+        return await driver.read(rf"^{self.row} \| (?:\[\d+\] link \")?(.+?)\"?$")
 
 
 class PlaceCoordinates(AboutPlace):
@@ -129,7 +129,7 @@ class At(OnePlace):
 
 
 class PlaceAt(Template[At]):
-    """A place known only by where it is."""
+    """Gives a place by its coordinates only."""
 
     name = "map-place-at"
     sites = ("map",)
@@ -153,15 +153,15 @@ class PlaceAt(Template[At]):
         ]
 
     def milestones(self, p: At) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
     def outcome(self, p: At) -> Outcome:
         return Outcome(answer=Text(p.truth, (f"Opening hours: {p.truth}",)))
 
-    async def solve(self, hand: Hand, p: At) -> str | None:
-        await hand.type("searchbox", "Search places", p.coordinates, enter=True)
-        await hand.click("link", p.name)
-        return await hand.read(r"^Opening hours \| (.+)$")
+    async def solve(self, driver: PageDriver, p: At) -> str | None:
+        await driver.type("searchbox", "Search places", p.coordinates, enter=True)
+        await driver.click("link", p.name)
+        return await driver.read(r"^Opening hours \| (.+)$")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Branch(Params):
 
 
 class OpenBranch(Template[Branch]):
-    """One of several places of one name."""
+    """Asks to open one of several places with the same name."""
 
     name = "map-open-branch"
     sites = ("map",)
@@ -196,19 +196,19 @@ class OpenBranch(Template[Branch]):
         return [Branch(i, name, kind.lower(), address, address.partition(",")[0]) for i, name, kind, address in rows]
 
     def milestones(self, p: Branch) -> Milestones:
-        return found_place(p.place, f"{p.name}, {p.street}")
+        return place_milestones(p.place, f"{p.name}, {p.street}")
 
     def outcome(self, p: Branch) -> Outcome:
-        return Outcome(page=Where("map", f"/place/{p.place}"))
+        return Outcome(page=PagePattern("map", f"/place/{p.place}"))
 
-    async def solve(self, hand: Hand, p: Branch) -> str | None:
-        await hand.type("searchbox", "Search places", p.name, enter=True)
-        lines = (await hand.text()).splitlines()
+    async def solve(self, driver: PageDriver, p: Branch) -> str | None:
+        await driver.type("searchbox", "Search places", p.name, enter=True)
+        lines = (await driver.text()).splitlines()
         same = [index for index, line in enumerate(lines) if f'link "{p.name}"' in line]
         place = next((i for i, at in enumerate(same) if lines[at + 1 : at + 2] == [p.address]), None)
         if place is None:
             raise Unsolvable(f"no {p.name} at {p.address}")
-        await hand.click("link", p.name, nth=place)
+        await driver.click("link", p.name, nth=place)
         return None
 
 
@@ -239,10 +239,10 @@ class CountCategory(Template[Category]):
         return [Category(category, kind, kind, number) for category, kind, number in rows]
 
     def milestones(self, p: Category) -> Milestones:
-        page = Where("map", f"/category/{p.category}")
+        page = PagePattern("map", f"/category/{p.category}")
         return (
-            Goal("All categories are listed", visited(Where("map", "/categories"))),
-            Goal("A category is opened", visited(Where("map", "/category/.*"))),
+            Goal("All categories are listed", visited(PagePattern("map", "/categories"))),
+            Goal("A category is opened", visited(PagePattern("map", "/category/.*"))),
             Goal(f'The category "{p.title}" is opened', visited(page)),
             Goal(f'The category "{p.title}" is in front', shows(page)),
         )
@@ -250,14 +250,14 @@ class CountCategory(Template[Category]):
     def outcome(self, p: Category) -> Outcome:
         return Outcome(answer=Number(p.number))
 
-    async def solve(self, hand: Hand, p: Category) -> str | None:
-        await hand.click("link", "All categories")
-        await hand.click("link", p.shown)
-        return await hand.read(r"^\d+ to \d+ of (\d+)")
+    async def solve(self, driver: PageDriver, p: Category) -> str | None:
+        await driver.click("link", "All categories")
+        await driver.click("link", p.shown)
+        return await driver.read(r"^\d+ to \d+ of (\d+)")
 
 
 class NoSuchFact(Template[OnePlace]):
-    """A phone number that the map does not know."""
+    """Impossible: asks for a phone number that the map does not have."""
 
     name = "map-phone-unknown"
     sites = ("map",)
@@ -278,7 +278,7 @@ class NoSuchFact(Template[OnePlace]):
         return [p for p in hours if p.place not in known and not phones[p.place]]
 
     def milestones(self, p: OnePlace) -> Milestones:
-        return found_place(p.place, p.name)
+        return place_milestones(p.place, p.name)
 
     def outcome(self, p: OnePlace) -> Outcome:
         reason = f"the map has no phone number of {p.name}"
@@ -286,10 +286,10 @@ class NoSuchFact(Template[OnePlace]):
             answer=Refusal(reason, (r"\bno (phone|telephone|number)", r"\bnot? .*(phone|number|list|given|known|show)"))
         )
 
-    async def solve(self, hand: Hand, p: OnePlace) -> str | None:
-        await search_and_open(hand, p.name)
-        if "\nPhone |" in await hand.text():
-            raise Unsolvable("there is a phone number")
+    async def solve(self, driver: PageDriver, p: OnePlace) -> str | None:
+        await search_and_open(driver, p.name)
+        if "\nPhone |" in await driver.text():
+            raise Unsolvable("the map has a phone number")
         return f"N/A: the map has no phone number of {p.name}"
 
 
@@ -314,7 +314,7 @@ ABSENT = (
 
 
 class NoSuchPlace(Template[Invented]):
-    """A place that does not exist."""
+    """Impossible: asks for a place that does not exist."""
 
     name = "map-no-such-place"
     sites = ("map",)
@@ -327,17 +327,17 @@ class NoSuchPlace(Template[Invented]):
     )
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Invented]:
-        made = [
+        invented = [
             Invented(f"{first} {word}", kind, category) for first in FIRST for category, (word, kind) in SECOND.items()
         ]
         known = {row[0] for row in truth(world).rows("SELECT lower(name) FROM place")}
-        return drawn_from([one for one in made if one.name.lower() not in known], rng)
+        return sample_instances([place for place in invented if place.name.lower() not in known], rng)
 
     def milestones(self, p: Invented) -> Milestones:
-        page = Where("map", f"/category/{p.category}")
+        page = PagePattern("map", f"/category/{p.category}")
         return (
             Goal("A search or a list of places is made", visited(LISTS)),
-            Goal(f'"{p.name}" is searched for', visited(Where("map", "/search", {"q": p.name}))),
+            Goal(f'"{p.name}" is searched for', visited(PagePattern("map", "/search", {"q": p.name}))),
             Goal(f'The category "{p.kind}" is looked through', visited(page)),
             Goal(f'The category "{p.kind}" is in front', shows(page)),
         )
@@ -346,12 +346,12 @@ class NoSuchPlace(Template[Invented]):
         reason = f"there is no place called {p.name} on the map"
         return Outcome(answer=Refusal(reason, ABSENT))
 
-    async def solve(self, hand: Hand, p: Invented) -> str | None:
-        await hand.type("searchbox", "Search places", p.name, enter=True)
-        if "Nothing found" not in await hand.text():
-            raise Unsolvable("something was found")
-        await hand.click("link", "Helsinki map")
-        await hand.click("link", p.kind)
+    async def solve(self, driver: PageDriver, p: Invented) -> str | None:
+        await driver.type("searchbox", "Search places", p.name, enter=True)
+        if "Nothing found" not in await driver.text():
+            raise Unsolvable("the search has results")
+        await driver.click("link", "Helsinki map")
+        await driver.click("link", p.kind)
         return f"N/A: there is no place called {p.name} on the map"
 
 

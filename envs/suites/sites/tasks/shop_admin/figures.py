@@ -1,4 +1,4 @@
-"""Dashboard tasks about figures: what customers spent, what a month brought in, and reports of it."""
+"""Dashboard tasks on figures: customers' totals, order statistics and reports."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from itertools import product
 from random import Random
 
 from envs.suites.sites.answers import Number, Refusal
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_admin_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import VISIT, format_date
+from envs.suites.sites.tasks.shop_admin.shared import (
     CUSTOMERS,
     REPORTS,
     STATISTICS,
@@ -21,8 +22,7 @@ from envs.suites.sites.tasks.shop_admin_parts import (
     menu,
     placed_orders,
 )
-from envs.suites.sites.tasks.shop_parts import VISIT, written
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, either, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, shows, visited
 
 
 @dataclass(frozen=True)
@@ -61,22 +61,22 @@ class CustomerFigures(Dashboard[CustomerParams]):
         ]
 
     def milestones(self, p: CustomerParams) -> Milestones:
-        page = Where("shop", rf"/dashboard/users/{p.key}/")
-        listed = Where("shop", CUSTOMERS.path, {"name": p.customer})
+        page = PagePattern("shop", rf"/dashboard/users/{p.key}/")
+        listed = PagePattern("shop", CUSTOMERS.path, {"name": p.customer})
         return (
             Goal("The list of customers is open", visited(CUSTOMERS)),
-            Goal(f"{p.customer} is looked for", either(visited(listed), visited(page))),
+            Goal(f"{p.customer} is looked for", any_of(visited(listed), visited(page))),
             Goal(f"The page of {p.customer} has been opened", visited(page)),
             Goal(f"The page of {p.customer} is in front", shows(page)),
         )
 
     def outcome(self, p: CustomerParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: CustomerParams) -> str:
-        await find_customer(hand, p.customer)
-        await hand.click("link", "View", row=p.customer)
-        return await hand.read(rf"^{p.label} \| £?([\d,.]+)$")
+    async def solve(self, driver: PageDriver, p: CustomerParams) -> str:
+        await find_customer(driver, p.customer)
+        await driver.click("link", "View", row=p.customer)
+        return await driver.read(rf"^{p.label} \| £?([\d,.]+)$")
 
 
 @dataclass(frozen=True)
@@ -102,36 +102,38 @@ class OrderStatistics(Dashboard[SpanParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
         orders = placed_orders(world)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
-        found: list[SpanParams] = []
+        spans: list[SpanParams] = []
         for a, b in product(starts, starts):
-            inside = [one for one in orders if a <= one.placed < b]
+            inside = [order for order in orders if a <= order.placed < b]
             last = b - timedelta(days=1)
             if inside:
-                revenue = sum((one.total for one in inside), Decimal())
-                span = (a, last, written(a), written(last))
-                found.append(SpanParams(*span, "How many orders were placed", "Total orders", Decimal(len(inside))))
-                found.append(SpanParams(*span, "How many pounds of revenue came from orders", "Total revenue", revenue))
-        return found
+                revenue = sum((order.total for order in inside), Decimal())
+                span = (a, last, format_date(a), format_date(last))
+                spans.append(SpanParams(*span, "How many orders were placed", "Total orders", Decimal(len(inside))))
+                spans.append(SpanParams(*span, "How many pounds of revenue came from orders", "Total revenue", revenue))
+        return spans
 
     def milestones(self, p: SpanParams) -> Milestones:
-        begun = Where("shop", STATISTICS.path, {"date_from": p.first.isoformat()})
-        asked = Where("shop", STATISTICS.path, {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()})
+        begun = PagePattern("shop", STATISTICS.path, {"date_from": p.first.isoformat()})
+        narrowed = PagePattern(
+            "shop", STATISTICS.path, {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        )
         return (
             Goal("The statistics of orders are open", visited(STATISTICS)),
             Goal("They are narrowed to a beginning", visited(begun)),
-            Goal("They are narrowed to the days asked for", visited(asked)),
-            Goal("The figures of those days are in front", shows(asked)),
+            Goal("They are narrowed to the days asked for", visited(narrowed)),
+            Goal("The figures of those days are in front", shows(narrowed)),
         )
 
     def outcome(self, p: SpanParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: SpanParams) -> str:
-        await menu(hand, "Fulfilment", "Statistics")
-        await hand.type("textbox", "From:", p.first.isoformat())
-        await hand.type("textbox", "To:", p.last.isoformat())
-        await hand.click("button", "Filter result")
-        return (await hand.read(rf"^{p.label} \| £?([\d,.]+)$")).replace(",", "")
+    async def solve(self, driver: PageDriver, p: SpanParams) -> str:
+        await menu(driver, "Fulfilment", "Statistics")
+        await driver.type("textbox", "From:", p.first.isoformat())
+        await driver.type("textbox", "To:", p.last.isoformat())
+        await driver.click("button", "Filter result")
+        return (await driver.read(rf"^{p.label} \| £?([\d,.]+)$")).replace(",", "")
 
 
 @dataclass(frozen=True)
@@ -162,12 +164,12 @@ class ShowReport(Dashboard[ReportParams]):
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 15)]
         spans = [(a, b - timedelta(days=1)) for a, b in product(starts, starts) if a < b]
         return [
-            ReportParams(*report, a, b, written(a), written(b))
+            ReportParams(*report, a, b, format_date(a), format_date(b))
             for report, (a, b) in product(self.reports, rng.sample(spans, 60))
         ]
 
     def milestones(self, p: ReportParams) -> Milestones:
-        of_kind = Where("shop", REPORTS.path, {"report_type": p.code})
+        of_kind = PagePattern("shop", REPORTS.path, {"report_type": p.code})
         return (
             Goal("The reports are open", visited(REPORTS)),
             Goal(f'A report "{p.report}" has been made', visited(of_kind)),
@@ -176,19 +178,19 @@ class ShowReport(Dashboard[ReportParams]):
         )
 
     def outcome(self, p: ReportParams) -> Outcome:
-        return Outcome(page=self._page(p), may=VISIT)
+        return Outcome(page=self._page(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ReportParams) -> None:
-        await hand.click("link", "Reports")
-        await hand.select("combobox", "Report Type:", p.report)
-        await hand.type("textbox", "Date from:", p.first.isoformat())
-        await hand.type("textbox", "Date to:", p.last.isoformat())
-        await hand.click("button", "Generate report")
+    async def solve(self, driver: PageDriver, p: ReportParams) -> None:
+        await driver.click("link", "Reports")
+        await driver.select("combobox", "Report Type:", p.report)
+        await driver.type("textbox", "Date from:", p.first.isoformat())
+        await driver.type("textbox", "Date to:", p.last.isoformat())
+        await driver.click("button", "Generate report")
 
     @staticmethod
-    def _page(p: ReportParams) -> Where:
-        asked = {"report_type": p.code, "date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
-        return Where("shop", REPORTS.path, asked)
+    def _page(p: ReportParams) -> PagePattern:
+        query = {"report_type": p.code, "date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        return PagePattern("shop", REPORTS.path, query)
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ class NobodyParams(Params):
 
 
 class UnknownCustomer(Dashboard[NobodyParams]):
-    """Somebody has this first name and somebody else that last name."""
+    """Impossible: the first name and the last name belong to different customers."""
 
     name = "shop-admin-unknown-customer"
     kind = "impossible"
@@ -214,26 +216,28 @@ class UnknownCustomer(Dashboard[NobodyParams]):
             "SELECT first_name, last_name FROM auth_user WHERE NOT is_staff ORDER BY id"
         )
         pairs = [rng.sample(people, 2) for _ in range(60)]
-        return sorted({NobodyParams(f"{a[0]} {b[1]}", a[0], b[1]) for a, b in pairs}, key=lambda one: one.customer)
+        return sorted(
+            {NobodyParams(f"{a[0]} {b[1]}", a[0], b[1]) for a, b in pairs}, key=lambda nobody: nobody.customer
+        )
 
     def milestones(self, p: NobodyParams) -> Milestones:
-        by_name = visited(Where("shop", CUSTOMERS.path, {"name": p.customer}))
-        parts = [Where("shop", CUSTOMERS.path, {"name": name}) for name in (p.last_name, p.first_name)]
-        by_part = either(*(visited(one) for one in parts))
+        by_name = visited(PagePattern("shop", CUSTOMERS.path, {"name": p.customer}))
+        parts = [PagePattern("shop", CUSTOMERS.path, {"name": name}) for name in (p.last_name, p.first_name)]
+        by_part = any_of(*(visited(page) for page in parts))
         return (
             Goal("The list of customers is open", visited(CUSTOMERS)),
-            Goal(f"{p.customer} is looked for", either(by_name, by_part)),
+            Goal(f"{p.customer} is looked for", any_of(by_name, by_part)),
             Goal("The name is not taken on trust: a part of it is looked for", by_part),
-            Goal("What that found is in front", either(*(shows(one) for one in parts))),
+            Goal("What that found is in front", any_of(*(shows(page) for page in parts))),
         )
 
     def outcome(self, p: NobodyParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), may=VISIT)
+        return Outcome(answer=self._refusal(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: NobodyParams) -> str:
-        await find_customer(hand, p.customer)
-        await hand.type("textbox", "Name:", p.last_name)
-        await hand.click("button", "Search")
+    async def solve(self, driver: PageDriver, p: NobodyParams) -> str:
+        await find_customer(driver, p.customer)
+        await driver.type("textbox", "Name:", p.last_name)
+        await driver.click("button", "Search")
         return self._refusal(p).truth()
 
     @staticmethod

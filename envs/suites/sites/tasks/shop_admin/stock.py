@@ -1,4 +1,4 @@
-"""Dashboard tasks about what is sold: prices, stock, categories, ranges, coupons, reviews, accounts."""
+"""Dashboard tasks on prices, stock, categories, ranges, reviews, coupons and customers' accounts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from random import Random
 
 from envs.suites.sites.changes import Inserted, SqlValue, Test, Updated
 from envs.suites.sites.clock import TODAY
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_admin_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import VISIT, format_date, products
+from envs.suites.sites.tasks.shop_admin.shared import (
     CATEGORIES,
     COUPONS,
     CUSTOMERS,
@@ -25,22 +26,21 @@ from envs.suites.sites.tasks.shop_admin_parts import (
     menu,
     open_product,
 )
-from envs.suites.sites.tasks.shop_parts import VISIT, products, written
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, changed, either, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, visited
 
 HEALTHY = 8
-"""From this stock on no alert is open, and none is raised by setting such a stock."""
+"""With at least this stock, no stock alert is open and none is raised."""
 STOCK_FIELD, PRICE_FIELD = 0, 2
-"""Places of the two among the numbers on the tab "Stock and pricing"."""
+"""Positions of the two fields among the numbers on the tab "Stock and pricing"."""
 
 
 def product_goals(title: str, key: int, done: Goal) -> Milestones:
-    """The way to a product in the dashboard, and what is done there."""
-    form = visited(Where("shop", rf"/dashboard/catalogue/products/{key}/"))
-    searched = visited(Where("shop", PRODUCTS.path, {"title": title}))
+    """The milestones of opening a product in the dashboard and doing *done*."""
+    form = visited(PagePattern("shop", rf"/dashboard/catalogue/products/{key}/"))
+    searched = visited(PagePattern("shop", PRODUCTS.path, {"title": title}))
     return (
         Goal("The list of products is open", visited(PRODUCTS)),
-        Goal(f'"{title}" is looked for', either(searched, form)),
+        Goal(f'"{title}" is looked for', any_of(searched, form)),
         Goal(f'"{title}" is open for editing', form),
         done,
     )
@@ -66,8 +66,8 @@ class ChangePrice(Dashboard[PriceParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[PriceParams]:
         rises = ("1.20", "2.35", "4.10", "6.65")
         return [
-            PriceParams(one.id, one.title, one.stockrecord, one.price + Decimal(rng.choice(rises)))
-            for one in products(world)
+            PriceParams(item.id, item.title, item.stockrecord, item.price + Decimal(rng.choice(rises)))
+            for item in products(world)
         ]
 
     def milestones(self, p: PriceParams) -> Milestones:
@@ -76,13 +76,13 @@ class ChangePrice(Dashboard[PriceParams]):
 
     def outcome(self, p: PriceParams) -> Outcome:
         record = Updated("partner_stockrecord", {"id": p.stockrecord}, {"price": p.price})
-        return Outcome(changes={"shop": (record,)}, may=VISIT)
+        return Outcome(changes={"shop": (record,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: PriceParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("link", "Stock and pricing")
-        await hand.type("spinbutton", "", str(p.price), nth=PRICE_FIELD)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: PriceParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("link", "Stock and pricing")
+        await driver.type("spinbutton", "", str(p.price), nth=PRICE_FIELD)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class Restock(Dashboard[StockParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[StockParams]:
         return [
-            StockParams(one.id, one.title, one.stockrecord, one.stock, rng.choice((5, 12, 20, 36)))
-            for one in products(world)
-            if one.stock >= HEALTHY
+            StockParams(item.id, item.title, item.stockrecord, item.stock, rng.choice((5, 12, 20, 36)))
+            for item in products(world)
+            if item.stock >= HEALTHY
         ]
 
     def milestones(self, p: StockParams) -> Milestones:
@@ -116,14 +116,14 @@ class Restock(Dashboard[StockParams]):
 
     def outcome(self, p: StockParams) -> Outcome:
         record = Updated("partner_stockrecord", {"id": p.stockrecord}, {"num_in_stock": p.stock + p.more})
-        return Outcome(changes={"shop": (record,)}, may=VISIT)
+        return Outcome(changes={"shop": (record,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: StockParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("link", "Stock and pricing")
-        held = await hand.read(r'\[\d+\] spinbutton "" = "(\d+)"')
-        await hand.type("spinbutton", "", str(int(held) + p.more), nth=STOCK_FIELD)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: StockParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("link", "Stock and pricing")
+        stock = await driver.read(r'\[\d+\] spinbutton "" = "(\d+)"')
+        await driver.type("spinbutton", "", str(int(stock) + p.more), nth=STOCK_FIELD)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -142,27 +142,27 @@ class HideProduct(Dashboard[HideParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[HideParams]:
-        return [HideParams(one.id, one.title) for one in products(world)]
+        return [HideParams(item.id, item.title) for item in products(world)]
 
     def milestones(self, p: HideParams) -> Milestones:
-        searched = visited(Where("shop", PRODUCTS.path, {"title": p.title}))
-        form = visited(Where("shop", rf"/dashboard/catalogue/products/{p.product}/"))
+        searched = visited(PagePattern("shop", PRODUCTS.path, {"title": p.title}))
+        form = visited(PagePattern("shop", rf"/dashboard/catalogue/products/{p.product}/"))
         done = changed("shop", "catalogue_product", id=p.product, is_public=False)
         return (
             Goal("The list of products is open", visited(PRODUCTS)),
-            Goal(f'"{p.title}" is looked for', either(searched, form, done)),
-            Goal(f'"{p.title}" is open for editing', either(form, done)),
+            Goal(f'"{p.title}" is looked for', any_of(searched, form, done)),
+            Goal(f'"{p.title}" is open for editing', any_of(form, done)),
             Goal("It is no longer public", done),
         )
 
     def outcome(self, p: HideParams) -> Outcome:
         row = Updated("catalogue_product", {"id": p.product}, {"is_public": False})
-        return Outcome(changes={"shop": (row,)}, may=VISIT)
+        return Outcome(changes={"shop": (row,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: HideParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("checkbox", "Is public")
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: HideParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("checkbox", "Is public")
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -187,39 +187,39 @@ class CreateCategory(Dashboard[CategoryParams]):
         return [CategoryParams(title, *parent) for title, parent in product(self.titles, parents)]
 
     def milestones(self, p: CategoryParams) -> Milestones:
-        form = visited(Where("shop", CATEGORIES.path + r"create/(\d+)?"))
-        made = changed("shop", "catalogue_category", name=p.title)
+        form = visited(PagePattern("shop", CATEGORIES.path + r"create/(\d+)?"))
+        created = changed("shop", "catalogue_category", name=p.title)
         placed = changed("shop", "catalogue_category", name=p.title, path=below(p.path))
         return (
             Goal("The categories are open", visited(CATEGORIES)),
             Goal("The form for a new category is open", form),
-            Goal(f'There is a category "{p.title}"', made),
+            Goal(f'There is a category "{p.title}"', created),
             Goal(f'It lies below "{p.parent}"', placed),
         )
 
     def outcome(self, p: CategoryParams) -> Outcome:
         values = {"name": p.title, "path": below(p.path), "depth": 2, "is_public": True}
-        neighbours = Updated("catalogue_category", {"path": within(p.path)}, {}, may=("path", "numchild"))
+        neighbours = Updated("catalogue_category", {"path": within(p.path)}, {}, allowed=("path", "numchild"))
         return Outcome(
-            changes={"shop": (Inserted("catalogue_category", values),)}, may={"shop": (*VISIT["shop"], neighbours)}
+            changes={"shop": (Inserted("catalogue_category", values),)}, allowed={"shop": (*VISIT["shop"], neighbours)}
         )
 
-    async def solve(self, hand: Hand, p: CategoryParams) -> None:
-        await menu(hand, "Catalog", "Categories")
-        await hand.click("link", "Create new category")
-        await hand.type("textbox", "Name", p.title)
-        await hand.select("combobox", "Relative to", p.parent)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: CategoryParams) -> None:
+        await menu(driver, "Catalog", "Categories")
+        await driver.click("link", "Create new category")
+        await driver.type("textbox", "Name", p.title)
+        await driver.select("combobox", "Relative to", p.parent)
+        await driver.click("button", "Save")
 
 
 def below(parent: str) -> Test:
-    """A place in the tree right below *parent*."""
-    return lambda found: isinstance(found, str) and found.startswith(parent) and len(found) == len(parent) + 4
+    """Tests for the tree path of a child of *parent*."""
+    return lambda value: isinstance(value, str) and value.startswith(parent) and len(value) == len(parent) + 4
 
 
 def within(parent: str) -> Test:
-    """The place *parent* or one right below it: a new first child moves the others on."""
-    return lambda found: found == parent or below(parent)(found)
+    """Tests for the tree path *parent* or that of a child. A new first child changes the paths of the others."""
+    return lambda value: value == parent or below(parent)(value)
 
 
 @dataclass(frozen=True)
@@ -250,23 +250,24 @@ class CreateRange(Dashboard[RangeParams]):
     def milestones(self, p: RangeParams) -> Milestones:
         return (
             Goal("The ranges are open", visited(RANGES)),
-            Goal("The form for a new range is open", visited(Where("shop", RANGES.path + "create/"))),
+            Goal("The form for a new range is open", visited(PagePattern("shop", RANGES.path + "create/"))),
             Goal(f'There is a range "{p.title}"', changed("shop", "offer_range", name=p.title)),
             Goal(f'It includes "{p.category}"', changed("shop", "offer_range_included_categories", category_id=p.key)),
         )
 
     def outcome(self, p: RangeParams) -> Outcome:
-        made = Inserted("offer_range", {"name": p.title, "includes_all_products": False})
+        created = Inserted("offer_range", {"name": p.title, "includes_all_products": False})
         return Outcome(
-            changes={"shop": (made, Inserted("offer_range_included_categories", {"category_id": p.key}))}, may=VISIT
+            changes={"shop": (created, Inserted("offer_range_included_categories", {"category_id": p.key}))},
+            allowed=VISIT,
         )
 
-    async def solve(self, hand: Hand, p: RangeParams) -> None:
-        await menu(hand, "Catalog", "Ranges")
-        await hand.click("link", "Create new range")
-        await hand.type("textbox", "Name", p.title)
-        await hand.select("listbox", "Included Categories", p.option)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: RangeParams) -> None:
+        await menu(driver, "Catalog", "Ranges")
+        await driver.click("link", "Create new range")
+        await driver.type("textbox", "Name", p.title)
+        await driver.select("listbox", "Included Categories", p.option)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -303,29 +304,29 @@ class ModerateReview(Dashboard[ReviewParams]):
 
     def milestones(self, p: ReviewParams) -> Milestones:
         name, last = p.customer, p.customer.split()[-1]
-        named = either(*(visited(Where("shop", REVIEWS.path, {"name": one})) for one in (name, last)))
-        waiting = visited(Where("shop", REVIEWS.path, {"status": "0"}))
-        form = visited(Where("shop", rf"{REVIEWS.path}{p.review}/"))
+        named = any_of(*(visited(PagePattern("shop", REVIEWS.path, {"name": text})) for text in (name, last)))
+        waiting = visited(PagePattern("shop", REVIEWS.path, {"status": "0"}))
+        form = visited(PagePattern("shop", rf"{REVIEWS.path}{p.review}/"))
         touched = changed("shop", "reviews_productreview", id=p.review)
         return (
             Goal("The reviews are open", visited(REVIEWS)),
-            Goal(f"Reviews by {p.customer}, or those that wait, are listed", either(named, waiting, form, touched)),
+            Goal(f"Reviews by {p.customer}, or those that wait, are listed", any_of(named, waiting, form, touched)),
             Goal("The review has got another status", touched),
             Goal(f"It is {p.option.lower()}", changed("shop", "reviews_productreview", id=p.review, status=p.status)),
         )
 
     def outcome(self, p: ReviewParams) -> Outcome:
         row = Updated("reviews_productreview", {"id": p.review}, {"status": p.status})
-        rating = Updated("catalogue_product", {"id": p.product}, {}, may=("rating",))
-        return Outcome(changes={"shop": (row,)}, may={"shop": (*VISIT["shop"], rating)})
+        rating = Updated("catalogue_product", {"id": p.product}, {}, allowed=("rating",))
+        return Outcome(changes={"shop": (row,)}, allowed={"shop": (*VISIT["shop"], rating)})
 
-    async def solve(self, hand: Hand, p: ReviewParams) -> None:
-        await menu(hand, "Content", "Reviews")
-        await hand.type("textbox", "Customer name:", p.customer)
-        await hand.click("button", "Search")
-        await hand.click("checkbox", "selected_review", row=p.title)
-        await hand.select("combobox", "status", p.option)
-        await hand.click("button", "Update")
+    async def solve(self, driver: PageDriver, p: ReviewParams) -> None:
+        await menu(driver, "Content", "Reviews")
+        await driver.type("textbox", "Customer name:", p.customer)
+        await driver.click("button", "Search")
+        await driver.click("checkbox", "selected_review", row=p.title)
+        await driver.select("combobox", "status", p.option)
+        await driver.click("button", "Update")
 
 
 @dataclass(frozen=True)
@@ -366,14 +367,14 @@ class CreateCoupon(Dashboard[CouponParams]):
         offers = world.database("shop").rows(
             "SELECT name, id FROM offer_conditionaloffer WHERE offer_type = 'Voucher' ORDER BY id"
         )
-        found: list[CouponParams] = []
+        coupons: list[CouponParams] = []
         for (title, code), (offer, key), usage in product(self.names, offers, self.usages):
             last = TODAY + timedelta(days=rng.randint(20, 200))
-            found.append(CouponParams(title, code, offer, key, last, written(last), *usage))
-        return found
+            coupons.append(CouponParams(title, code, offer, key, last, format_date(last), *usage))
+        return coupons
 
     def milestones(self, p: CouponParams) -> Milestones:
-        form = visited(Where("shop", COUPONS.path + "create/"))
+        form = visited(PagePattern("shop", COUPONS.path + "create/"))
         row = changed("shop", "voucher_voucher", code=p.code)
         return (
             Goal("The coupons are open", visited(COUPONS)),
@@ -391,22 +392,22 @@ class CreateCoupon(Dashboard[CouponParams]):
                     Inserted("voucher_voucher_offers", {"conditionaloffer_id": p.offer_id}),
                 )
             },
-            may=VISIT,
+            allowed=VISIT,
         )
 
-    async def solve(self, hand: Hand, p: CouponParams) -> None:
-        await menu(hand, "Offers", "Coupons")
-        await hand.click("link", "Create new coupon")
-        await hand.type("textbox", "Name", p.title)
-        await hand.type("textbox", "Code", p.code)
-        await hand.type("textbox", "End datetime", f"{p.last.isoformat()} 00:00:00")
-        await hand.select("combobox", "Usage", p.usage_option)
-        await hand.select("listbox", "Which offers apply for this voucher?", p.offer)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: CouponParams) -> None:
+        await menu(driver, "Offers", "Coupons")
+        await driver.click("link", "Create new coupon")
+        await driver.type("textbox", "Name", p.title)
+        await driver.type("textbox", "Code", p.code)
+        await driver.type("textbox", "End datetime", f"{p.last.isoformat()} 00:00:00")
+        await driver.select("combobox", "Usage", p.usage_option)
+        await driver.select("listbox", "Which offers apply for this voucher?", p.offer)
+        await driver.click("button", "Save")
 
 
-def _today(found: SqlValue) -> bool:
-    return isinstance(found, str) and found.startswith(TODAY.isoformat())
+def _today(value: SqlValue) -> bool:
+    return isinstance(value, str) and value.startswith(TODAY.isoformat())
 
 
 @dataclass(frozen=True)
@@ -431,23 +432,23 @@ class DeactivateCustomer(Dashboard[AccountParams]):
         return [AccountParams(*row) for row in rows]
 
     def milestones(self, p: AccountParams) -> Milestones:
-        listed = visited(Where("shop", CUSTOMERS.path, {"name": p.customer}))
+        listed = visited(PagePattern("shop", CUSTOMERS.path, {"name": p.customer}))
         touched = changed("shop", "auth_user", id=p.key)
         return (
             Goal("The list of customers is open", visited(CUSTOMERS)),
-            Goal(f"{p.customer} is looked for", either(listed, touched)),
+            Goal(f"{p.customer} is looked for", any_of(listed, touched)),
             Goal("The account has been changed", touched),
             Goal("The account is inactive", changed("shop", "auth_user", id=p.key, is_active=False)),
         )
 
     def outcome(self, p: AccountParams) -> Outcome:
-        return Outcome(changes={"shop": (Updated("auth_user", {"id": p.key}, {"is_active": False}),)}, may=VISIT)
+        return Outcome(changes={"shop": (Updated("auth_user", {"id": p.key}, {"is_active": False}),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: AccountParams) -> None:
-        await find_customer(hand, p.customer)
-        await hand.click("checkbox", "selected_user", row=p.customer)
-        await hand.click("radio", "Make inactive")
-        await hand.click("button", "Go!")
+    async def solve(self, driver: PageDriver, p: AccountParams) -> None:
+        await find_customer(driver, p.customer)
+        await driver.click("checkbox", "selected_user", row=p.customer)
+        await driver.click("radio", "Make inactive")
+        await driver.click("button", "Go!")
 
 
 TEMPLATES = (

@@ -1,4 +1,4 @@
-"""Shop tasks that end with an order."""
+"""Shop tasks that place an order."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 
-from envs.suites.sites.changes import Expected, Inserted, Test, Updated, Wanted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import CUSTOMER, VISIT, Product, open_product, product_page, products, searched
+from envs.suites.sites.changes import Expected, ExpectedValue, Inserted, Test, Updated
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import CUSTOMER, VISIT, Product, open_product, product_page, products, searched
 from envs.suites.sites.templates import (
     Check,
     Goal,
@@ -19,18 +19,18 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    any_of,
     changed,
-    either,
     visited,
 )
 
-SHIPPING_ADDRESS = Where("shop", r"/checkout/shipping-address/")
+SHIPPING_ADDRESS = PagePattern("shop", r"/checkout/shipping-address/")
 DELIVERIES = (
     ("standard", "standard delivery", 0, Decimal("3.95")),
     ("express", "express delivery", 1, Decimal("8.50")),
     ("collect", "collection from the shop", 2, Decimal("0.00")),
 )
-"""Code, what a person calls it, its place on the page of the checkout, and its charge."""
+"""Code, name in wordings, position on the checkout page, and charge."""
 DISCOUNTED = ("Games", "Outdoors")
 """Departments with an offer that changes prices in the basket."""
 
@@ -44,7 +44,7 @@ class OrderParams(Params):
     person: str
     address: int
     address_place: int
-    """On the checkout's page, the default address being 0."""
+    """Position on the checkout page; the default address is 0."""
     first_name: str
     last_name: str
     line1: str
@@ -54,7 +54,7 @@ class OrderParams(Params):
 
 
 def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
-    """Key, names and street, in the order of the checkout."""
+    """Key, names and street of the customer's addresses, in the order of the checkout."""
     return world.database("shop").rows(
         "SELECT id, first_name, last_name, line1 FROM address_useraddress WHERE user_id = ?"
         " ORDER BY is_default_for_shipping DESC, id",
@@ -63,10 +63,15 @@ def addresses(world: World) -> tuple[tuple[int, str, str, str], ...]:
 
 
 def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
-    """What one piece of *p* leaves behind when it is ordered, with a voucher or without."""
-    number: dict[str, Wanted] = {"number": "100001"}
-    order: dict[str, Wanted] = {**number, "user_id": CUSTOMER, "shipping_code": p.delivery_code, "status": "Pending"}
-    ship_to: dict[str, Wanted] = {"first_name": p.first_name, "last_name": p.last_name, "line1": p.line1}
+    """The outcome of ordering one item of *p*, with or without a voucher."""
+    number: dict[str, ExpectedValue] = {"number": "100001"}
+    order: dict[str, ExpectedValue] = {
+        **number,
+        "user_id": CUSTOMER,
+        "shipping_code": p.delivery_code,
+        "status": "Pending",
+    }
+    ship_to: dict[str, ExpectedValue] = {"first_name": p.first_name, "last_name": p.last_name, "line1": p.line1}
     changes: list[Expected] = [
         Inserted("order_order", {**order, "total_incl_tax": p.total if voucher is None else about(p.total)}),
         Inserted("order_line", {"product_id": p.product, "quantity": 1}),
@@ -77,7 +82,7 @@ def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
         Inserted("basket_line", {"product_id": p.product, "quantity": 1}),
         Inserted("basket_basket", {"status": "Submitted"}),
     ]
-    may: list[Expected] = [*VISIT["shop"], Inserted("order_communicationevent", {})]
+    allowed: list[Expected] = [*VISIT["shop"], Inserted("order_communicationevent", {})]
     if voucher is not None:
         counted = ("num_orders", "total_discount")
         changes += [
@@ -85,16 +90,16 @@ def order_changes(p: OrderParams, *, voucher: int | None = None) -> Outcome:
             Inserted("voucher_voucherapplication", {"voucher_id": voucher, "user_id": CUSTOMER}),
             Inserted("order_orderdiscount", {"voucher_id": voucher}),
             Inserted("order_orderlinediscount", {}),
-            Updated("voucher_voucher", {"id": voucher}, {"num_basket_additions": 1}, may=counted),
+            Updated("voucher_voucher", {"id": voucher}, {"num_basket_additions": 1}, allowed=counted),
         ]
-        may.append(Updated("offer_conditionaloffer", {}, {}, may=("num_applications", *counted)))
-    return Outcome(changes={"shop": changes}, may={"shop": may})
+        allowed.append(Updated("offer_conditionaloffer", {}, {}, allowed=("num_applications", *counted)))
+    return Outcome(changes={"shop": changes}, allowed={"shop": allowed})
 
 
 def order_milestones(p: OrderParams) -> Milestones:
-    """Of one piece that is ordered."""
+    """The milestones of ordering one item."""
     return (
-        Goal(f'The page of "{p.title}" is open, or it is searched for', either(searched(p.title), _page(p))),
+        Goal(f'The page of "{p.title}" is open, or it is searched for', any_of(searched(p.title), _page(p))),
         Goal(f'"{p.title}" is in the basket', changed("shop", "basket_line", product_id=p.product)),
         Goal("The checkout has been begun", visited(SHIPPING_ADDRESS)),
         Goal(f"The order to {p.person} is placed", changed("shop", "order_shippingaddress", last_name=p.last_name)),
@@ -106,35 +111,35 @@ def _page(p: OrderParams) -> Check:
 
 
 def about(pounds: Decimal) -> Test:
-    """To the penny, more or less: a discount is rounded here or there."""
-    return lambda found: isinstance(found, int | float) and abs(Decimal(str(found)) - pounds) <= Decimal("0.01")
+    """Tests that an amount is right to the penny. Rounding of a discount may differ."""
+    return lambda value: isinstance(value, int | float) and abs(Decimal(str(value)) - pounds) <= Decimal("0.01")
 
 
-async def check_out(hand: Hand, p: OrderParams) -> None:
-    """From the page of addresses: four actions."""
+async def check_out(driver: PageDriver, p: OrderParams) -> None:
+    """Checks out from the page of addresses: four actions."""
     if p.address_place == 0:
-        await hand.click("button", "Ship to your default shipping address")
+        await driver.click("button", "Ship to your default shipping address")
     else:
-        await hand.click("button", "Ship to this address", nth=p.address_place - 1)
-    await hand.click("button", "Select option", nth=p.delivery_place)
-    await hand.click("link", "Continue")
-    await hand.click("button", "Place order")
+        await driver.click("button", "Ship to this address", nth=p.address_place - 1)
+    await driver.click("button", "Select option", nth=p.delivery_place)
+    await driver.click("link", "Continue")
+    await driver.click("button", "Place order")
 
 
-def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
-    """One order for each of *rows*, to somebody of the address book; *per_cent* is taken off the price."""
+def sample_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: int = 0) -> list[OrderParams]:
+    """One order for each of *rows*, to a random address of the address book, with a discount of *per_cent*."""
     book = addresses(world)
-    found: list[OrderParams] = []
-    for one in rows:
+    orders: list[OrderParams] = []
+    for item in rows:
         place = rng.randrange(len(book))
         key, first, last, line1 = book[place]
         code, delivery, option, charge = rng.choice(DELIVERIES)
-        total = one.price * (100 - per_cent) / 100 + charge
-        found.append(
+        total = item.price * (100 - per_cent) / 100 + charge
+        orders.append(
             OrderParams(
-                one.id,
-                one.title,
-                one.stockrecord,
+                item.id,
+                item.title,
+                item.stockrecord,
                 total,
                 f"{first} {last}",
                 key,
@@ -147,7 +152,7 @@ def drawn_orders(world: World, rng: Random, rows: Sequence[Product], per_cent: i
                 option,
             )
         )
-    return found
+    return orders
 
 
 class Order(Template[OrderParams]):
@@ -162,8 +167,8 @@ class Order(Template[OrderParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[OrderParams]:
-        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
-        return drawn_orders(world, rng, rows)
+        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
+        return sample_orders(world, rng, rows)
 
     def milestones(self, p: OrderParams) -> Milestones:
         return order_milestones(p)
@@ -171,11 +176,11 @@ class Order(Template[OrderParams]):
     def outcome(self, p: OrderParams) -> Outcome:
         return order_changes(p)
 
-    async def solve(self, hand: Hand, p: OrderParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "Checkout now")
-        await check_out(hand, p)
+    async def solve(self, driver: PageDriver, p: OrderParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "Checkout now")
+        await check_out(driver, p)
 
 
 @dataclass(frozen=True)
@@ -203,13 +208,13 @@ class OrderWithCoupon(Template[CouponOrderParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[CouponOrderParams]:
         keys = dict(world.database("shop").rows("SELECT code, id FROM voucher_voucher"))
-        rows = [one for one in products(world) if one.stock and one.department not in DISCOUNTED]
-        found: list[CouponOrderParams] = []
+        rows = [item for item in products(world) if item.stock and item.department not in DISCOUNTED]
+        orders: list[CouponOrderParams] = []
         for coupon, per_cent, department in self.coupons:
-            fitting = [one for one in rows if department in (None, one.department)]
-            for order in drawn_orders(world, rng, fitting, per_cent):
-                found.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
-        return found
+            fitting = [item for item in rows if department in (None, item.department)]
+            for order in sample_orders(world, rng, fitting, per_cent):
+                orders.append(CouponOrderParams(**vars(order), coupon=coupon, voucher=keys[coupon]))
+        return orders
 
     def milestones(self, p: CouponOrderParams) -> Milestones:
         return order_milestones(p)
@@ -217,15 +222,15 @@ class OrderWithCoupon(Template[CouponOrderParams]):
     def outcome(self, p: CouponOrderParams) -> Outcome:
         return order_changes(p, voucher=p.voucher)
 
-    async def solve(self, hand: Hand, p: CouponOrderParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "View cart")
-        await hand.click("link", "I have a coupon code...")
-        await hand.type("textbox", "Code", p.coupon)
-        await hand.click("button", "Add coupon")
-        await hand.click("link", "Proceed to checkout")
-        await check_out(hand, p)
+    async def solve(self, driver: PageDriver, p: CouponOrderParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "View cart")
+        await driver.click("link", "I have a coupon code...")
+        await driver.type("textbox", "Code", p.coupon)
+        await driver.click("button", "Add coupon")
+        await driver.click("link", "Proceed to checkout")
+        await check_out(driver, p)
 
 
 TEMPLATES = (Order(), OrderWithCoupon())

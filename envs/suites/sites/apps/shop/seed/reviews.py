@@ -1,4 +1,4 @@
-"""Reviews, most of them approved, some waiting; and the customer's wish lists."""
+"""Creates reviews (most approved, some waiting, some refused) and the customer's wish lists."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ REVIEWS = 340
 WAITING = 24
 REFUSED = 6
 WISH_LISTS = {"Birthday ideas": 4, "New kitchen": 5, "Camping trip": 3}
-"""Name and number of things on it."""
+"""Wish list to its number of products."""
 
 
 def create(rng: random.Random, shoppers: Shoppers, stock: list[Any]) -> None:
-    """Nobody reviews a product twice; the persona has reviewed none of the last third of the stock."""
+    """Creates reviews and wish lists. No user reviews a product twice.
+
+    The customer persona reviews no product of the last third of the stock."""
     _review(rng, shoppers, [record.product for record in stock])
     _wish(rng, shoppers.customer, [record.product for record in stock])
 
@@ -58,7 +60,7 @@ def _review(rng: random.Random, shoppers: Shoppers, products: list[Any]) -> None
 
 def _wish(rng: random.Random, customer: Any, products: list[Any]) -> None:
     wish_list, line = get_model("wishlists", "WishList"), get_model("wishlists", "Line")
-    # A saved list would draw its key anew, and with it its address would differ from build to build.
+    # Saving a list would give it a random key, so that its URL would differ from build to build.
     lists = bulk(
         wish_list, (wish_list(owner=customer, name=name, key=f"wish{n:02d}") for n, name in enumerate(WISH_LISTS))
     )

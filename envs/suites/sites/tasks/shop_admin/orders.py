@@ -1,4 +1,4 @@
-"""Dashboard tasks about orders and the people who placed them."""
+"""Dashboard tasks on orders and their customers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from random import Random
 
 from envs.suites.sites.answers import Refusal, Text
 from envs.suites.sites.changes import Expected, Inserted, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_admin_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import MOST, VISIT
+from envs.suites.sites.tasks.shop_admin.shared import (
     CUSTOMERS,
     ORDERS,
     STAFF,
@@ -21,19 +22,18 @@ from envs.suites.sites.tasks.shop_admin_parts import (
     order_page,
     placed_orders,
 )
-from envs.suites.sites.tasks.shop_parts import MOST, VISIT
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, changed, either, shows, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, World, any_of, changed, shows, visited
 
 NEXT = {
     "Pending": ("Being processed", "Cancelled"),
     "Being processed": ("Shipped", "Cancelled"),
     "Shipped": ("Delivered", "Returned"),
 }
-"""What staff may make of an order that is not finished."""
+"""The next statuses of an unfinished order."""
 
 
 def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
-    """What the shop writes down when an order's status changes."""
+    """The rows that change with an order's status."""
     return (
         Updated("order_order", {"id": order}, {"status": new}),
         Inserted("order_orderstatuschange", {"order_id": order, "old_status": old, "new_status": new}),
@@ -42,12 +42,12 @@ def status_changes(order: int, old: str, new: str) -> tuple[Expected, ...]:
 
 
 def order_goals(number: str, done: Goal) -> Milestones:
-    """The way to an order, and what is done there."""
+    """The milestones of opening an order in the dashboard and doing *done*."""
     page = order_page(number)
-    searched = Where("shop", ORDERS.path, {"order_number": number})
+    searched = PagePattern("shop", ORDERS.path, {"order_number": number})
     return (
         Goal("The list of orders is open", visited(ORDERS)),
-        Goal(f"Order {number} is looked for", either(visited(searched), visited(page))),
+        Goal(f"Order {number} is looked for", any_of(visited(searched), visited(page))),
         Goal(f"Order {number} is open", visited(page)),
         done,
     )
@@ -72,9 +72,9 @@ class SetOrderStatus(Dashboard[StatusParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[StatusParams]:
         return [
-            StatusParams(one.id, one.number, one.status, new)
-            for one in placed_orders(world)
-            for new in NEXT.get(one.status, ())
+            StatusParams(order.id, order.number, order.status, new)
+            for order in placed_orders(world)
+            for new in NEXT.get(order.status, ())
         ]
 
     def milestones(self, p: StatusParams) -> Milestones:
@@ -82,12 +82,12 @@ class SetOrderStatus(Dashboard[StatusParams]):
         return order_goals(p.number, Goal(f"Order {p.number} is {p.new}", done))
 
     def outcome(self, p: StatusParams) -> Outcome:
-        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: StatusParams) -> None:
-        await open_order(hand, p.number)
-        await hand.select("combobox", "New order status", p.new)
-        await hand.click("button", "Change status")
+    async def solve(self, driver: PageDriver, p: StatusParams) -> None:
+        await open_order(driver, p.number)
+        await driver.select("combobox", "New order status", p.new)
+        await driver.click("button", "Change status")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class LatestParams(StatusParams):
 
 
 class SetLatestStatus(Dashboard[LatestParams]):
-    """The order's number is not given: it is found by way of the customer."""
+    """Names the customer instead of the order's number."""
 
     name = "shop-admin-set-latest-status"
     kind = "content"
@@ -108,32 +108,32 @@ class SetLatestStatus(Dashboard[LatestParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[LatestParams]:
-        latest = {one.customer: one for one in placed_orders(world)}
+        latest = {order.customer: order for order in placed_orders(world)}
         return [
-            LatestParams(one.id, one.number, one.status, new, customer, one.customer_id)
-            for customer, one in latest.items()
-            for new in NEXT.get(one.status, ())
+            LatestParams(order.id, order.number, order.status, new, customer, order.customer_id)
+            for customer, order in latest.items()
+            for new in NEXT.get(order.status, ())
         ]
 
     def milestones(self, p: LatestParams) -> Milestones:
-        customer = visited(Where("shop", rf"/dashboard/users/{p.customer_id}/"))
+        customer = visited(PagePattern("shop", rf"/dashboard/users/{p.customer_id}/"))
         page = visited(order_page(p.number))
         return (
-            Goal("The list of customers or of orders is open", either(visited(CUSTOMERS), visited(ORDERS))),
-            Goal(f"The orders of {p.customer} are found", either(customer, page)),
+            Goal("The list of customers or of orders is open", any_of(visited(CUSTOMERS), visited(ORDERS))),
+            Goal(f"The orders of {p.customer} are found", any_of(customer, page)),
             Goal(f"The latest order of {p.customer} is open", page),
             Goal(f"It is {p.new}", changed("shop", "order_order", id=p.order, status=p.new)),
         )
 
     def outcome(self, p: LatestParams) -> Outcome:
-        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, may=VISIT)
+        return Outcome(changes={"shop": status_changes(p.order, p.old, p.new)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: LatestParams) -> None:
-        await find_customer(hand, p.customer)
-        await hand.click("link", "View", row=p.customer)
-        await hand.click("link", p.number)
-        await hand.select("combobox", "New order status", p.new)
-        await hand.click("button", "Change status")
+    async def solve(self, driver: PageDriver, p: LatestParams) -> None:
+        await find_customer(driver, p.customer)
+        await driver.click("link", "View", row=p.customer)
+        await driver.click("link", p.number)
+        await driver.select("combobox", "New order status", p.new)
+        await driver.click("button", "Change status")
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class AddNote(Dashboard[NoteParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[NoteParams]:
         orders = rng.sample(placed_orders(world), 75)
-        return [NoteParams(one.id, one.number, text) for one, text in product(orders, self.messages)]
+        return [NoteParams(order.id, order.number, text) for order, text in product(orders, self.messages)]
 
     def milestones(self, p: NoteParams) -> Milestones:
         done = changed("shop", "order_ordernote", order_id=p.order, message=p.message)
@@ -168,13 +168,13 @@ class AddNote(Dashboard[NoteParams]):
 
     def outcome(self, p: NoteParams) -> Outcome:
         note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "message": p.message})
-        return Outcome(changes={"shop": (note,)}, may=VISIT)
+        return Outcome(changes={"shop": (note,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: NoteParams) -> None:
-        await open_order(hand, p.number)
-        await hand.click("link", "Notes")
-        await hand.type("textbox", "Message", p.message)
-        await hand.click("button", "Save note")
+    async def solve(self, driver: PageDriver, p: NoteParams) -> None:
+        await open_order(driver, p.number)
+        await driver.click("link", "Notes")
+        await driver.type("textbox", "Message", p.message)
+        await driver.click("button", "Save note")
 
 
 @dataclass(frozen=True)
@@ -204,14 +204,14 @@ class Readdress(Dashboard[ReaddressParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[ReaddressParams]:
-        open_ones = [one for one in placed_orders(world) if one.status in NEXT]
+        open_orders = [order for order in placed_orders(world) if order.status in NEXT]
         return [
-            ReaddressParams(one.id, one.number, one.address_id, *place)
-            for one, place in product(open_ones, self.places)
+            ReaddressParams(order.id, order.number, order.address_id, *place)
+            for order, place in product(open_orders, self.places)
         ]
 
     def milestones(self, p: ReaddressParams) -> Milestones:
-        page, form = order_page(p.number), Where("shop", rf"/dashboard/orders/{p.number}/shipping-address/")
+        page, form = order_page(p.number), PagePattern("shop", rf"/dashboard/orders/{p.number}/shipping-address/")
         stored = changed("shop", "order_shippingaddress", id=p.address, line1=p.street, postcode=p.postcode)
         return (
             Goal("The list of orders is open", visited(ORDERS)),
@@ -223,17 +223,17 @@ class Readdress(Dashboard[ReaddressParams]):
     def outcome(self, p: ReaddressParams) -> Outcome:
         to = {"line1": p.street, "line4": p.city, "postcode": p.postcode}
         note = Inserted("order_ordernote", {"order_id": p.order, "user_id": STAFF, "note_type": "System"})
-        entry = Updated("order_shippingaddress", {"id": p.address}, to, may=("search_text",))
-        return Outcome(changes={"shop": (entry,)}, may={"shop": (*VISIT["shop"], note)})
+        entry = Updated("order_shippingaddress", {"id": p.address}, to, allowed=("search_text",))
+        return Outcome(changes={"shop": (entry,)}, allowed={"shop": (*VISIT["shop"], note)})
 
-    async def solve(self, hand: Hand, p: ReaddressParams) -> None:
-        await open_order(hand, p.number)
-        await hand.click("link", "Shipping")
-        await hand.click("link", "Update")
-        await hand.type("textbox", "First line of address", p.street)
-        await hand.type("textbox", "City", p.city)
-        await hand.type("textbox", "Post/Zip-code", p.postcode)
-        await hand.click("button", "Update address")
+    async def solve(self, driver: PageDriver, p: ReaddressParams) -> None:
+        await open_order(driver, p.number)
+        await driver.click("link", "Shipping")
+        await driver.click("link", "Update")
+        await driver.type("textbox", "First line of address", p.street)
+        await driver.type("textbox", "City", p.city)
+        await driver.type("textbox", "Post/Zip-code", p.postcode)
+        await driver.click("button", "Update address")
 
 
 @dataclass(frozen=True)
@@ -253,25 +253,25 @@ class OrderOwner(Dashboard[OwnerParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[OwnerParams]:
-        found: list[OwnerParams] = []
-        for one in rng.sample(placed_orders(world), 100):
+        instances: list[OwnerParams] = []
+        for order in rng.sample(placed_orders(world), 100):
             facts = (
-                ("the e-mail address of the customer", one.email),
-                ("the full name of the customer", one.customer),
-                ("the status", one.status),
+                ("the e-mail address of the customer", order.email),
+                ("the full name of the customer", order.customer),
+                ("the status", order.status),
             )
-            found += [OwnerParams(one.number, asked, value) for asked, value in facts]
-        return found
+            instances += [OwnerParams(order.number, phrase, value) for phrase, value in facts]
+        return instances
 
     def milestones(self, p: OwnerParams) -> Milestones:
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
 
     def outcome(self, p: OwnerParams) -> Outcome:
-        return Outcome(answer=Text(p.value), may=VISIT)
+        return Outcome(answer=Text(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: OwnerParams) -> str:
-        await open_order(hand, p.number)
-        await hand.read(f"({p.value})")
+    async def solve(self, driver: PageDriver, p: OwnerParams) -> str:
+        await open_order(driver, p.number)
+        await driver.read(f"({p.value})")
         return p.value
 
 
@@ -292,22 +292,22 @@ class IllegalStatus(Dashboard[RefusedParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[RefusedParams]:
-        found = [
-            RefusedParams(one.number, one.status, wanted)
-            for one in placed_orders(world)
+        instances = [
+            RefusedParams(order.number, order.status, wanted)
+            for order in placed_orders(world)
             for wanted in ("Pending", "Being processed")
-            if one.status in ("Delivered", "Returned", "Cancelled")
+            if order.status in ("Delivered", "Returned", "Cancelled")
         ]
-        return rng.sample(found, min(MOST, len(found)))
+        return rng.sample(instances, min(MOST, len(instances)))
 
     def milestones(self, p: RefusedParams) -> Milestones:
         return order_goals(p.number, Goal(f"Order {p.number} is in front", shows(order_page(p.number))))
 
     def outcome(self, p: RefusedParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), may=VISIT)
+        return Outcome(answer=self._refusal(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: RefusedParams) -> str:
-        await open_order(hand, p.number)
+    async def solve(self, driver: PageDriver, p: RefusedParams) -> str:
+        await open_order(driver, p.number)
         return self._refusal(p).truth()
 
     @staticmethod

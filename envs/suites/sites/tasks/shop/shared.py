@@ -1,4 +1,4 @@
-"""What the shop's task templates share: its noise, what it sells, and ways through it."""
+"""Shared parts of the shop's templates: noise, products, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from envs.suites.sites.changes import Expected, Inserted, Noise
-from envs.suites.sites.evidence import Evidence, Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import Evidence, PagePattern
 from envs.suites.sites.kinds import SiteName
-from envs.suites.sites.templates import Check, Goal, Milestones, World, either, shows, visited
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.templates import Check, Goal, Milestones, World, any_of, shows, visited
 
 MOST = 300
-"""Candidates of a template at most."""
+"""Largest number of candidates of a template."""
 CUSTOMER = 1
-"""Key of the customer persona in the golden state (tests hold it to that)."""
+"""Key of the customer persona in the golden state; a test checks it."""
 NOISE = Noise(
     tables=frozenset(
         {
@@ -30,14 +30,14 @@ NOISE = Noise(
     columns={"*": frozenset({"date_created", "date_updated"}), "auth_user": frozenset({"last_login"})},
 )
 VISIT: Mapping[SiteName, Sequence[Expected]] = {"shop": (Inserted("basket_basket", {"status": "Open"}),)}
-"""Oscar opens an empty basket for whoever looks at a page."""
-CATALOGUE = Where("shop", r"/catalogue/category/.*|/search/")
-ACCOUNT = Where("shop", r"/accounts/.*|/wishlists/.*")
+"""Oscar creates an empty basket on any page visit."""
+CATALOGUE = PagePattern("shop", r"/catalogue/category/.*|/search/")
+ACCOUNT = PagePattern("shop", r"/accounts/.*|/wishlists/.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One thing that the shop sells."""
+    """A product of the shop."""
 
     id: int
     title: str
@@ -53,29 +53,29 @@ class Product:
     kind: str
     """Its product type."""
     attributes: Mapping[str, str]
-    """By code; booleans as `1` and `0`."""
+    """Values by attribute code; booleans are `1` and `0`."""
 
     @property
-    def page(self) -> Where:
+    def page(self) -> PagePattern:
         return product_page(self.id)
 
     def number(self, code: str) -> int | None:
-        """An attribute that is a number; None where the product has none of this code."""
+        """The value of a numeric attribute; None if the product does not have it."""
         value = self.attributes.get(code, "")
         return int(value) if value.isdecimal() else None
 
 
-def product_page(key: int) -> Where:
-    """The page of one product, in the shop itself."""
-    return Where("shop", rf"/catalogue/[^/]+_{key}/")
+def product_page(key: int) -> PagePattern:
+    """The shop's page of a product."""
+    return PagePattern("shop", rf"/catalogue/[^/]+_{key}/")
 
 
-def category_page(key: int) -> Where:
-    return Where("shop", rf"/catalogue/category/[^_]+_{key}/")
+def category_page(key: int) -> PagePattern:
+    return PagePattern("shop", rf"/catalogue/category/[^_]+_{key}/")
 
 
 def products(world: World) -> list[Product]:
-    """Everything on sale, by key."""
+    """All products on sale, ordered by key."""
     shop = world.database("shop")
     attributes: dict[int, dict[str, str]] = {}
     for key, code, *values in shop.rows(
@@ -111,20 +111,20 @@ def products(world: World) -> list[Product]:
 
 
 def shelves(among: Sequence[Product]) -> dict[str, list[Product]]:
-    """Products by category, the cheapest first; no two of one shelf cost the same."""
-    found: dict[str, list[Product]] = {}
-    for product in sorted(among, key=lambda one: one.price):
-        found.setdefault(product.shelf, []).append(product)
-    return dict(sorted(found.items()))
+    """Products by category, cheapest first. Prices in a category are distinct."""
+    by_shelf: dict[str, list[Product]] = {}
+    for product in sorted(among, key=lambda item: item.price):
+        by_shelf.setdefault(product.shelf, []).append(product)
+    return dict(sorted(by_shelf.items()))
 
 
 def day(stored: str) -> date:
-    """The day of a time as SQLite holds it."""
+    """The day of a time stored by SQLite."""
     return datetime.fromisoformat(stored).date()
 
 
-def written(moment: date) -> str:
-    """A day as people write it: 5 March 2026."""
+def format_date(moment: date) -> str:
+    """A date as 5 March 2026."""
     return f"{moment.day} {moment:%B} {moment.year}"
 
 
@@ -132,49 +132,49 @@ def written(moment: date) -> str:
 
 
 def searched(*titles: str) -> Check:
-    """The shop was searched for two words of one of *titles* at least (or its only one)."""
-    wanted = [set(title.casefold().split()) for title in titles]
+    """Checks that the shop was searched for at least two words of one of *titles* (or its only word)."""
+    title_words = [set(title.casefold().split()) for title in titles]
 
     def check(evidence: Evidence) -> bool:
-        asked = [
+        queries = [
             set((request.argument("q") or "").casefold().split())
             for request in evidence.sites["shop"].requests
             if request.path == "/search/" and request.status == 200
         ]
-        return any(len(words & title) >= min(2, len(title)) for words in asked for title in wanted)
+        return any(len(words & title) >= min(2, len(title)) for words in queries for title in title_words)
 
     return check
 
 
-def reading(title: str, shelf_id: int, page: Where) -> Milestones:
-    """The way to the page of a product, where something is to be read."""
+def reading_milestones(title: str, shelf_id: int, page: PagePattern) -> Milestones:
+    """The milestones of opening a product's page to read a fact."""
     return (
         Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
         Goal(
             f'"{title}" is searched for, or its category is open',
-            either(searched(title), visited(category_page(shelf_id)), visited(page)),
+            any_of(searched(title), visited(category_page(shelf_id)), visited(page)),
         ),
         Goal(f'The page of "{title}" has been opened', visited(page)),
         Goal(f'The page of "{title}" is in front', shows(page)),
     )
 
 
-# Ways
+# Driver steps
 
 
-async def search(hand: Hand, query: str) -> None:
-    """Two actions."""
-    await hand.type("textbox", "Search", query)
-    await hand.click("button", "Search")
+async def search(driver: PageDriver, query: str) -> None:
+    """Searches the shop: two actions."""
+    await driver.type("textbox", "Search", query)
+    await driver.click("button", "Search")
 
 
-async def open_product(hand: Hand, title: str) -> None:
-    """Three actions."""
-    await search(hand, title)
-    await hand.click("link", title)
+async def open_product(driver: PageDriver, title: str) -> None:
+    """Searches for a product and opens it: three actions."""
+    await search(driver, title)
+    await driver.click("link", title)
 
 
-async def open_orders(hand: Hand) -> None:
-    """Two actions."""
-    await hand.click("link", "Account")
-    await hand.click("link", "Order History")
+async def open_orders(driver: PageDriver) -> None:
+    """Opens the order history: two actions."""
+    await driver.click("link", "Account")
+    await driver.click("link", "Order History")

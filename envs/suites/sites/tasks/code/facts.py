@@ -1,4 +1,4 @@
-"""Tasks that ask what tickets say, and those that no ticket allows."""
+"""Code site tasks that look up facts of tickets, and impossible requests about tickets."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from envs.suites.sites.answers import Number, Refusal, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.code_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.code.shared import (
     DEVELOPER,
     OneTicket,
-    drawn_from,
-    found_ticket,
     open_ticket,
+    open_ticket_form,
     people,
     person,
+    sample_instances,
+    ticket_milestones,
     tickets,
-    unfold,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
 
 
 class AboutTicket(Template[OneTicket]):
-    """Something that a ticket's page says."""
+    """Looks up a fact on a ticket's page."""
 
     sites = ("code",)
     category = "code"
@@ -34,22 +34,22 @@ class AboutTicket(Template[OneTicket]):
     difficulty = "easy"
     column: ClassVar[str]
     row: ClassVar[str]
-    """What stands before it on the page."""
+    """The label before the fact on the page."""
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[OneTicket]:
-        return drawn_from([OneTicket(*row) for row in tickets(world, self.column)], rng)
+        return sample_instances([OneTicket(*row) for row in tickets(world, self.column)], rng)
 
     def milestones(self, p: OneTicket) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
-    async def solve(self, hand: Hand, p: OneTicket) -> str | None:
-        await open_ticket(hand, p.summary)
-        return await hand.read(rf'{self.row}: \| (?:\[\d+\] link ")?([^"|]+)')
+    async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
+        await open_ticket(driver, p.summary)
+        return await driver.read(rf'{self.row}: \| (?:\[\d+\] link ")?([^"|]+)')
 
 
 @dataclass(frozen=True)
 class TicketOf(OneTicket):
-    """One whose truth is a person."""
+    """A ticket whose asked-for value is a person."""
 
     full_name: str
 
@@ -69,17 +69,17 @@ class WhoReported(Template[TicketOf]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[TicketOf]:
         names = people(world)
-        return drawn_from([TicketOf(*row, names[row[2]]) for row in tickets(world, self.column)], rng)
+        return sample_instances([TicketOf(*row, names[row[2]]) for row in tickets(world, self.column)], rng)
 
     def milestones(self, p: TicketOf) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
     def outcome(self, p: TicketOf) -> Outcome:
         return Outcome(answer=person(p.full_name, p.truth))
 
-    async def solve(self, hand: Hand, p: TicketOf) -> str | None:
-        await open_ticket(hand, p.summary)
-        return await hand.read(rf'{self.row}: \| \[\d+\] link "([^"]+)"')
+    async def solve(self, driver: PageDriver, p: TicketOf) -> str | None:
+        await open_ticket(driver, p.summary)
+        return await driver.read(rf'{self.row}: \| \[\d+\] link "([^"]+)"')
 
 
 class WhoOwns(WhoReported):
@@ -132,10 +132,12 @@ class CountActive(Template[Share]):
         return [Share(*row) for row in rows]
 
     def milestones(self, p: Share) -> Milestones:
-        page = Where("code", f"/milestone/{re.escape(p.milestone)}")
-        lists = Where("code", r"/milestone/.*|/query|/report.*")
+        page = PagePattern("code", f"/milestone/{re.escape(p.milestone)}")
+        lists = PagePattern("code", r"/milestone/.*|/query|/report.*")
         return (
-            Goal("The roadmap or a list of tickets is open", visited(Where("code", r"/roadmap|/query|/report.*"))),
+            Goal(
+                "The roadmap or a list of tickets is open", visited(PagePattern("code", r"/roadmap|/query|/report.*"))
+            ),
             Goal("A milestone is opened", visited(lists)),
             Goal(f'The milestone "{p.milestone}" is opened', visited(page)),
             Goal(f'The milestone "{p.milestone}" is in front', shows(page)),
@@ -144,10 +146,10 @@ class CountActive(Template[Share]):
     def outcome(self, p: Share) -> Outcome:
         return Outcome(answer=Number(p.active))
 
-    async def solve(self, hand: Hand, p: Share) -> str | None:
-        await hand.click("link", "Roadmap")
-        await hand.click("link", f"Milestone: {p.milestone}")
-        return await hand.read(rf'link "{p.component}"\n.*link "(\d+)/\d+ active"')
+    async def solve(self, driver: PageDriver, p: Share) -> str | None:
+        await driver.click("link", "Roadmap")
+        await driver.click("link", f"Milestone: {p.milestone}")
+        return await driver.read(rf'link "{p.component}"\n.*link "(\d+)/\d+ active"')
 
 
 @dataclass(frozen=True)
@@ -180,10 +182,10 @@ class CountOwned(Template[Load]):
         return [Load(user, names[user], number) for user, number in (*rows, (DEVELOPER, own))]
 
     def milestones(self, p: Load) -> Milestones:
-        query = Where("code", "/query", {"owner": p.user})
+        query = PagePattern("code", "/query", {"owner": p.user})
         return (
-            Goal("Reports and queries are listed", visited(Where("code", r"/report.*|/query"))),
-            Goal("A query or a report is open", visited(Where("code", r"/report/\d+|/query"))),
+            Goal("Reports and queries are listed", visited(PagePattern("code", r"/report.*|/query"))),
+            Goal("A query or a report is open", visited(PagePattern("code", r"/report/\d+|/query"))),
             Goal(f"Tickets of {p.full_name} are asked for", visited(query)),
             Goal("The query is in front", shows(query)),
         )
@@ -191,12 +193,12 @@ class CountOwned(Template[Load]):
     def outcome(self, p: Load) -> Outcome:
         return Outcome(answer=Number(p.active))
 
-    async def solve(self, hand: Hand, p: Load) -> str | None:
-        await hand.click("link", "View Tickets")
-        await hand.click("link", "New Custom Query")
-        await hand.select("combobox", "", p.full_name, row="Owner", nth=1)
-        await hand.click("button", "Update")
-        return await hand.read(r"Custom Query \((\d+) match")
+    async def solve(self, driver: PageDriver, p: Load) -> str | None:
+        await driver.click("link", "View Tickets")
+        await driver.click("link", "New Custom Query")
+        await driver.select("combobox", "", p.full_name, row="Owner", nth=1)
+        await driver.click("button", "Update")
+        return await driver.read(r"Custom Query \((\d+) match")
 
 
 @dataclass(frozen=True)
@@ -222,10 +224,10 @@ class NoSuchTicket(Template[Missing]):
         return [Missing(number, rng.choice(("fixed", "invalid", "wontfix"))) for number in numbers]
 
     def milestones(self, p: Missing) -> Milestones:
-        search = Where("code", "/search", {"q": f"#{p.ticket}"})
-        last = Where("code", r"/report/6", {})
+        search = PagePattern("code", "/search", {"q": f"#{p.ticket}"})
+        last = PagePattern("code", r"/report/6", {})
         return (
-            Goal("The ticket is searched for", visited(Where("code", "/search"))),
+            Goal("The ticket is searched for", visited(PagePattern("code", "/search"))),
             Goal(f"The number {p.ticket} is searched for", visited(search)),
             Goal("All tickets are listed", visited(last)),
             Goal("The list of all tickets is in front", shows(last)),
@@ -237,12 +239,12 @@ class NoSuchTicket(Template[Missing]):
             answer=Refusal(reason, (r"\bno (such )?ticket", r"not (exist|found|there)", r"no match", r"n't exist"))
         )
 
-    async def solve(self, hand: Hand, p: Missing) -> str | None:
-        await hand.type("textbox", "Search:", f"#{p.ticket}", enter=True)
-        if "No matches found" not in await hand.text():
-            raise Unsolvable("something was found")
-        await hand.click("link", "View Tickets")
-        await hand.click("link", "{6} All Tickets By Milestone (Including closed)")
+    async def solve(self, driver: PageDriver, p: Missing) -> str | None:
+        await driver.type("textbox", "Search:", f"#{p.ticket}", enter=True)
+        if "No matches found" not in await driver.text():
+            raise Unsolvable("the search has results")
+        await driver.click("link", "View Tickets")
+        await driver.click("link", "{6} All Tickets By Milestone (Including closed)")
         return f"N/A: there is no ticket #{p.ticket}"
 
 
@@ -250,7 +252,7 @@ STRANGERS = ("Marta Oliveira", "Jonas Weber", "Aiko Mori", "Pavel Novak", "Greta
 
 
 class AssignStranger(Template[OneTicket]):
-    """To somebody who has no account."""
+    """Asks to assign a ticket to a person without an account."""
 
     name = "code-assign-stranger"
     sites = ("code",)
@@ -267,7 +269,7 @@ class AssignStranger(Template[OneTicket]):
         return [OneTicket(number, summary, rng.choice(STRANGERS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:
-        return found_ticket(p)
+        return ticket_milestones(p)
 
     def outcome(self, p: OneTicket) -> Outcome:
         reason = f"there is no user {p.truth} who could own it"
@@ -277,10 +279,10 @@ class AssignStranger(Template[OneTicket]):
         )
         return Outcome(answer=Refusal(reason, mentions))
 
-    async def solve(self, hand: Hand, p: OneTicket) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        if p.truth in await hand.text():
+    async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
+        await open_ticket(driver, p.summary)
+        await open_ticket_form(driver)
+        if p.truth in await driver.text():
             raise Unsolvable(f"{p.truth} can be chosen")
         return f"N/A: there is no user {p.truth} who could own it"
 

@@ -1,4 +1,4 @@
-"""Tasks that change tickets: file, comment, close, hand over, plan anew."""
+"""Code site tasks that create, comment, close, reassign and replan tickets."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envs.suites.sites.changes import Inserted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.code_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.code.shared import (
     DEVELOPER,
     PRIORITIES,
     OneTicket,
-    added,
-    commented,
+    comment_row,
     developers,
     empty,
-    found_ticket,
+    field_row,
     open_ticket,
-    set_field,
-    shown,
+    open_ticket_form,
+    row_added,
+    ticket_milestones,
     ticket_row,
     tickets,
-    unfold,
+    wait_for,
 )
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, every, visited
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, all_of, changed, visited
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class CreateTicket(Template[NewTicket]):
             NewTicket(*idea, rng.choice(types), rng.choice(("critical", "minor", "trivial")), milestone, component)
             for idea in IDEAS
             for milestone in milestones
-            for component in rng.sample([one for one in components if one != "documentation"], 2)
+            for component in rng.sample([name for name in components if name != "documentation"], 2)
         ]
 
     def milestones(self, p: NewTicket) -> Milestones:
         return (
-            Goal("The form for a new ticket is open", visited(Where("code", "/newticket"))),
+            Goal("The form for a new ticket is open", visited(PagePattern("code", "/newticket"))),
             Goal("A ticket is created", changed("code", "ticket", reporter=DEVELOPER)),
             Goal(f'A ticket "{p.summary}" of the component {p.component} is created',
                  changed("code", "ticket", summary=p.summary, component=p.component)),
@@ -107,16 +107,16 @@ class CreateTicket(Template[NewTicket]):
         }
         return Outcome(changes={"code": (Inserted("ticket", row),)})
 
-    async def solve(self, hand: Hand, p: NewTicket) -> str | None:
-        await hand.click("link", "New Ticket")
-        await shown(hand, "textbox", "Summary:")
-        await hand.type("textbox", "Summary:", p.summary)
-        await hand.type("textbox", re.compile("^Description"), p.description)
-        await hand.select("combobox", "Type:", p.type)
-        await hand.select("combobox", "Priority:", p.priority)
-        await hand.select("combobox", "Milestone:", p.milestone)
-        await hand.select("combobox", "Component:", p.component)
-        await hand.click("button", "Create ticket")
+    async def solve(self, driver: PageDriver, p: NewTicket) -> str | None:
+        await driver.click("link", "New Ticket")
+        await wait_for(driver, "textbox", "Summary:")
+        await driver.type("textbox", "Summary:", p.summary)
+        await driver.type("textbox", re.compile("^Description"), p.description)
+        await driver.select("combobox", "Type:", p.type)
+        await driver.select("combobox", "Priority:", p.priority)
+        await driver.select("combobox", "Milestone:", p.milestone)
+        await driver.select("combobox", "Component:", p.component)
+        await driver.click("button", "Create ticket")
         return None
 
 
@@ -146,21 +146,21 @@ class AddComment(Template[OneTicket]):
         return [OneTicket(number, summary, rng.choice(REMARKS)) for number, summary, _ in rows]
 
     def milestones(self, p: OneTicket) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
             Goal("The ticket has a new comment", changed("code", "ticket_change", ticket=p.ticket, field="comment")),
-            Goal(f'The comment says "{p.truth}"', added(commented(p.ticket, p.truth))),
+            Goal(f'The comment says "{p.truth}"', row_added(comment_row(p.ticket, p.truth))),
         )
 
     def outcome(self, p: OneTicket) -> Outcome:
-        return Outcome(changes={"code": (commented(p.ticket, p.truth),)}, may={"code": (ticket_row(p.ticket),)})
+        return Outcome(changes={"code": (comment_row(p.ticket, p.truth),)}, allowed={"code": (ticket_row(p.ticket),)})
 
-    async def solve(self, hand: Hand, p: OneTicket) -> str | None:
-        await open_ticket(hand, p.summary)
-        await hand.type("textbox", "You may use WikiFormatting here.", p.truth)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: OneTicket) -> str | None:
+        await open_ticket(driver, p.summary)
+        await driver.type("textbox", "You may use WikiFormatting here.", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -192,23 +192,23 @@ class CloseTicket(Template[Closing]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Closing]:
         rows = tickets(world, "status", "status <> 'closed'")
-        made: list[Closing] = []
+        closings: list[Closing] = []
         for number, summary, _ in rows:
             resolution = rng.choice(tuple(REASONS))
-            made.append(Closing(number, summary, REASONS[resolution], resolution))
-        return made
+            closings.append(Closing(number, summary, REASONS[resolution], resolution))
+        return closings
 
     def milestones(self, p: Closing) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
             Goal("The ticket is closed", changed("code", "ticket", id=p.ticket, status="closed")),
             Goal(
                 f"It is closed as {p.resolution}, with the comment",
-                every(
+                all_of(
                     changed("code", "ticket", id=p.ticket, resolution=p.resolution),
-                    added(commented(p.ticket, p.truth)),
+                    row_added(comment_row(p.ticket, p.truth)),
                 ),
             ),
         )
@@ -218,21 +218,21 @@ class CloseTicket(Template[Closing]):
             changes={
                 "code": (
                     ticket_row(p.ticket, status="closed", resolution=p.resolution),
-                    set_field(p.ticket, "status", "closed"),
-                    set_field(p.ticket, "resolution", p.resolution),
-                    commented(p.ticket, p.truth),
+                    field_row(p.ticket, "status", "closed"),
+                    field_row(p.ticket, "resolution", p.resolution),
+                    comment_row(p.ticket, p.truth),
                 )
             }
         )
 
-    async def solve(self, hand: Hand, p: Closing) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.click("radio", "resolve")
+    async def solve(self, driver: PageDriver, p: Closing) -> str | None:
+        await open_ticket(driver, p.summary)
+        await open_ticket_form(driver)
+        await driver.click("radio", "resolve")
         if p.resolution != "fixed":
-            await hand.select("combobox", "", p.resolution)
-        await hand.type("textbox", "You may use WikiFormatting here.", p.truth)
-        await hand.click("button", "Submit changes")
+            await driver.select("combobox", "", p.resolution)
+        await driver.type("textbox", "You may use WikiFormatting here.", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -256,14 +256,14 @@ class Reassign(Template[Handover]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Handover]:
         names = developers(world)
-        made: list[Handover] = []
+        handovers: list[Handover] = []
         for number, summary, owner in tickets(world, "owner", "status = 'new'"):
-            user = rng.choice([one for one in names if one not in (owner, DEVELOPER)])
-            made.append(Handover(number, summary, user, names[user]))
-        return made
+            user = rng.choice([account for account in names if account not in (owner, DEVELOPER)])
+            handovers.append(Handover(number, summary, user, names[user]))
+        return handovers
 
     def milestones(self, p: Handover) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
@@ -276,19 +276,19 @@ class Reassign(Template[Handover]):
             changes={
                 "code": (
                     ticket_row(p.ticket, owner=p.truth, status="assigned"),
-                    set_field(p.ticket, "owner", p.truth),
-                    set_field(p.ticket, "status", "assigned"),
-                    commented(p.ticket),
+                    field_row(p.ticket, "owner", p.truth),
+                    field_row(p.ticket, "status", "assigned"),
+                    comment_row(p.ticket),
                 )
             }
         )
 
-    async def solve(self, hand: Hand, p: Handover) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.click("radio", "reassign")
-        await hand.select("combobox", "action_reassign_reassign_owner", p.full_name)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Handover) -> str | None:
+        await open_ticket(driver, p.summary)
+        await open_ticket_form(driver)
+        await driver.click("radio", "reassign")
+        await driver.select("combobox", "action_reassign_reassign_owner", p.full_name)
+        await driver.click("button", "Submit changes")
         return None
 
 
@@ -320,14 +320,14 @@ class Replan(Template[Replanning]):
             Replanning(
                 number,
                 summary,
-                rng.choice([one for one in milestones if one != milestone]),
-                rng.choice([one for one in PRIORITIES if one != priority]),
+                rng.choice([choice for choice in milestones if choice != milestone]),
+                rng.choice([choice for choice in PRIORITIES if choice != priority]),
             )
             for number, summary, milestone, priority in rows
         ]
 
     def milestones(self, p: Replanning) -> Milestones:
-        first, _, third, _ = found_ticket(p)
+        first, _, third, _ = ticket_milestones(p)
         return (
             first,
             third,
@@ -341,19 +341,19 @@ class Replan(Template[Replanning]):
             changes={
                 "code": (
                     ticket_row(p.ticket, milestone=p.truth, priority=p.priority),
-                    set_field(p.ticket, "milestone", p.truth),
-                    set_field(p.ticket, "priority", p.priority),
-                    commented(p.ticket),
+                    field_row(p.ticket, "milestone", p.truth),
+                    field_row(p.ticket, "priority", p.priority),
+                    comment_row(p.ticket),
                 )
             }
         )
 
-    async def solve(self, hand: Hand, p: Replanning) -> str | None:
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.select("combobox", "Priority:", p.priority)
-        await hand.select("combobox", "Milestone:", p.truth)
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Replanning) -> str | None:
+        await open_ticket(driver, p.summary)
+        await open_ticket_form(driver)
+        await driver.select("combobox", "Priority:", p.priority)
+        await driver.select("combobox", "Milestone:", p.truth)
+        await driver.click("button", "Submit changes")
         return None
 
 

@@ -1,4 +1,4 @@
-"""Tasks about what is near."""
+"""Map tasks about the nearest places of a category."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from itertools import pairwise
 from typing import ClassVar
 
 from envs.suites.sites.answers import Names, Number, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.map_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.map.shared import (
     KINDS,
     PLAIN,
     Phone,
-    drawn_from,
     landmarks,
     nearest,
     results,
+    sample_instances,
     truth,
 )
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, shows, visited
@@ -33,14 +33,14 @@ class Near(Params):
     start: str
     start_name: str
     places: tuple[str, ...]
-    """Ids, the nearest first."""
+    """Ids of the places, nearest first."""
     names: tuple[str, ...]
     metres: int
-    """To the first."""
+    """Walking distance to the nearest one."""
 
 
 def nearest_of(world: World, rng: random.Random, number: int) -> list[Near]:
-    """Landmarks and categories of which the *number* nearest places are beyond doubt."""
+    """Pairs of landmark and category whose *number* nearest places are unambiguous."""
     names = landmarks(world)
     rows = truth(world).rows(
         "SELECT walk.start, category, place.id, name, metres FROM walk JOIN place ON place.id = walk.place"
@@ -50,7 +50,7 @@ def nearest_of(world: World, rng: random.Random, number: int) -> list[Near]:
     for start, category, place, name, metres in rows:
         if start in names and category in KINDS:
             lists.setdefault((start, category), []).append((place, name, metres))
-    found = [
+    instances = [
         Near(
             category=category,
             shown=KINDS[category],
@@ -64,11 +64,11 @@ def nearest_of(world: World, rng: random.Random, number: int) -> list[Near]:
         for (start, category), known in lists.items()
         if len(known) > number and _clear(known, number)
     ]
-    return drawn_from(found, rng)
+    return sample_instances(instances, rng)
 
 
 def _clear(known: Sequence[tuple[str, str, int]], number: int) -> bool:
-    """No two are equally far, and all names are plain and different."""
+    """Are the distances clearly different and the names plain and distinct?"""
     head = known[: number + 1]
     metres, names = [m for _, _, m in head], [name for _, name, _ in head[:number]]
     apart = all(after - before >= 5 for before, after in pairwise(metres))
@@ -76,7 +76,7 @@ def _clear(known: Sequence[tuple[str, str, int]], number: int) -> bool:
 
 
 class ByDistance(Template[Near]):
-    """Places of a kind, the nearest first."""
+    """Asks for the nearest places of a kind."""
 
     sites = ("map",)
     category = "map"
@@ -88,21 +88,21 @@ class ByDistance(Template[Near]):
         return nearest_of(world, rng, self.number)
 
     def milestones(self, p: Near) -> Milestones:
-        page = Where("map", "/nearest", {"category": p.category, "near": p.start})
+        page = PagePattern("map", "/nearest", {"category": p.category, "near": p.start})
         return (
-            Goal("The form for the nearest places is open", visited(Where("map", "/nearest"))),
-            Goal(f"Places near {p.start_name} are listed", visited(Where("map", "/nearest", {"near": p.start}))),
+            Goal("The form for the nearest places is open", visited(PagePattern("map", "/nearest"))),
+            Goal(f"Places near {p.start_name} are listed", visited(PagePattern("map", "/nearest", {"near": p.start}))),
             Goal(f"Places of the kind {p.shown} near {p.start_name} are listed", visited(page)),
             Goal("That list is in front", shows(page)),
         )
 
-    async def solve(self, hand: Hand, p: Near) -> str | None:
-        await nearest(hand, p.shown, p.start_name)
-        found = results(await hand.text(), p.shown)
-        return self.told(found[: self.number])
+    async def solve(self, driver: PageDriver, p: Near) -> str | None:
+        await nearest(driver, p.shown, p.start_name)
+        listed = results(await driver.text(), p.shown)
+        return self.answer(listed[: self.number])
 
-    def told(self, found: Sequence[tuple[str, int]]) -> str:
-        return "; ".join(name for name, _ in found)
+    def answer(self, listed: Sequence[tuple[str, int]]) -> str:
+        return "; ".join(name for name, _ in listed)
 
 
 class NearestOne(ByDistance):
@@ -139,8 +139,8 @@ class NearestMetres(ByDistance):
     def outcome(self, p: Near) -> Outcome:
         return Outcome(answer=Number(p.metres))
 
-    def told(self, found: Sequence[tuple[str, int]]) -> str:
-        return str(found[0][1])
+    def answer(self, listed: Sequence[tuple[str, int]]) -> str:
+        return str(listed[0][1])
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class NearPhone(Near):
 
 
 class NearestPhone(Template[NearPhone]):
-    """The nearest place's number: a list, then a page."""
+    """Asks for the phone number of the nearest place: one list, then one page."""
 
     name = "map-nearest-phone"
     sites = ("map",)
@@ -163,31 +163,31 @@ class NearestPhone(Template[NearPhone]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[NearPhone]:
         phones = dict(truth(world).rows("SELECT id, phone FROM place WHERE phone GLOB '*[0-9]*'"))
-        found = nearest_of(world, rng, 1)
+        instances = nearest_of(world, rng, 1)
         return [
             NearPhone(**{name: getattr(p, name) for name in p.__dataclass_fields__}, phone=phones[p.places[0]])
-            for p in found
+            for p in instances
             if p.places[0] in phones and not re.search("[;,/]", phones[p.places[0]])
         ]
 
     def milestones(self, p: NearPhone) -> Milestones:
         return (
-            Goal("The form for the nearest places is open", visited(Where("map", "/nearest"))),
+            Goal("The form for the nearest places is open", visited(PagePattern("map", "/nearest"))),
             Goal(
                 f"Places of the kind {p.shown} near {p.start_name} are listed",
-                visited(Where("map", "/nearest", {"category": p.category, "near": p.start})),
+                visited(PagePattern("map", "/nearest", {"category": p.category, "near": p.start})),
             ),
-            Goal("The nearest one's page is opened", visited(Where("map", f"/place/{p.places[0]}"))),
-            Goal("The nearest one's page is in front", shows(Where("map", f"/place/{p.places[0]}"))),
+            Goal("The nearest one's page is opened", visited(PagePattern("map", f"/place/{p.places[0]}"))),
+            Goal("The nearest one's page is in front", shows(PagePattern("map", f"/place/{p.places[0]}"))),
         )
 
     def outcome(self, p: NearPhone) -> Outcome:
         return Outcome(answer=Phone(p.phone))
 
-    async def solve(self, hand: Hand, p: NearPhone) -> str | None:
-        await nearest(hand, p.shown, p.start_name)
-        await hand.click("link", results(await hand.text(), p.shown)[0][0])
-        return await hand.read(r"^Phone \| (.+)$")
+    async def solve(self, driver: PageDriver, p: NearPhone) -> str | None:
+        await nearest(driver, p.shown, p.start_name)
+        await driver.click("link", results(await driver.text(), p.shown)[0][0])
+        return await driver.read(r"^Phone \| (.+)$")
 
 
 TEMPLATES = (NearestOne(), NearestThree(), NearestMetres(), NearestPhone())

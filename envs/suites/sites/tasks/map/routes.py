@@ -1,4 +1,4 @@
-"""Tasks about ways between places."""
+"""Map tasks about routes between places."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from itertools import pairwise
 from typing import ClassVar
 
 from envs.suites.sites.answers import Number
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.map_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.map.shared import (
     TwoPlaces,
     directions,
     distance,
-    found_route,
     landmarks,
     pairs,
     route,
+    route_milestones,
     truth,
 )
 from envs.suites.sites.templates import (
@@ -28,15 +28,15 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
-    either,
-    every,
+    all_of,
+    any_of,
     shows,
     visited,
 )
 
 
 class OneRoute(Template[TwoPlaces]):
-    """A route between two landmarks."""
+    """A task about one route between two landmarks."""
 
     sites = ("map",)
     category = "map"
@@ -46,7 +46,7 @@ class OneRoute(Template[TwoPlaces]):
         return pairs(world, self.by, rng)
 
     def milestones(self, p: TwoPlaces) -> Milestones:
-        return found_route(p, self.by)
+        return route_milestones(p, self.by)
 
 
 class WalkMetres(OneRoute):
@@ -63,9 +63,9 @@ class WalkMetres(OneRoute):
     def outcome(self, p: TwoPlaces) -> Outcome:
         return Outcome(answer=Number(p.metres))
 
-    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
-        await route(hand, p.start_name, p.end_name)
-        return str(await distance(hand))
+    async def solve(self, driver: PageDriver, p: TwoPlaces) -> str | None:
+        await route(driver, p.start_name, p.end_name)
+        return str(await distance(driver))
 
 
 class DriveMinutes(OneRoute):
@@ -81,9 +81,9 @@ class DriveMinutes(OneRoute):
     def outcome(self, p: TwoPlaces) -> Outcome:
         return Outcome(answer=Number(p.minutes))
 
-    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
-        await route(hand, p.start_name, p.end_name, car=True)
-        return await hand.read(r"^Time: (\d+) min")
+    async def solve(self, driver: PageDriver, p: TwoPlaces) -> str | None:
+        await route(driver, p.start_name, p.end_name, car=True)
+        return await driver.read(r"^Time: (\d+) min")
 
 
 class OpenWalk(OneRoute):
@@ -99,12 +99,12 @@ class OpenWalk(OneRoute):
     def outcome(self, p: TwoPlaces) -> Outcome:
         return Outcome(page=directions(p.start, p.end, "foot"))
 
-    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
-        await hand.type("searchbox", "Search places", p.end_name, enter=True)
-        await hand.click("link", p.end_name)
-        await hand.click("link", "Directions to this place")
-        await hand.type("textbox", "From", p.start_name)
-        await hand.click("button", "Get directions")
+    async def solve(self, driver: PageDriver, p: TwoPlaces) -> str | None:
+        await driver.type("searchbox", "Search places", p.end_name, enter=True)
+        await driver.click("link", p.end_name)
+        await driver.click("link", "Directions to this place")
+        await driver.type("textbox", "From", p.start_name)
+        await driver.click("button", "Get directions")
         return None
 
 
@@ -121,15 +121,15 @@ class OpenDrive(OneRoute):
     def outcome(self, p: TwoPlaces) -> Outcome:
         return Outcome(page=directions(p.start, p.end, "car"))
 
-    async def solve(self, hand: Hand, p: TwoPlaces) -> str | None:
-        await route(hand, p.start_name, p.end_name, car=True)
+    async def solve(self, driver: PageDriver, p: TwoPlaces) -> str | None:
+        await route(driver, p.start_name, p.end_name, car=True)
         return None
 
 
 @dataclass(frozen=True)
 class Both(TwoPlaces):
     driven: int
-    """Metres."""
+    """Length of the drive in metres."""
 
 
 class WalkOrDrive(Template[Both]):
@@ -154,28 +154,28 @@ class WalkOrDrive(Template[Both]):
     def milestones(self, p: Both) -> Milestones:
         foot, car = directions(p.start, p.end, "foot"), directions(p.start, p.end, "car")
         return (
-            Goal("The directions form is open", visited(Where("map", "/directions"))),
-            Goal("One of the two ways is found", either(visited(foot), visited(car))),
-            Goal("Both ways are found", every(visited(foot), visited(car))),
+            Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
+            Goal("One of the two ways is found", any_of(visited(foot), visited(car))),
+            Goal("Both ways are found", all_of(visited(foot), visited(car))),
             Goal(
                 "Both ways were found and one is in front",
-                either(every(visited(foot), shows(car)), every(visited(car), shows(foot))),
+                any_of(all_of(visited(foot), shows(car)), all_of(visited(car), shows(foot))),
             ),
         )
 
     def outcome(self, p: Both) -> Outcome:
         return Outcome(answer=Number(abs(p.driven - p.metres)))
 
-    async def solve(self, hand: Hand, p: Both) -> str | None:
-        await route(hand, p.start_name, p.end_name)
-        walked = await distance(hand)
-        await hand.select("combobox", "By", "By car")
-        await hand.click("button", "Get directions")
-        return str(abs(await distance(hand) - walked))
+    async def solve(self, driver: PageDriver, p: Both) -> str | None:
+        await route(driver, p.start_name, p.end_name)
+        walked = await distance(driver)
+        await driver.select("combobox", "By", "By car")
+        await driver.click("button", "Get directions")
+        return str(abs(await distance(driver) - walked))
 
 
 MANY_TOURS = 150
-"""Walks that are drawn; not all of them are long enough."""
+"""Number of random tours and choices; those with short legs are skipped."""
 
 
 @dataclass(frozen=True)
@@ -204,34 +204,34 @@ class WalkingTour(Template[Tour]):
         names = landmarks(world)
         rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'foot' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
-        found: dict[tuple[str, str, str, str], Tour] = {}
+        tours: dict[tuple[str, str, str, str], Tour] = {}
         for _ in range(MANY_TOURS):
             a, b, c, d = rng.sample(list(names), 4)
             legs = ((a, b), (b, c), (c, d))
             if all(leg in lengths for leg in legs):
                 metres = sum(lengths[leg] for leg in legs)
-                found[a, b, c, d] = Tour(names[a], names[b], names[c], names[d], (a, b, c, d), metres)
-        return list(found.values())
+                tours[a, b, c, d] = Tour(names[a], names[b], names[c], names[d], (a, b, c, d), metres)
+        return list(tours.values())
 
     def milestones(self, p: Tour) -> Milestones:
         a, b, c, d = p.ids
         legs = [visited(directions(*leg, "foot")) for leg in ((a, b), (b, c), (c, d))]
         return (
-            Goal("The directions form is open", visited(Where("map", "/directions"))),
+            Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
             Goal(f"The walk from {p.first} to {p.second} is found", legs[0]),
-            Goal(f"The walk from {p.second} to {p.third} is found too", every(*legs[:2])),
-            Goal("All three walks are found", every(*legs)),
+            Goal(f"The walk from {p.second} to {p.third} is found too", all_of(*legs[:2])),
+            Goal("All three walks are found", all_of(*legs)),
         )
 
     def outcome(self, p: Tour) -> Outcome:
         return Outcome(answer=Number(p.metres))
 
-    async def solve(self, hand: Hand, p: Tour) -> str | None:
+    async def solve(self, driver: PageDriver, p: Tour) -> str | None:
         metres = 0
         stops = (p.first, p.second, p.third, p.fourth)
         for number, (start, end) in enumerate(pairwise(stops)):
-            await route(hand, start, end, fresh=number == 0)
-            metres += await distance(hand)
+            await route(driver, start, end, fresh=number == 0)
+            metres += await distance(driver)
         return str(metres)
 
 
@@ -242,12 +242,12 @@ class Choice(Params):
     second: str
     third: str
     ids: tuple[str, str, str, str]
-    """Of the start and the three."""
+    """Ids of the start and the three destinations."""
     metres: int
 
 
 class ShortestDrive(Template[Choice]):
-    """The least of three drives."""
+    """Asks for the shortest of three drives."""
 
     name = "map-shortest-drive"
     sites = ("map",)
@@ -265,34 +265,34 @@ class ShortestDrive(Template[Choice]):
         names = landmarks(world)
         rows = truth(world).rows("SELECT start, end, metres FROM route WHERE by = 'car' AND metres > 150")
         lengths = {(a, b): m for a, b, m in rows}
-        found: dict[tuple[str, ...], Choice] = {}
+        choices: dict[tuple[str, ...], Choice] = {}
         for _ in range(MANY_TOURS):
             a, b, c, d = rng.sample(list(names), 4)
             drives = sorted(lengths.get((a, end), 0) for end in (b, c, d))
             if drives[0] and drives[1] - drives[0] > 20:
-                found[a, b, c, d] = Choice(names[a], names[b], names[c], names[d], (a, b, c, d), drives[0])
-        return list(found.values())
+                choices[a, b, c, d] = Choice(names[a], names[b], names[c], names[d], (a, b, c, d), drives[0])
+        return list(choices.values())
 
     def milestones(self, p: Choice) -> Milestones:
         drives = [visited(directions(p.ids[0], end, "car")) for end in p.ids[1:]]
-        two = either(every(*drives[:2]), every(*drives[1:]), every(drives[0], drives[2]))
+        two = any_of(all_of(*drives[:2]), all_of(*drives[1:]), all_of(drives[0], drives[2]))
         return (
-            Goal("The directions form is open", visited(Where("map", "/directions"))),
-            Goal(f"A drive from {p.start} to one of the three is found", either(*drives)),
+            Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
+            Goal(f"A drive from {p.start} to one of the three is found", any_of(*drives)),
             Goal("Two of the three drives are found", two),
-            Goal("All three drives are found", every(*drives)),
+            Goal("All three drives are found", all_of(*drives)),
         )
 
     def outcome(self, p: Choice) -> Outcome:
         return Outcome(answer=Number(p.metres))
 
-    async def solve(self, hand: Hand, p: Choice) -> str | None:
-        await route(hand, p.start, p.first, car=True)
-        metres = [await distance(hand)]
+    async def solve(self, driver: PageDriver, p: Choice) -> str | None:
+        await route(driver, p.start, p.first, car=True)
+        metres = [await distance(driver)]
         for end in (p.second, p.third):
-            await hand.type("textbox", "To", end)
-            await hand.click("button", "Get directions")
-            metres.append(await distance(hand))
+            await driver.type("textbox", "To", end)
+            await driver.click("button", "Get directions")
+            metres.append(await distance(driver))
         return str(min(metres))
 
 

@@ -1,4 +1,4 @@
-"""Shop tasks of a customer who wants to know or to see something."""
+"""Shop tasks that look up facts, compare products and show listings."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from random import Random
 from typing import NamedTuple
 
 from envs.suites.sites.answers import Number, Refusal, Text
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import (
     CATALOGUE,
     MOST,
     VISIT,
@@ -21,7 +21,7 @@ from envs.suites.sites.tasks.shop_parts import (
     open_product,
     product_page,
     products,
-    reading,
+    reading_milestones,
     search,
     searched,
     shelves,
@@ -33,8 +33,8 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
-    either,
-    every,
+    all_of,
+    any_of,
     shows,
     visited,
 )
@@ -45,9 +45,9 @@ class Fact(NamedTuple):
 
     code: str
     label: str
-    """On the page."""
-    asked: str
-    """In a wording."""
+    """Its label on the page."""
+    phrase: str
+    """Its name in wordings."""
 
 
 FACTS = (
@@ -83,36 +83,36 @@ class ProductFact(Template[FactParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[FactParams]:
-        found = [
-            FactParams(one.id, one.shelf_id, one.title, fact.label, fact.asked, value)
-            for one in products(world)
+        facts = [
+            FactParams(item.id, item.shelf_id, item.title, fact.label, fact.phrase, value)
+            for item in products(world)
             for fact in FACTS
-            if (value := one.number(fact.code)) is not None
+            if (value := item.number(fact.code)) is not None
         ]
-        return rng.sample(found, min(MOST, len(found)))
+        return rng.sample(facts, min(MOST, len(facts)))
 
     def milestones(self, p: FactParams) -> Milestones:
-        return reading(p.title, p.shelf, product_page(p.product))
+        return reading_milestones(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: FactParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: FactParams) -> str:
-        await open_product(hand, p.title)
-        return await hand.read(rf"^{p.label} \| (\d+)$")
+    async def solve(self, driver: PageDriver, p: FactParams) -> str:
+        await open_product(driver, p.title)
+        return await driver.read(rf"^{p.label} \| (\d+)$")
 
 
 class Condition(NamedTuple):
-    """Something that a product may fulfil: an attribute is at least a number, or is this very text."""
+    """A condition on a product: an attribute is at least a number, or equals a text."""
 
     words: str
     code: str
-    wanted: int | str
+    expected: int | str
 
-    def holds(self, one: Product) -> bool:
-        if isinstance(self.wanted, int):
-            return (one.number(self.code) or 0) >= self.wanted
-        return one.attributes.get(self.code) == self.wanted
+    def met_by(self, item: Product) -> bool:
+        if isinstance(self.expected, int):
+            return (item.number(self.code) or 0) >= self.expected
+        return item.attributes.get(self.code) == self.expected
 
 
 COLOURS = ("black", "white", "navy", "mustard", "slate", "plum", "terracotta", "moss-green")
@@ -136,7 +136,7 @@ CONDITIONS: dict[str, tuple[Condition, ...]] = {
     ),
     "Stationery": tuple(Condition(f"is {colour}", "colour", colour) for colour in COLOURS),
 }
-"""By product type."""
+"""Conditions by product type."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ class CheapestParams(Params):
     title: str
     product: int
     cheaper: tuple[str, ...]
-    """Titles that are cheaper and do not fulfil the condition, the cheapest first."""
+    """Titles of cheaper products that do not meet the condition, cheapest first."""
     first: int
-    """Key of the cheapest of all."""
+    """Key of the cheapest product."""
 
 
 class CheapestWith(Template[CheapestParams]):
-    """The condition is on the products' own pages only, so they are opened one by one."""
+    """Asks for the cheapest product that meets a condition. Only the product pages show it, so they are opened."""
 
     name = "shop-cheapest-with"
     sites = ("shop",)
@@ -167,41 +167,41 @@ class CheapestWith(Template[CheapestParams]):
         "Tell me its title only.",
     )
     deepest = 3
-    """Pages that the oracle opens at most."""
+    """Largest number of pages that the oracle opens."""
 
     def candidates(self, world: World, rng: Random) -> Sequence[CheapestParams]:
-        found: list[CheapestParams] = []
+        instances: list[CheapestParams] = []
         for shelf, ranked in shelves(products(world)).items():
             for condition in CONDITIONS[ranked[0].kind]:
-                place = next((i for i, one in enumerate(ranked) if condition.holds(one)), None)
+                place = next((i for i, item in enumerate(ranked) if condition.met_by(item)), None)
                 if place is not None and 0 < place < self.deepest:
-                    one, before = ranked[place], ranked[:place]
+                    item, before = ranked[place], ranked[:place]
                     titles = tuple(other.title for other in before)
-                    found.append(
-                        CheapestParams(shelf, one.shelf_id, condition.words, one.title, one.id, titles, before[0].id)
+                    instances.append(
+                        CheapestParams(shelf, item.shelf_id, condition.words, item.title, item.id, titles, before[0].id)
                     )
-        return found
+        return instances
 
     def milestones(self, p: CheapestParams) -> Milestones:
         shelf, first = category_page(p.shelf_id), visited(product_page(p.first))
-        ranked = visited(Where("shop", shelf.path, {"sort_by": "price-asc"}))
+        ranked = visited(PagePattern("shop", shelf.path, {"sort_by": "price-asc"}))
         return (
             Goal(f'The category "{p.shelf}" is open', visited(shelf)),
-            Goal("Its products are sorted by price, or the cheapest is found", either(ranked, first)),
+            Goal("Its products are sorted by price, or the cheapest is found", any_of(ranked, first)),
             Goal("The page of the cheapest one has been read", first),
             Goal(f'The page of "{p.title}" has been read', visited(product_page(p.product))),
         )
 
     def outcome(self, p: CheapestParams) -> Outcome:
-        return Outcome(answer=Text(p.title), may=VISIT)
+        return Outcome(answer=Text(p.title), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: CheapestParams) -> str:
-        await hand.click("link", p.shelf)
-        await hand.select("combobox", "Sort by", "Price low to high")
+    async def solve(self, driver: PageDriver, p: CheapestParams) -> str:
+        await driver.click("link", p.shelf)
+        await driver.select("combobox", "Sort by", "Price low to high")
         for title in p.cheaper:
-            await hand.click("link", title)
-            await hand.back()
-        await hand.click("link", p.title)
+            await driver.click("link", title)
+            await driver.back()
+        await driver.click("link", p.title)
         return p.title
 
 
@@ -228,36 +228,36 @@ class Compare(Template[CompareParams]):
     asks = (("weight", "is heavier"), ("warranty", "has the longer warranty"), ("pages", "has more pages"))
 
     def candidates(self, world: World, rng: Random) -> Sequence[CompareParams]:
-        found: list[CompareParams] = []
+        comparisons: list[CompareParams] = []
         for shelf in shelves(products(world)).values():
-            for (a, b), (code, asked) in product(combinations(sorted(shelf, key=lambda one: one.id), 2), self.asks):
-                mine, other = a.number(code), b.number(code)
-                if mine is not None and other is not None and mine != other:
-                    winner = a if mine > other else b
-                    found.append(CompareParams(a.id, a.title, b.id, b.title, asked, winner.title))
-        return rng.sample(found, min(MOST, len(found)))
+            for (a, b), (code, phrase) in product(combinations(sorted(shelf, key=lambda item: item.id), 2), self.asks):
+                first, second = a.number(code), b.number(code)
+                if first is not None and second is not None and first != second:
+                    winner = a if first > second else b
+                    comparisons.append(CompareParams(a.id, a.title, b.id, b.title, phrase, winner.title))
+        return rng.sample(comparisons, min(MOST, len(comparisons)))
 
     def milestones(self, p: CompareParams) -> Milestones:
         first, second = visited(product_page(p.first)), visited(product_page(p.second))
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal("One of the two has been looked at", either(first, second)),
-            Goal("The other one is looked for", every(either(first, second), _looked_for_both(p, first, second))),
-            Goal("Both have been looked at", every(first, second)),
+            Goal("One of the two has been looked at", any_of(first, second)),
+            Goal("The other one is looked for", all_of(any_of(first, second), _both_searched(p, first, second))),
+            Goal("Both have been looked at", all_of(first, second)),
         )
 
     def outcome(self, p: CompareParams) -> Outcome:
-        return Outcome(answer=Text(p.winner), may=VISIT)
+        return Outcome(answer=Text(p.winner), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: CompareParams) -> str:
-        await open_product(hand, p.first_title)
-        await open_product(hand, p.second_title)
+    async def solve(self, driver: PageDriver, p: CompareParams) -> str:
+        await open_product(driver, p.first_title)
+        await open_product(driver, p.second_title)
         return p.winner
 
 
-def _looked_for_both(p: CompareParams, *pages: Callable[..., bool]) -> Callable[..., bool]:
-    """Both were searched for, or there was another way to the pages."""
-    return either(every(searched(p.first_title), searched(p.second_title)), every(*pages))
+def _both_searched(p: CompareParams, *pages: Callable[..., bool]) -> Callable[..., bool]:
+    """Checks that both products were searched for, or that both pages were opened."""
+    return any_of(all_of(searched(p.first_title), searched(p.second_title)), all_of(*pages))
 
 
 BUCKETS = {"0 to 20": (0, 20), "20 to 40": (20, 40), "40 to 60": (40, 60), "60+": (60, None)}
@@ -298,38 +298,38 @@ class ShowListing(Template[ListingParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[ListingParams]:
         rows = products(world)
         named = dict(world.database("shop").rows("SELECT name, id FROM catalogue_category ORDER BY id"))
-        found: list[ListingParams] = []
+        listings: list[ListingParams] = []
         for (name, key), (bucket, (least, most)) in product(named.items(), BUCKETS.items()):
             inside = [
-                one
-                for one in rows
-                if name in (one.shelf, one.department) and least <= one.price <= (most or Decimal("inf"))
+                item
+                for item in rows
+                if name in (item.shelf, item.department) and least <= item.price <= (most or Decimal("inf"))
             ]
             span = f"from £{least} to £{most}" if most else f"from £{least} on"
             if len(inside) >= 2:
-                found += [ListingParams(name, key, bucket, span, sort, SORTS[sort][1]) for sort in SORTS]
-        return rng.sample(found, min(MOST, len(found)))
+                listings += [ListingParams(name, key, bucket, span, sort, SORTS[sort][1]) for sort in SORTS]
+        return rng.sample(listings, min(MOST, len(listings)))
 
     def milestones(self, p: ListingParams) -> Milestones:
         path, sort = category_page(p.category_id).path, SORTS[p.sort][0]
         narrowed, ranked = {"selected_facets": p.facet}, {"sort_by": sort}
-        one = either(visited(Where("shop", path, narrowed)), visited(Where("shop", path, ranked)))
-        both = Where("shop", path, {**narrowed, **ranked})
+        either = any_of(visited(PagePattern("shop", path, narrowed)), visited(PagePattern("shop", path, ranked)))
+        both = PagePattern("shop", path, {**narrowed, **ranked})
         return (
-            Goal(f'The category "{p.category}" is open', visited(Where("shop", path))),
-            Goal("It is narrowed to the price range, or sorted", one),
+            Goal(f'The category "{p.category}" is open', visited(PagePattern("shop", path))),
+            Goal("It is narrowed to the price range, or sorted", either),
             Goal("It is narrowed and sorted", visited(both)),
             Goal("The narrowed and sorted list is in front", shows(both)),
         )
 
     def outcome(self, p: ListingParams) -> Outcome:
         query = {"selected_facets": p.facet, "sort_by": SORTS[p.sort][0]}
-        return Outcome(page=Where("shop", category_page(p.category_id).path, query), may=VISIT)
+        return Outcome(page=PagePattern("shop", category_page(p.category_id).path, query), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ListingParams) -> None:
-        await hand.click("link", p.category)
-        await hand.click("link", p.bucket)
-        await hand.select("combobox", "Sort by", p.sort)
+    async def solve(self, driver: PageDriver, p: ListingParams) -> None:
+        await driver.click("link", p.category)
+        await driver.click("link", p.bucket)
+        await driver.select("combobox", "Sort by", p.sort)
 
 
 @dataclass(frozen=True)
@@ -339,7 +339,7 @@ class UnknownParams(Params):
 
 
 class UnknownProduct(Template[UnknownParams]):
-    """Every word of the title is known to the shop; the thing is not."""
+    """Impossible: each word of the title occurs in the shop, but the product does not exist."""
 
     name = "shop-unknown-product"
     sites = ("shop",)
@@ -352,25 +352,25 @@ class UnknownProduct(Template[UnknownParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[UnknownParams]:
-        rows = [one for one in products(world) if one.kind != "Book"]
-        known = {one.title for one in rows}
-        brands = sorted({one.title.split()[0] for one in rows})
-        found: dict[str, UnknownParams] = {}
-        for one in rows:
-            tail = one.title.partition(" ")[2]
+        rows = [item for item in products(world) if item.kind != "Book"]
+        known = {item.title for item in rows}
+        brands = sorted({item.title.split()[0] for item in rows})
+        unknown: dict[str, UnknownParams] = {}
+        for item in rows:
+            tail = item.title.partition(" ")[2]
             title = f"{rng.choice(brands)} {tail}"
             if title not in known:
-                found[title] = UnknownParams(title, tail)
-        return list(found.values())
+                unknown[title] = UnknownParams(title, tail)
+        return list(unknown.values())
 
     def milestones(self, p: UnknownParams) -> Milestones:
         brand_first = searched(p.title)
-        broader = Where("shop", "/search/", {"q": p.noun})
+        broader = PagePattern("shop", "/search/", {"q": p.noun})
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
             Goal(f'"{p.title}" is searched for', brand_first),
-            Goal("A broader search, or the category, is looked at", either(visited(broader), visited(CATALOGUE))),
-            Goal("What comes nearest has been looked through", every(brand_first, visited(CATALOGUE))),
+            Goal("A broader search, or the category, is looked at", any_of(visited(broader), visited(CATALOGUE))),
+            Goal("What comes nearest has been looked through", all_of(brand_first, visited(CATALOGUE))),
         )
 
     def outcome(self, p: UnknownParams) -> Outcome:
@@ -381,11 +381,11 @@ class UnknownProduct(Template[UnknownParams]):
             r"(does|do|did|could|can)(n't| not|not) (exist|find|sell|carry|have|be found)",
             r"0 results|nothing|unknown|none",
         )
-        return Outcome(answer=Refusal(reason, mentions), may=VISIT)
+        return Outcome(answer=Refusal(reason, mentions), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: UnknownParams) -> str:
-        await search(hand, p.title)
-        await search(hand, p.noun)
+    async def solve(self, driver: PageDriver, p: UnknownParams) -> str:
+        await search(driver, p.title)
+        await search(driver, p.noun)
         return Refusal(f'the shop has no product called "{p.title}"', ()).truth()
 
 

@@ -1,4 +1,4 @@
-"""Tasks about the wiki: its pages, what they say, and editing them."""
+"""Code site tasks on the wiki: open pages, look up facts, edit, delete."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from envs.suites.sites.answers import Refusal, Text
 from envs.suites.sites.changes import Inserted, SqlValue
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.code_parts import DEVELOPER, open_page, shown
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.code.shared import DEVELOPER, open_page, wait_for
 from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, shows, visited
 
 
@@ -38,9 +38,11 @@ class OpenHistory(Template[Page]):
         return [Page(row[0]) for row in rows]
 
     def milestones(self, p: Page) -> Milestones:
-        page = Where("code", f"/wiki/{re.escape(p.page)}")
+        page = PagePattern("code", f"/wiki/{re.escape(p.page)}")
         return (
-            Goal("The wiki's index or a search is open", visited(Where("code", r"/wiki/TitleIndex|/search|/wiki"))),
+            Goal(
+                "The wiki's index or a search is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))
+            ),
             Goal(f"The page {p.page} is opened", visited(page)),
             Goal("Its history is opened", visited(self._history(p))),
             Goal("Its history is in front", shows(self._history(p))),
@@ -49,13 +51,13 @@ class OpenHistory(Template[Page]):
     def outcome(self, p: Page) -> Outcome:
         return Outcome(page=self._history(p))
 
-    async def solve(self, hand: Hand, p: Page) -> str | None:
-        await open_page(hand, p.page)
-        await hand.click("link", "History")
+    async def solve(self, driver: PageDriver, p: Page) -> str | None:
+        await open_page(driver, p.page)
+        await driver.click("link", "History")
         return None
 
-    def _history(self, p: Page) -> Where:
-        return Where("code", f"/wiki/{re.escape(p.page)}", {"action": "history"})
+    def _history(self, p: Page) -> PagePattern:
+        return PagePattern("code", f"/wiki/{re.escape(p.page)}", {"action": "history"})
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Fact(Params):
     truth: str
     others: tuple[str, ...]
     source: str
-    """Regular expression over the page that says it."""
+    """A regular expression that reads the answer from the page."""
 
 
 FACTS = (
@@ -102,7 +104,7 @@ FACTS = (
     Fact("MailingList", "About how many readers does the mailing list have?", "340", ("340 readers", "about 340"),
          r"about (\d+) readers"),
 )  # fmt: skip
-"""What the wiki says; a fact counts only while its page is there."""
+"""Facts of the wiki. A fact is used only if its page exists."""
 
 
 class WikiFact(Template[Fact]):
@@ -121,10 +123,10 @@ class WikiFact(Template[Fact]):
         return [fact for fact in FACTS if fact.page in pages]
 
     def milestones(self, p: Fact) -> Milestones:
-        page = Where("code", f"/wiki/{re.escape(p.page)}")
+        page = PagePattern("code", f"/wiki/{re.escape(p.page)}")
         return (
-            Goal("The wiki is open or searched", visited(Where("code", r"/wiki(/.*)?|/search"))),
-            Goal("A page that lists others is open", visited(Where("code", r"/wiki/TitleIndex|/search|/wiki"))),
+            Goal("The wiki is open or searched", visited(PagePattern("code", r"/wiki(/.*)?|/search"))),
+            Goal("A page that lists others is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))),
             Goal("The page that says it is opened", visited(page)),
             Goal("The page that says it is in front", shows(page)),
         )
@@ -132,9 +134,9 @@ class WikiFact(Template[Fact]):
     def outcome(self, p: Fact) -> Outcome:
         return Outcome(answer=Text(p.truth, p.others))
 
-    async def solve(self, hand: Hand, p: Fact) -> str | None:
-        await open_page(hand, p.page)
-        return await hand.read(p.source)
+    async def solve(self, driver: PageDriver, p: Fact) -> str | None:
+        await open_page(driver, p.page)
+        return await driver.read(p.source)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Addition(Params):
     page: str
     line: str
     before: str
-    """The text of the page."""
+    """The text of the page before the edit."""
 
 
 LINES = (
@@ -171,10 +173,10 @@ class AppendToPage(Template[Addition]):
         return [Addition(name, line, text) for name, text in rows for line in rng.sample(LINES, 2)]
 
     def milestones(self, p: Addition) -> Milestones:
-        page = Where("code", f"/wiki/{re.escape(p.page)}")
+        page = PagePattern("code", f"/wiki/{re.escape(p.page)}")
         return (
             Goal(f"The page {p.page} is opened", visited(page)),
-            Goal("Its editor is open", visited(Where("code", page.path, {"action": "edit"}))),
+            Goal("Its editor is open", visited(PagePattern("code", page.path, {"action": "edit"}))),
             Goal("The page has a new version", changed("code", "wiki", name=p.page, author=DEVELOPER)),
             Goal("The line stands at its end", changed("code", "wiki", name=p.page, text=_lines(p))),
         )
@@ -183,26 +185,26 @@ class AppendToPage(Template[Addition]):
         row = {"name": p.page, "version": 2, "author": DEVELOPER, "text": _lines(p), "readonly": 0}
         return Outcome(changes={"code": (Inserted("wiki", row),)})
 
-    async def solve(self, hand: Hand, p: Addition) -> str | None:
-        await open_page(hand, p.page)
-        await hand.click("button", "Edit this page")
-        await shown(hand, "textbox", "text")
-        await hand.type("textbox", "text", f"{p.before.rstrip()}\n\n{p.line}\n")
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Addition) -> str | None:
+        await open_page(driver, p.page)
+        await driver.click("button", "Edit this page")
+        await wait_for(driver, "textbox", "text")
+        await driver.type("textbox", "text", f"{p.before.rstrip()}\n\n{p.line}\n")
+        await driver.click("button", "Submit changes")
         return None
 
 
 class _EndsWith:
-    """Is the text the page as it was with the line below it? Empty lines do not count."""
+    """Tests that a text is the old page with the new line at its end. Empty lines are ignored."""
 
     def __init__(self, p: Addition) -> None:
-        self._wanted = [*_told(p.before), p.line]
+        self._expected = [*_nonempty_lines(p.before), p.line]
 
-    def __call__(self, found: SqlValue) -> bool:
-        return isinstance(found, str) and _told(found) == self._wanted
+    def __call__(self, text: SqlValue) -> bool:
+        return isinstance(text, str) and _nonempty_lines(text) == self._expected
 
 
-def _told(text: str) -> list[str]:
+def _nonempty_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
@@ -211,7 +213,7 @@ def _lines(p: Addition) -> _EndsWith:
 
 
 class DeletePage(Template[Page]):
-    """Which only an administrator may."""
+    """Impossible: only an administrator may delete a page."""
 
     name = "code-wiki-delete"
     sites = ("code",)
@@ -227,10 +229,10 @@ class DeletePage(Template[Page]):
         return OpenHistory().candidates(world, rng)
 
     def milestones(self, p: Page) -> Milestones:
-        page = Where("code", f"/wiki/{re.escape(p.page)}")
+        page = PagePattern("code", f"/wiki/{re.escape(p.page)}")
         return (
-            Goal("The wiki or a search is open", visited(Where("code", r"/wiki(/.*)?|/search"))),
-            Goal("A page that lists others is open", visited(Where("code", r"/wiki/TitleIndex|/search|/wiki"))),
+            Goal("The wiki or a search is open", visited(PagePattern("code", r"/wiki(/.*)?|/search"))),
+            Goal("A page that lists others is open", visited(PagePattern("code", r"/wiki/TitleIndex|/search|/wiki"))),
             Goal(f"The page {p.page} is opened", visited(page)),
             Goal(f"The page {p.page} is in front", shows(page)),
         )
@@ -244,9 +246,9 @@ class DeletePage(Template[Page]):
         )
         return Outcome(answer=Refusal(reason, mentions))
 
-    async def solve(self, hand: Hand, p: Page) -> str | None:
-        await open_page(hand, p.page)
-        if "Delete" in await hand.text():
+    async def solve(self, driver: PageDriver, p: Page) -> str | None:
+        await open_page(driver, p.page)
+        if "Delete" in await driver.text():
             raise Unsolvable("the page can be deleted")
         return "N/A: there is no button to delete it: I do not have the permission"
 

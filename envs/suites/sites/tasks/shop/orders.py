@@ -1,4 +1,4 @@
-"""Shop tasks about a customer's own orders: what was bought when, for how much, and the same again."""
+"""Shop tasks on the customer's own orders: facts, sums, search and reorder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from random import Random
 
 from envs.suites.sites.answers import Number, Text
 from envs.suites.sites.changes import Inserted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import ACCOUNT, CUSTOMER, VISIT, day, open_orders, products, written
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import ACCOUNT, CUSTOMER, VISIT, day, format_date, open_orders, products
 from envs.suites.sites.templates import (
     Goal,
     Milestones,
@@ -23,15 +23,15 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     sent,
     shows,
     visited,
 )
 
-ORDERS = Where("shop", r"/accounts/orders/")
+ORDERS = PagePattern("shop", r"/accounts/orders/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ class OwnOrder:
     total: Decimal
     delivery: Decimal
     lines: Mapping[str, int]
-    """Title to quantity."""
+    """Maps product titles to quantities."""
     place: int
-    """In her order history, from 0, the latest first."""
+    """0-based position in the order history, latest first."""
 
 
 def own_orders(world: World) -> list[OwnOrder]:
-    """The latest first."""
+    """The customer's orders, latest first."""
     shop = world.database("shop")
     rows = shop.rows(
         "SELECT id, number, date_placed, total_incl_tax, shipping_incl_tax FROM order_order WHERE user_id = ?"
@@ -71,7 +71,7 @@ def _pounds(stored: float) -> Decimal:
 
 
 PAGE = 20
-"""Orders on a page of the history."""
+"""Orders per page of the history."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class OrderFactParams(Params):
     date: str
     asked: str
     pattern: str
-    """Where the order's page says it."""
+    """A regular expression that reads the value from the order's page."""
     value: Decimal
     place: int
 
@@ -99,7 +99,7 @@ class OrderFact(Template[OrderFactParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[OrderFactParams]:
         orders = own_orders(world)
         days = Counter(order.placed for order in orders)
-        found: list[OrderFactParams] = []
+        instances: list[OrderFactParams] = []
         for order in orders:
             if days[order.placed] == 1:
                 facts = (
@@ -111,14 +111,14 @@ class OrderFact(Template[OrderFactParams]):
                         order.total - order.delivery,
                     ),
                 )
-                found += [
-                    OrderFactParams(order.number, written(order.placed), asked, pattern, value, order.place)
-                    for asked, pattern, value in facts
+                instances += [
+                    OrderFactParams(order.number, format_date(order.placed), phrase, pattern, value, order.place)
+                    for phrase, pattern, value in facts
                 ]
-        return found
+        return instances
 
     def milestones(self, p: OrderFactParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
@@ -127,14 +127,14 @@ class OrderFact(Template[OrderFactParams]):
         )
 
     def outcome(self, p: OrderFactParams) -> Outcome:
-        return Outcome(answer=Number(p.value), may=VISIT)
+        return Outcome(answer=Number(p.value), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: OrderFactParams) -> str:
-        await open_orders(hand)
+    async def solve(self, driver: PageDriver, p: OrderFactParams) -> str:
+        await open_orders(driver)
         if p.place >= PAGE:
-            await hand.click("link", "next")
-        await hand.click("link", p.number)
-        return await hand.read(p.pattern)
+            await driver.click("link", "next")
+        await driver.click("link", p.number)
+        return await driver.read(p.pattern)
 
 
 @dataclass(frozen=True)
@@ -161,46 +161,48 @@ class SpentBetween(Template[SpanParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[SpanParams]:
         orders = own_orders(world)
         starts = [date(2025 + n // 12, n % 12 + 1, 1) for n in range(1, 16)]
-        found: list[SpanParams] = []
+        spans: list[SpanParams] = []
         for a, b in product(starts, starts):
             inside = [order for order in orders if a <= order.placed < b]
             last = b - timedelta(days=1)
             if 2 <= len(inside) <= 6:
-                found.append(SpanParams(a, last, sum(o.total for o in inside) or Decimal(), written(a), written(last)))
-        return found
+                spans.append(
+                    SpanParams(a, last, sum(o.total for o in inside) or Decimal(), format_date(a), format_date(last))
+                )
+        return spans
 
     def milestones(self, p: SpanParams) -> Milestones:
-        asked = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
-        within = Where("shop", ORDERS.path, asked)
+        query = {"date_from": p.first.isoformat(), "date_to": p.last.isoformat()}
+        within = PagePattern("shop", ORDERS.path, query)
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
-            Goal("It is narrowed to those days, or leafed through", either(visited(within), visited(_second_page()))),
+            Goal("It is narrowed to those days, or leafed through", any_of(visited(within), visited(_second_page()))),
             Goal(
                 "The orders of those days are in front",
-                either(shows(within), every(visited(_second_page()), shows(ORDERS))),
+                any_of(shows(within), all_of(visited(_second_page()), shows(ORDERS))),
             ),
         )
 
     def outcome(self, p: SpanParams) -> Outcome:
-        return Outcome(answer=Number(p.total), may=VISIT)
+        return Outcome(answer=Number(p.total), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: SpanParams) -> str:
-        await open_orders(hand)
-        await _filter(hand, p.first, p.last)
-        totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await hand.text())
-        return str(sum(Decimal(one.replace(",", "")) for one in totals))
-
-
-def _second_page() -> Where:
-    return Where("shop", ORDERS.path, {"page": "2"})
+    async def solve(self, driver: PageDriver, p: SpanParams) -> str:
+        await open_orders(driver)
+        await _filter(driver, p.first, p.last)
+        totals = re.findall(r"\| £([\d,]+\.\d\d) \|", await driver.text())
+        return str(sum(Decimal(total.replace(",", "")) for total in totals))
 
 
-async def _filter(hand: Hand, first: date, last: date) -> None:
-    """Three actions."""
-    await hand.type("textbox", "From", first.isoformat())
-    await hand.type("textbox", "To", last.isoformat())
-    await hand.click("button", "Filter results")
+def _second_page() -> PagePattern:
+    return PagePattern("shop", ORDERS.path, {"page": "2"})
+
+
+async def _filter(driver: PageDriver, first: date, last: date) -> None:
+    """Filters the order history by date: three actions."""
+    await driver.type("textbox", "From", first.isoformat())
+    await driver.type("textbox", "To", last.isoformat())
+    await driver.click("button", "Filter results")
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ class WhichOrderParams(Params):
     span: str
     number: str
     wrong: tuple[str, ...]
-    """Orders of the span that are listed before the right one."""
+    """Orders of the time span that are listed before the right one."""
 
 
 class WhichOrder(Template[WhichOrderParams]):
-    """The history does not say what was bought: orders are opened one by one."""
+    """Asks in which order a product was bought. The history does not list products, so orders are opened."""
 
     name = "shop-which-order"
     sites = ("shop",)
@@ -229,24 +231,24 @@ class WhichOrder(Template[WhichOrderParams]):
 
     def candidates(self, world: World, rng: Random) -> Sequence[WhichOrderParams]:
         orders = own_orders(world)
-        found: dict[tuple[str, str], WhichOrderParams] = {}
+        instances: dict[tuple[str, str], WhichOrderParams] = {}
         for place, order in enumerate(orders):
             for before in (2, 3):
                 listed = orders[max(0, place - before) : place + 1]
                 first, last = order.placed, listed[0].placed
-                inside = [one for one in orders if first <= one.placed <= last]
+                inside = [other for other in orders if first <= other.placed <= last]
                 if len(listed) <= before or inside[-1] != order:
                     continue
-                span = f"from {written(first)} to {written(last)}"
-                wrong = tuple(one.number for one in inside[:-1])
+                span = f"from {format_date(first)} to {format_date(last)}"
+                wrong = tuple(other.number for other in inside[:-1])
                 for title in order.lines:
-                    if 2 <= len(wrong) <= 3 and sum(title in one.lines for one in inside) == 1:
-                        found[title, span] = WhichOrderParams(title, first, last, span, order.number, wrong)
-        return list(found.values())
+                    if 2 <= len(wrong) <= 3 and sum(title in other.lines for other in inside) == 1:
+                        instances[title, span] = WhichOrderParams(title, first, last, span, order.number, wrong)
+        return list(instances.values())
 
     def milestones(self, p: WhichOrderParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
-        any_order = Where("shop", r"/accounts/orders/\d+/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
+        any_order = PagePattern("shop", r"/accounts/orders/\d+/")
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The order history is open", visited(ORDERS)),
@@ -255,15 +257,17 @@ class WhichOrder(Template[WhichOrderParams]):
         )
 
     def outcome(self, p: WhichOrderParams) -> Outcome:
-        return Outcome(answer=Text(p.number, (f"#{p.number}", f"order {p.number}", f"order #{p.number}")), may=VISIT)
+        return Outcome(
+            answer=Text(p.number, (f"#{p.number}", f"order {p.number}", f"order #{p.number}")), allowed=VISIT
+        )
 
-    async def solve(self, hand: Hand, p: WhichOrderParams) -> str:
-        await open_orders(hand)
-        await _filter(hand, p.first, p.last)
+    async def solve(self, driver: PageDriver, p: WhichOrderParams) -> str:
+        await open_orders(driver)
+        await _filter(driver, p.first, p.last)
         for number in p.wrong:
-            await hand.click("link", number)
-            await hand.back()
-        await hand.click("link", p.number)
+            await driver.click("link", number)
+            await driver.back()
+        await driver.click("link", p.number)
         return p.number
 
 
@@ -272,7 +276,7 @@ class ReorderParams(Params):
     number: str
     date: str
     lines: tuple[tuple[int, int], ...]
-    """Product and quantity."""
+    """Product key and quantity of each line."""
 
 
 class Reorder(Template[ReorderParams]):
@@ -289,11 +293,11 @@ class Reorder(Template[ReorderParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[ReorderParams]:
         orders = own_orders(world)
         days = Counter(order.placed for order in orders)
-        known = {one.title: one for one in products(world)}
+        known = {item.title: item for item in products(world)}
         return [
             ReorderParams(
                 order.number,
-                written(order.placed),
+                format_date(order.placed),
                 tuple((known[title].id, quantity) for title, quantity in order.lines.items()),
             )
             for order in orders
@@ -303,23 +307,23 @@ class Reorder(Template[ReorderParams]):
         ]
 
     def milestones(self, p: ReorderParams) -> Milestones:
-        page = Where("shop", rf"/accounts/orders/{p.number}/")
+        page = PagePattern("shop", rf"/accounts/orders/{p.number}/")
         lines = [changed("shop", "basket_line", product_id=key, quantity=quantity) for key, quantity in p.lines]
         return (
             Goal("The order history is open", visited(ORDERS)),
             Goal(f"The order of {p.date} is open", visited(page)),
-            Goal("Some of it is in the basket again", either(sent(page), *lines)),
-            Goal("All of it is in the basket again", every(*lines)),
+            Goal("Some of it is in the basket again", any_of(sent(page), *lines)),
+            Goal("All of it is in the basket again", all_of(*lines)),
         )
 
     def outcome(self, p: ReorderParams) -> Outcome:
         lines = [Inserted("basket_line", {"product_id": key, "quantity": quantity}) for key, quantity in p.lines]
-        return Outcome(changes={"shop": lines}, may=VISIT)
+        return Outcome(changes={"shop": lines}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ReorderParams) -> None:
-        await open_orders(hand)
-        await hand.click("link", p.number)
-        await hand.click("button", "Re-order all items")
+    async def solve(self, driver: PageDriver, p: ReorderParams) -> None:
+        await open_orders(driver)
+        await driver.click("link", p.number)
+        await driver.click("button", "Re-order all items")
 
 
 TEMPLATES = (OrderFact(), SpentBetween(), WhichOrder(), Reorder())

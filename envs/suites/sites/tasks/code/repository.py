@@ -1,4 +1,4 @@
-"""Tasks about the repository: its files, releases and commits."""
+"""Code site tasks on the repository: files, releases and commits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
 
 from envs.suites.sites.answers import Day, Number
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.tasks.code_parts import drawn_from
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, either, shows, visited
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver, Unsolvable
+from envs.suites.sites.tasks.code.shared import sample_instances
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, shows, visited
 
-BROWSER = Where("code", r"/browser(/.*)?")
+BROWSER = PagePattern("code", r"/browser(/.*)?")
 
 
 @dataclass(frozen=True)
@@ -25,29 +25,30 @@ class File(Params):
     folder: str
     file: str
     day: str
-    """Of the commit that is asked for, as 2026-03-16."""
+    """Day of the commit, as 2026-03-16."""
 
 
 def commits_of_files(world: World) -> dict[str, list[tuple[int, str, str]]]:
-    """Path to the time, hash and message of the commits of master that changed it, the first one first."""
+    """Maps each path to the commits on master that changed it: time, hash and message, oldest first."""
     tips = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
     rows = world.database("code").rows(
         "SELECT path, time, revision.rev, message FROM node_change JOIN revision USING (repos, rev)"
         " WHERE node_type = 'F' ORDER BY path, time"
     )
-    found: dict[str, list[tuple[int, str, str]]] = {}
+    commits: dict[str, list[tuple[int, str, str]]] = {}
     for path, time, rev, message in rows:
         if path in tips["v0.7"]:
-            found.setdefault(path, []).append((time, rev, message))
-    return found
+            commits.setdefault(path, []).append((time, rev, message))
+    return commits
 
 
 def day_of(microseconds: int) -> str:
+    """The UTC day of a time, as 2026-03-16."""
     return datetime.fromtimestamp(microseconds / 1_000_000, UTC).date().isoformat()
 
 
 class FileAdded(Template[File]):
-    """The first commit of a file."""
+    """Asks for the day of a file's first commit."""
 
     name = "code-file-added"
     sites = ("code",)
@@ -68,8 +69,8 @@ class FileAdded(Template[File]):
         ]
 
     def milestones(self, p: File) -> Milestones:
-        log = Where("code", rf"/log/{re.escape(p.path)}")
-        inside = Where("code", rf"/(browser|log)/{re.escape(p.folder)}(/.*)?")
+        log = PagePattern("code", rf"/log/{re.escape(p.path)}")
+        inside = PagePattern("code", rf"/(browser|log)/{re.escape(p.folder)}(/.*)?")
         return (
             Goal("The source code is browsed", visited(BROWSER)),
             Goal(f"The folder {p.folder} is open", visited(inside)),
@@ -80,12 +81,12 @@ class FileAdded(Template[File]):
     def outcome(self, p: File) -> Outcome:
         return Outcome(answer=Day(date.fromisoformat(p.day)))
 
-    async def solve(self, hand: Hand, p: File) -> str | None:
-        await hand.click("link", "Browse Source")
-        await hand.click("link", p.folder)
-        await hand.click("link", p.file)
-        await hand.click("link", "Revision Log")
-        days = re.findall(r'link "(\d{4}-\d\d-\d\d)T', await hand.text())
+    async def solve(self, driver: PageDriver, p: File) -> str | None:
+        await driver.click("link", "Browse Source")
+        await driver.click("link", p.folder)
+        await driver.click("link", p.file)
+        await driver.click("link", "Revision Log")
+        days = re.findall(r'link "(\d{4}-\d\d-\d\d)T', await driver.text())
         if not days:
             raise Unsolvable(f"no commit of {p.path}")
         return min(days)
@@ -101,7 +102,7 @@ class Sized(Params):
 
 
 class FileSize(Template[Sized]):
-    """Of a file as it was in a release."""
+    """Asks for the size of a file in a release."""
 
     name = "code-file-size"
     sites = ("code",)
@@ -116,21 +117,21 @@ class FileSize(Template[Sized]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[Sized]:
         tags = json.loads((world.folder("code") / "fixed" / "sizes.json").read_text(encoding="utf-8"))
         newest = tags["v0.7"]
-        made = [
+        files_of_releases = [
             Sized(path, str(PurePosixPath(path).parent), PurePosixPath(path).name, tag, size)
             for tag, files in sorted(tags.items())
             for path, size in sorted(files.items())
             if "/" in path and size < 1024 and size != newest[path] and tag != "v0.7"
         ]
-        return drawn_from(made, rng)
+        return sample_instances(files_of_releases, rng)
 
     def milestones(self, p: Sized) -> Milestones:
-        release = Where("code", r"/browser(/.*)?", {"rev": p.release})
-        folder = Where("code", rf"/browser/{re.escape(p.folder)}(/.*)?")
-        file = Where("code", rf"/browser/{re.escape(p.path)}")
+        release = PagePattern("code", r"/browser(/.*)?", {"rev": p.release})
+        folder = PagePattern("code", rf"/browser/{re.escape(p.folder)}(/.*)?")
+        file = PagePattern("code", rf"/browser/{re.escape(p.path)}")
         return (
             Goal("The source code is browsed", visited(BROWSER)),
-            Goal(f"The release {p.release} is chosen", either(visited(release), visited(file))),
+            Goal(f"The release {p.release} is chosen", any_of(visited(release), visited(file))),
             Goal(f"The folder {p.folder} is open", visited(folder)),
             Goal(f"The folder or the file {p.path} is in front", shows(folder)),
         )
@@ -138,11 +139,11 @@ class FileSize(Template[Sized]):
     def outcome(self, p: Sized) -> Outcome:
         return Outcome(answer=Number(p.size))
 
-    async def solve(self, hand: Hand, p: Sized) -> str | None:
-        await hand.click("link", "Browse Source")
-        await hand.select("combobox", "Visit:", p.release)
-        await hand.click("link", p.folder)
-        return await hand.read(rf'link "{re.escape(p.file)}" \| (\d+) bytes')
+    async def solve(self, driver: PageDriver, p: Sized) -> str | None:
+        await driver.click("link", "Browse Source")
+        await driver.select("combobox", "Visit:", p.release)
+        await driver.click("link", p.folder)
+        return await driver.read(rf'link "{re.escape(p.file)}" \| (\d+) bytes')
 
 
 @dataclass(frozen=True)
@@ -171,11 +172,11 @@ class OpenCommit(Template[Commit]):
         return [Commit(rev, message.strip(), author.partition(" <")[0]) for rev, message, author in rows]
 
     def milestones(self, p: Commit) -> Milestones:
-        lists = Where("code", r"/search|/timeline|/log(/.*)?|/browser(/.*)?")
+        lists = PagePattern("code", r"/search|/timeline|/log(/.*)?|/browser(/.*)?")
         page = self._page(p)
         return (
             Goal("Commits are searched or listed", visited(lists)),
-            Goal("A changeset is opened", visited(Where("code", r"/changeset/.*"))),
+            Goal("A changeset is opened", visited(PagePattern("code", r"/changeset/.*"))),
             Goal(f'The changeset "{p.message}" is opened', visited(page)),
             Goal(f'The changeset "{p.message}" is in front', shows(page)),
         )
@@ -183,13 +184,13 @@ class OpenCommit(Template[Commit]):
     def outcome(self, p: Commit) -> Outcome:
         return Outcome(page=self._page(p))
 
-    async def solve(self, hand: Hand, p: Commit) -> str | None:
-        await hand.type("textbox", "Search:", p.message, enter=True)
-        await hand.click("link", re.compile(rf"^\[[0-9a-f]+\]: {re.escape(p.message)}"))
+    async def solve(self, driver: PageDriver, p: Commit) -> str | None:
+        await driver.type("textbox", "Search:", p.message, enter=True)
+        await driver.click("link", re.compile(rf"^\[[0-9a-f]+\]: {re.escape(p.message)}"))
         return None
 
-    def _page(self, p: Commit) -> Where:
-        return Where("code", rf"/changeset/{p.rev[:7]}[0-9a-f]*(/)?")
+    def _page(self, p: Commit) -> PagePattern:
+        return PagePattern("code", rf"/changeset/{p.rev[:7]}[0-9a-f]*(/)?")
 
 
 TEMPLATES = (FileAdded(), FileSize(), OpenCommit())

@@ -8,9 +8,9 @@ from itertools import product
 from random import Random
 
 from envs.suites.sites.changes import Deleted, Inserted, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import (
     ACCOUNT,
     CATALOGUE,
     CUSTOMER,
@@ -28,15 +28,15 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    any_of,
     changed,
-    either,
-    gone,
+    deleted,
     sent,
     visited,
 )
 
-ADDRESSES = Where("shop", r"/accounts/addresses/")
-WISH_LISTS = Where("shop", r"/accounts/wishlists/")
+ADDRESSES = PagePattern("shop", r"/accounts/addresses/")
+WISH_LISTS = PagePattern("shop", r"/accounts/wishlists/")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ChangeAddress(Template[MovedParams]):
         ]
 
     def milestones(self, p: MovedParams) -> Milestones:
-        form = Where("shop", rf"/accounts/addresses/{p.address}/")
+        form = PagePattern("shop", rf"/accounts/addresses/{p.address}/")
         table = "address_useraddress"
         return (
             Goal("The account is open", visited(ACCOUNT)),
@@ -95,17 +95,17 @@ class ChangeAddress(Template[MovedParams]):
 
     def outcome(self, p: MovedParams) -> Outcome:
         to = {"line1": p.street, "line4": p.city, "postcode": p.postcode}
-        entry = Updated("address_useraddress", {"id": p.address}, to, may=("hash", "search_text"))
-        return Outcome(changes={"shop": (entry,)}, may=VISIT)
+        entry = Updated("address_useraddress", {"id": p.address}, to, allowed=("hash", "search_text"))
+        return Outcome(changes={"shop": (entry,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: MovedParams) -> None:
-        await hand.click("link", "Account")
-        await hand.click("link", "Address Book")
-        await hand.click("link", "Edit", row=p.old_street)
-        await hand.type("textbox", "First line of address", p.street)
-        await hand.type("textbox", "City", p.city)
-        await hand.type("textbox", "Post/Zip-code", p.postcode)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: MovedParams) -> None:
+        await driver.click("link", "Account")
+        await driver.click("link", "Address Book")
+        await driver.click("link", "Edit", row=p.old_street)
+        await driver.type("textbox", "First line of address", p.street)
+        await driver.type("textbox", "City", p.city)
+        await driver.type("textbox", "Post/Zip-code", p.postcode)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class AddAddress(Template[NewAddressParams]):
         return [NewAddressParams(*person, *place) for person, place in product(PEOPLE, ABROAD)]
 
     def milestones(self, p: NewAddressParams) -> Milestones:
-        form = Where("shop", r"/accounts/addresses/add/")
+        form = PagePattern("shop", r"/accounts/addresses/add/")
         table = "address_useraddress"
         return (
             Goal("The account is open", visited(ACCOUNT)),
@@ -176,19 +176,19 @@ class AddAddress(Template[NewAddressParams]):
                 "country_id": p.code,
             },
         )
-        return Outcome(changes={"shop": (entry,)}, may=VISIT)
+        return Outcome(changes={"shop": (entry,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: NewAddressParams) -> None:
-        await hand.click("link", "Account")
-        await hand.click("link", "Address Book")
-        await hand.click("link", "Add a new address")
-        await hand.type("textbox", "First name", p.first_name)
-        await hand.type("textbox", "Last name", p.last_name)
-        await hand.type("textbox", "First line of address", p.street)
-        await hand.type("textbox", "City", p.city)
-        await hand.type("textbox", "Post/Zip-code", p.postcode)
-        await hand.select("combobox", "Country", p.country)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: NewAddressParams) -> None:
+        await driver.click("link", "Account")
+        await driver.click("link", "Address Book")
+        await driver.click("link", "Add a new address")
+        await driver.type("textbox", "First name", p.first_name)
+        await driver.type("textbox", "Last name", p.last_name)
+        await driver.type("textbox", "First line of address", p.street)
+        await driver.type("textbox", "City", p.city)
+        await driver.type("textbox", "Post/Zip-code", p.postcode)
+        await driver.select("combobox", "Country", p.country)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class ChangeSurname(Template[NameParams]):
         return [NameParams(name) for name in self.surnames]
 
     def milestones(self, p: NameParams) -> Milestones:
-        form = Where("shop", r"/accounts/profile/edit/")
+        form = PagePattern("shop", r"/accounts/profile/edit/")
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The form of the profile is open", visited(form)),
@@ -224,13 +224,15 @@ class ChangeSurname(Template[NameParams]):
         )
 
     def outcome(self, p: NameParams) -> Outcome:
-        return Outcome(changes={"shop": (Updated("auth_user", {"id": CUSTOMER}, {"last_name": p.surname}),)}, may=VISIT)
+        return Outcome(
+            changes={"shop": (Updated("auth_user", {"id": CUSTOMER}, {"last_name": p.surname}),)}, allowed=VISIT
+        )
 
-    async def solve(self, hand: Hand, p: NameParams) -> None:
-        await hand.click("link", "Account")
-        await hand.click("link", "Edit profile")
-        await hand.type("textbox", "Last name", p.surname)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: NameParams) -> None:
+        await driver.click("link", "Account")
+        await driver.click("link", "Edit profile")
+        await driver.type("textbox", "Last name", p.surname)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -257,18 +259,18 @@ class AddToWishList(Template[WishParams]):
         shop = world.database("shop")
         lists = shop.rows("SELECT id, name FROM wishlists_wishlist WHERE owner_id = ? ORDER BY id", CUSTOMER)
         taken = set(shop.rows("SELECT wishlist_id, product_id FROM wishlists_line"))
-        found = [
-            WishParams(one.id, one.title, one.shelf_id, name, key)
-            for one, (key, name) in product(products(world), lists)
-            if (key, one.id) not in taken
+        wishes = [
+            WishParams(item.id, item.title, item.shelf_id, name, key)
+            for item, (key, name) in product(products(world), lists)
+            if (key, item.id) not in taken
         ]
-        return rng.sample(found, min(MOST, len(found)))
+        return rng.sample(wishes, min(MOST, len(wishes)))
 
     def milestones(self, p: WishParams) -> Milestones:
         page = visited(product_page(p.product))
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal(f'"{p.title}" is found', either(searched(p.title), page)),
+            Goal(f'"{p.title}" is found', any_of(searched(p.title), page)),
             Goal(f'The page of "{p.title}" is open', page),
             Goal(
                 f'It is on "{p.wish_list}"',
@@ -278,12 +280,12 @@ class AddToWishList(Template[WishParams]):
 
     def outcome(self, p: WishParams) -> Outcome:
         line = Inserted("wishlists_line", {"wishlist_id": p.list_id, "product_id": p.product, "quantity": 1})
-        return Outcome(changes={"shop": (line,)}, may=VISIT)
+        return Outcome(changes={"shop": (line,)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: WishParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("link", "Add to wish list")
-        await hand.click("link", f"Add to '{p.wish_list}' wish list")
+    async def solve(self, driver: PageDriver, p: WishParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("link", "Add to wish list")
+        await driver.click("link", f"Add to '{p.wish_list}' wish list")
 
 
 @dataclass(frozen=True)
@@ -317,20 +319,20 @@ class RemoveFromWishList(Template[UnwishParams]):
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The wish lists are open", visited(WISH_LISTS)),
-            Goal(f'The list "{p.wish_list}" is open', visited(Where("shop", rf"/accounts/wishlists/{p.key}/"))),
-            Goal(f'"{p.title}" is gone from it', gone("shop", "wishlists_line", id=p.line)),
+            Goal(f'The list "{p.wish_list}" is open', visited(PagePattern("shop", rf"/accounts/wishlists/{p.key}/"))),
+            Goal(f'"{p.title}" is gone from it', deleted("shop", "wishlists_line", id=p.line)),
         )
 
     def outcome(self, p: UnwishParams) -> Outcome:
-        return Outcome(changes={"shop": (Deleted("wishlists_line", {"id": p.line}),)}, may=VISIT)
+        return Outcome(changes={"shop": (Deleted("wishlists_line", {"id": p.line}),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: UnwishParams) -> None:
-        await hand.click("link", "Account")
-        await hand.click("link", "Wish Lists")
-        await hand.click("link", p.wish_list)
-        await hand.click("button", "", row=p.title)
-        await hand.click("link", "Remove")
-        await hand.click("button", "Remove")
+    async def solve(self, driver: PageDriver, p: UnwishParams) -> None:
+        await driver.click("link", "Account")
+        await driver.click("link", "Wish Lists")
+        await driver.click("link", p.wish_list)
+        await driver.click("button", "", row=p.title)
+        await driver.click("link", "Remove")
+        await driver.click("button", "Remove")
 
 
 @dataclass(frozen=True)
@@ -367,21 +369,21 @@ class CreateWishList(Template[NewListParams]):
         return (
             Goal("The account is open", visited(ACCOUNT)),
             Goal("The wish lists are open", visited(WISH_LISTS)),
-            Goal("The form for a new list is open", visited(Where("shop", r"/accounts/wishlists/create/"))),
+            Goal("The form for a new list is open", visited(PagePattern("shop", r"/accounts/wishlists/create/"))),
             Goal("The list exists", changed("shop", "wishlists_wishlist", name=p.title, visibility=p.visibility)),
         )
 
     def outcome(self, p: NewListParams) -> Outcome:
         values = {"owner_id": CUSTOMER, "name": p.title, "visibility": p.visibility}
-        return Outcome(changes={"shop": (Inserted("wishlists_wishlist", values),)}, may=VISIT)
+        return Outcome(changes={"shop": (Inserted("wishlists_wishlist", values),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: NewListParams) -> None:
-        await hand.click("link", "Account")
-        await hand.click("link", "Wish Lists")
-        await hand.click("link", "Create a new wish list")
-        await hand.type("textbox", "Name", p.title)
-        await hand.select("combobox", "Visibility", p.option)
-        await hand.click("button", "Save")
+    async def solve(self, driver: PageDriver, p: NewListParams) -> None:
+        await driver.click("link", "Account")
+        await driver.click("link", "Wish Lists")
+        await driver.click("link", "Create a new wish list")
+        await driver.type("textbox", "Name", p.title)
+        await driver.select("combobox", "Visibility", p.option)
+        await driver.click("button", "Save")
 
 
 @dataclass(frozen=True)
@@ -403,7 +405,7 @@ class WriteReview(Template[ReviewParams]):
         'Review "{title}" for me: {stars} out of 5 stars, title "{headline}", text "{body}"',
         'Write a review of "{title}". Give it {stars} of 5 stars. Headline: "{headline}". Text: "{body}"',
     )
-    opinions = (
+    reviews = (
         (1, "A waste of money", "It came broken and was not worth mending."),
         (2, "Expected better", "It does what it must, and nothing beyond that."),
         (3, "Quite ordinary", "Neither good nor bad; I might buy another brand next time."),
@@ -417,30 +419,30 @@ class WriteReview(Template[ReviewParams]):
                 "SELECT product_id FROM reviews_productreview WHERE user_id = ?", CUSTOMER
             )
         }  # fmt: skip
-        rows = [one for one in products(world) if one.id not in reviewed]
-        return [ReviewParams(one.id, one.title, *rng.choice(self.opinions)) for one in rows]
+        rows = [item for item in products(world) if item.id not in reviewed]
+        return [ReviewParams(item.id, item.title, *rng.choice(self.reviews)) for item in rows]
 
     def milestones(self, p: ReviewParams) -> Milestones:
-        form = visited(Where("shop", product_page(p.product).path + "reviews/add/"))
+        form = visited(PagePattern("shop", product_page(p.product).path + "reviews/add/"))
         table = "reviews_productreview"
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal(f'The page of "{p.title}" is open', either(visited(product_page(p.product)), form)),
+            Goal(f'The page of "{p.title}" is open', any_of(visited(product_page(p.product)), form)),
             Goal("The form for a review is open", form),
             Goal("The review is stored", changed("shop", table, product_id=p.product, score=p.stars)),
         )
 
     def outcome(self, p: ReviewParams) -> Outcome:
         values = {"product_id": p.product, "user_id": CUSTOMER, "score": p.stars, "title": p.headline, "body": p.body}
-        return Outcome(changes={"shop": (Inserted("reviews_productreview", values),)}, may=VISIT)
+        return Outcome(changes={"shop": (Inserted("reviews_productreview", values),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: ReviewParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("link", "Write a review")
-        await hand.type("textbox", "Title", p.headline)
-        await hand.click("clickable", "", nth=p.stars - 1)
-        await hand.type("textbox", "Body", p.body)
-        await hand.click("button", "Save review")
+    async def solve(self, driver: PageDriver, p: ReviewParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("link", "Write a review")
+        await driver.type("textbox", "Title", p.headline)
+        await driver.click("clickable", "", nth=p.stars - 1)
+        await driver.type("textbox", "Body", p.body)
+        await driver.click("button", "Save review")
 
 
 TEMPLATES = (

@@ -1,4 +1,4 @@
-"""Tasks that need two tickets."""
+"""Code site tasks on two tickets."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.code_parts import (
-    added,
-    commented,
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.code.shared import (
+    comment_row,
+    field_row,
     open_ticket,
-    set_field,
+    open_ticket_form,
+    row_added,
     ticket_page,
     ticket_row,
     tickets,
-    unfold,
 )
 from envs.suites.sites.templates import (
     Goal,
@@ -25,9 +25,9 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     visited,
 )
 
@@ -56,21 +56,21 @@ class MoveTwo(Template[TwoTickets]):
     def candidates(self, world: World, rng: random.Random) -> Sequence[TwoTickets]:
         rows = tickets(world, "milestone", "status <> 'closed'")
         milestones = sorted({milestone for *_, milestone in rows})
-        made: dict[tuple[int, int], TwoTickets] = {}
+        moves: dict[tuple[int, int], TwoTickets] = {}
         for _ in range(120):
-            (one, first, old), (two, second, other) = rng.sample(rows, 2)
+            (first, summary, old), (second, other_summary, other) = rng.sample(rows, 2)
             milestone = rng.choice([name for name in milestones if name not in (old, other)])
-            made[one, two] = TwoTickets(one, first, two, second, milestone)
-        return list(made.values())
+            moves[first, second] = TwoTickets(first, summary, second, other_summary, milestone)
+        return list(moves.values())
 
     def milestones(self, p: TwoTickets) -> Milestones:
         moved = [changed("code", "ticket", id=ticket, milestone=p.milestone) for ticket in (p.first, p.second)]
         opened = [visited(ticket_page(ticket)) for ticket in (p.first, p.second)]
         return (
-            Goal("One of the two tickets is opened", either(*opened)),
-            Goal(f'One of them is in the milestone "{p.milestone}"', either(*moved)),
-            Goal("Both were opened", every(*opened)),
-            Goal(f'Both are in the milestone "{p.milestone}"', every(*moved)),
+            Goal("One of the two tickets is opened", any_of(*opened)),
+            Goal(f'One of them is in the milestone "{p.milestone}"', any_of(*moved)),
+            Goal("Both were opened", all_of(*opened)),
+            Goal(f'Both are in the milestone "{p.milestone}"', all_of(*moved)),
         )
 
     def outcome(self, p: TwoTickets) -> Outcome:
@@ -79,18 +79,18 @@ class MoveTwo(Template[TwoTickets]):
             for ticket in (p.first, p.second)
             for row in (
                 ticket_row(ticket, milestone=p.milestone),
-                set_field(ticket, "milestone", p.milestone),
-                commented(ticket),
+                field_row(ticket, "milestone", p.milestone),
+                comment_row(ticket),
             )
         ]
         return Outcome(changes={"code": rows})
 
-    async def solve(self, hand: Hand, p: TwoTickets) -> str | None:
+    async def solve(self, driver: PageDriver, p: TwoTickets) -> str | None:
         for summary in (p.first_summary, p.second_summary):
-            await open_ticket(hand, summary)
-            await unfold(hand)
-            await hand.select("combobox", "Milestone:", p.milestone)
-            await hand.click("button", "Submit changes")
+            await open_ticket(driver, summary)
+            await open_ticket_form(driver)
+            await driver.select("combobox", "Milestone:", p.milestone)
+            await driver.click("button", "Submit changes")
         return None
 
 
@@ -103,7 +103,7 @@ class Duplicate(Params):
 
 
 class CloseDuplicate(Template[Duplicate]):
-    """Needs the number of one ticket in the comment on another."""
+    """The comment on one ticket must contain the number of the other."""
 
     name = "code-close-duplicate"
     sites = ("code",)
@@ -119,23 +119,24 @@ class CloseDuplicate(Template[Duplicate]):
 
     def candidates(self, world: World, rng: random.Random) -> Sequence[Duplicate]:
         rows = tickets(world, "status", "status <> 'closed' AND priority <> 'trivial'")
-        made: list[Duplicate] = []
+        duplicates: list[Duplicate] = []
         for ticket, summary, _ in rows:
             original, other, _ = rng.choice([row for row in rows if row[0] != ticket])
-            made.append(Duplicate(ticket, summary, original, other))
-        return made
+            duplicates.append(Duplicate(ticket, summary, original, other))
+        return duplicates
 
     def milestones(self, p: Duplicate) -> Milestones:
         closed = changed("code", "ticket", id=p.ticket, resolution="duplicate", priority="trivial")
         return (
             Goal(
-                "One of the two tickets is looked for", visited(Where("code", r"/search|/report/\d+|/query|/ticket/.*"))
+                "One of the two tickets is looked for",
+                visited(PagePattern("code", r"/search|/report/\d+|/query|/ticket/.*")),
             ),
             Goal(f'The ticket "{p.summary}" is opened', visited(ticket_page(p.ticket))),
             Goal("It is closed as duplicate, with trivial priority", closed),
             Goal(
                 "The comment names the other ticket",
-                every(closed, added(commented(p.ticket, f"Same as #{p.original}"))),
+                all_of(closed, row_added(comment_row(p.ticket, f"Same as #{p.original}"))),
             ),
         )
 
@@ -144,24 +145,24 @@ class CloseDuplicate(Template[Duplicate]):
             changes={
                 "code": (
                     ticket_row(p.ticket, status="closed", resolution="duplicate", priority="trivial"),
-                    set_field(p.ticket, "status", "closed"),
-                    set_field(p.ticket, "resolution", "duplicate"),
-                    set_field(p.ticket, "priority", "trivial"),
-                    commented(p.ticket, f"Same as #{p.original}"),
+                    field_row(p.ticket, "status", "closed"),
+                    field_row(p.ticket, "resolution", "duplicate"),
+                    field_row(p.ticket, "priority", "trivial"),
+                    comment_row(p.ticket, f"Same as #{p.original}"),
                 )
             }
         )
 
-    async def solve(self, hand: Hand, p: Duplicate) -> str | None:
-        await open_ticket(hand, p.original_summary)
-        number = await hand.read(r'^# \[\d+\] link "#(\d+)"')
-        await open_ticket(hand, p.summary)
-        await unfold(hand)
-        await hand.select("combobox", "Priority:", "trivial")
-        await hand.click("radio", "resolve")
-        await hand.select("combobox", "", "duplicate")
-        await hand.type("textbox", "You may use WikiFormatting here.", f"Same as #{number}")
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Duplicate) -> str | None:
+        await open_ticket(driver, p.original_summary)
+        number = await driver.read(r'^# \[\d+\] link "#(\d+)"')
+        await open_ticket(driver, p.summary)
+        await open_ticket_form(driver)
+        await driver.select("combobox", "Priority:", "trivial")
+        await driver.click("radio", "resolve")
+        await driver.select("combobox", "", "duplicate")
+        await driver.type("textbox", "You may use WikiFormatting here.", f"Same as #{number}")
+        await driver.click("button", "Submit changes")
         return None
 
 

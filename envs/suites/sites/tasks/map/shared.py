@@ -1,4 +1,4 @@
-"""What the map's tasks share: places to draw from, milestones, the hand's ways, answers of their own kind."""
+"""Shared parts of the map's tasks: answer types, places and routes, milestones and driver steps."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from decimal import Decimal
 from typing import TypeVar
 
 from envs.suites.sites.answers import numbers_in
-from envs.suites.sites.evidence import Database, Where
-from envs.suites.sites.hand import Hand, Unsolvable
-from envs.suites.sites.templates import Goal, Milestones, Params, World, either, shows, visited
+from envs.suites.sites.evidence import Database, PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.templates import Goal, Milestones, Params, World, any_of, shows, visited
 
 P = TypeVar("P", bound=Params)
 MOST = 240
-"""Instances drawn of a template."""
+"""Largest number of instances of a template."""
 PLAIN = re.compile(r"[\wÅÄÖåäöé][\w .&'ÅÄÖåäöé-]{2,38}")
-"""Names that a wording can hold without doubt."""
-LISTS = Where("map", r"/search|/category/.*|/nearest|/reverse")
-ANY_PLACE = Where("map", r"/place/.*")
+"""Names that are unambiguous in a wording."""
+LISTS = PagePattern("map", r"/search|/category/.*|/nearest|/reverse")
+ANY_PLACE = PagePattern("map", r"/place/.*")
 KINDS: Mapping[str, str] = {
     "cafe": "Cafe",
     "hotel": "Hotel",
@@ -39,12 +39,12 @@ KINDS: Mapping[str, str] = {
     "bus_stop": "Bus stop",
     "fast_food": "Fast food",
 }
-"""Categories that distances are asked for, and their names in lists."""
+"""Categories of the tasks about nearest places, with their names in lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Latitude and longitude, in this order and no other numbers; within about ten metres."""
+    """Latitude and longitude in this order, without other numbers, accurate to about ten metres."""
 
     lat: float
     lon: float
@@ -54,7 +54,8 @@ class Coordinates:
     def accepts(self, text: str) -> bool:
         stated = numbers_in(text)
         return len(stated) == 2 and all(
-            abs(one - Decimal(str(own))) <= self._WITHIN for one, own in zip(stated, (self.lat, self.lon), strict=True)
+            abs(number - Decimal(str(expected))) <= self._WITHIN
+            for number, expected in zip(stated, (self.lat, self.lon), strict=True)
         )
 
     def mutants(self) -> tuple[str, ...]:
@@ -67,7 +68,7 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class Phone:
-    """A telephone number: its digits count, with the country's code or with a 0 in its place."""
+    """A phone number, compared by its digits, with the country code or a leading 0."""
 
     number: str
 
@@ -91,12 +92,12 @@ class OnePlace(Params):
     """A task about one place."""
 
     place: str
-    """Its id."""
+    """The place's id."""
     name: str
     kind: str
-    """In words, lower case."""
+    """Its category in words, lower case."""
     truth: str
-    """What is asked for."""
+    """The expected answer."""
 
 
 @dataclass(frozen=True)
@@ -110,44 +111,45 @@ class TwoPlaces(Params):
 
 
 def truth(world: World) -> Database:
-    """What the map knows (see `envs.suites.sites.apps.map.truth`)."""
+    """The map's data as a database (see `envs.suites.sites.apps.map.truth`)."""
     return Database(world.folder("map") / "fixed" / "truth.sqlite3", frozen=True)
 
 
 def places(world: World, column: str, rng: random.Random, *, most: int = MOST) -> list[OnePlace]:
-    """Places with a name of their own for which *column* is known, and what it says."""
+    """Places with a unique name and a value in *column*, with that value."""
     rows = truth(world).rows(
         f"SELECT id, name, kind, {column} FROM place WHERE found <= 8 AND {column} <> '' AND lower(name) IN"
         " (SELECT lower(name) FROM place GROUP BY 1 HAVING count(*) = 1)"
         " AND category NOT IN ('address', 'street') ORDER BY id"
     )
-    plain = [OnePlace(i, name, kind.lower(), said) for i, name, kind, said in rows if PLAIN.fullmatch(name)]
-    return drawn_from(plain, rng, most=most)
+    plain = [OnePlace(i, name, kind.lower(), value) for i, name, kind, value in rows if PLAIN.fullmatch(name)]
+    return sample_instances(plain, rng, most=most)
 
 
 def landmarks(world: World) -> dict[str, str]:
-    """Id to name, in the order of ids."""
+    """Maps the ids of landmarks to names, ordered by id."""
     rows = truth(world).rows("SELECT id, name FROM place WHERE landmark ORDER BY id")
     return {identity: name for identity, name in rows if PLAIN.fullmatch(name)}
 
 
 def pairs(world: World, by: str, rng: random.Random) -> list[TwoPlaces]:
-    """Landmarks that are some way apart, and the route from one to the other."""
+    """Pairs of landmarks some distance apart, with the route between them."""
     names = landmarks(world)
     rows = truth(world).rows(
         "SELECT start, end, metres, minutes FROM route WHERE by = ? AND metres > 300 ORDER BY start, end", by
     )
     known = [TwoPlaces(a, names[a], b, names[b], m, t) for a, b, m, t in rows if a in names and b in names]
-    return drawn_from(known, rng)
+    return sample_instances(known, rng)
 
 
-def drawn_from(every: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
-    return rng.sample(every, min(most, len(every)))
+def sample_instances(candidates: Sequence[P], rng: random.Random, *, most: int = MOST) -> list[P]:
+    """At most *most* of *candidates*, in random order."""
+    return rng.sample(candidates, min(most, len(candidates)))
 
 
-def found_place(place: str, name: str) -> Milestones:
-    """The way to a place's page."""
-    page = Where("map", f"/place/{place}")
+def place_milestones(place: str, name: str) -> Milestones:
+    """The milestones of opening a place's page."""
+    page = PagePattern("map", f"/place/{place}")
     return (
         Goal("A search or a list of places is made", visited(LISTS)),
         Goal("One of the results is opened", visited(ANY_PLACE)),
@@ -156,61 +158,57 @@ def found_place(place: str, name: str) -> Milestones:
     )
 
 
-def directions(start: str, end: str, by: str) -> Where:
-    return Where("map", "/directions", {"from": start, "to": end, "by": by})
+def directions(start: str, end: str, by: str) -> PagePattern:
+    return PagePattern("map", "/directions", {"from": start, "to": end, "by": by})
 
 
-def found_route(p: TwoPlaces, by: str) -> Milestones:
-    """The way to a route's page."""
-    told = "walking" if by == "foot" else "driving"
+def route_milestones(p: TwoPlaces, by: str) -> Milestones:
+    """The milestones of opening a route's page."""
+    travel = "walking" if by == "foot" else "driving"
     page = directions(p.start, p.end, by)
-    either_end = either(
-        visited(Where("map", "/directions", {"from": p.start})), visited(Where("map", "/directions", {"to": p.end}))
+    either_end = any_of(
+        visited(PagePattern("map", "/directions", {"from": p.start})),
+        visited(PagePattern("map", "/directions", {"to": p.end})),
     )
-    both = visited(Where("map", "/directions", {"from": p.start, "to": p.end}))
+    both = visited(PagePattern("map", "/directions", {"from": p.start, "to": p.end}))
     return (
-        Goal("The directions form is open", visited(Where("map", "/directions"))),
+        Goal("The directions form is open", visited(PagePattern("map", "/directions"))),
         Goal(f'The form knows "{p.start_name}" or "{p.end_name}"', either_end),
         Goal(f'There is a route from "{p.start_name}" to "{p.end_name}"', both),
-        Goal(f"The {told} directions are in front", shows(page)),
+        Goal(f"The {travel} directions are in front", shows(page)),
     )
 
 
-async def search_and_open(hand: Hand, name: str) -> None:
-    await hand.type("searchbox", "Search places", name, enter=True)
-    await hand.click("link", name)
+async def search_and_open(driver: PageDriver, name: str) -> None:
+    """Searches for a place and opens its page."""
+    await driver.type("searchbox", "Search places", name, enter=True)
+    await driver.click("link", name)
 
 
-async def route(hand: Hand, start: str, end: str, *, car: bool = False, fresh: bool = True) -> None:
-    """Fills in the directions form; *fresh*: it has to be opened first."""
+async def route(driver: PageDriver, start: str, end: str, *, car: bool = False, fresh: bool = True) -> None:
+    """Fills in and sends the directions form. *fresh*: opens it first."""
     if fresh:
-        await hand.click("link", "Directions")
-    await hand.type("textbox", "From", start)
-    await hand.type("textbox", "To", end)
+        await driver.click("link", "Directions")
+    await driver.type("textbox", "From", start)
+    await driver.type("textbox", "To", end)
     if car:
-        await hand.select("combobox", "By", "By car")
-    await hand.click("button", "Get directions")
+        await driver.select("combobox", "By", "By car")
+    await driver.click("button", "Get directions")
 
 
-async def nearest(hand: Hand, kind: str, near: str) -> None:
-    await hand.click("link", "Nearest")
-    await hand.select("combobox", "Find", kind)
-    await hand.type("textbox", "near", near)
-    await hand.click("button", "Find")
+async def nearest(driver: PageDriver, kind: str, near: str) -> None:
+    """Lists the places of a kind nearest to a place."""
+    await driver.click("link", "Nearest")
+    await driver.select("combobox", "Find", kind)
+    await driver.type("textbox", "near", near)
+    await driver.click("button", "Find")
 
 
-async def distance(hand: Hand) -> int:
-    """Metres, of the directions in front."""
-    return int(await hand.read(r"^Distance: (\d+) m"))
+async def distance(driver: PageDriver) -> int:
+    """Length in metres of the route on the page."""
+    return int(await driver.read(r"^Distance: (\d+) m"))
 
 
 def results(text: str, kind: str) -> list[tuple[str, int]]:
-    """Names and metres of a list of places by distance, as the page has them."""
+    """Names and metres from a page that lists places by distance."""
     return [(name, int(metres)) for name, metres in re.findall(rf'link "(.+?)"  {kind} · (\d+) m', text)]
-
-
-def one(values: Sequence[str], what: str) -> str:
-    """The only value. Raises Unsolvable."""
-    if len(values) != 1:
-        raise Unsolvable(f"{len(values)} of {what}")
-    return values[0]

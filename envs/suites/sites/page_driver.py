@@ -1,7 +1,7 @@
-"""The oracle's hand: finds controls by role and name as a person would, acts through the same actions as a policy.
+"""Drives pages for the oracle: finds controls by role and name, and acts through the actions of a policy.
 
-It sees only observations: a control that is collapsed or beyond the budget has to be found first, which costs an
-action, as it does a policy.
+It sees observations only. For a control that is collapsed or beyond the observation budget it needs a find action, as
+a policy does.
 """
 
 from __future__ import annotations
@@ -15,42 +15,44 @@ from envs.core.observation import Observation
 _CONTROL = re.compile(r'\[(\d+)\] (\w+)(?: "((?:[^"\\]|\\.)*)")?')
 Name = str | re.Pattern[str]
 PATIENCE = 2
-"""Times that a hand waits for a control that is not there yet; each is an action."""
+"""How many wait actions the driver spends on a control that has not appeared yet."""
 
 
 class Unsolvable(Exception):
-    """The oracle did not find what it needs; the message says what, and on which page."""
+    """The oracle cannot solve the task, for example because a control is missing. The message names the page."""
 
 
 class Stage(Protocol):
-    """Where a hand acts: an environment, or a policy that is asked step by step."""
+    """Executes actions and returns observations: an environment, or a policy that the runtime queries step by step."""
 
     async def observe(self) -> Observation: ...
 
     async def execute(self, action: Action) -> ActionResult: ...
 
 
-class Hand:
-    """One episode's. Every method that acts looks first and raises Unsolvable where the action did not succeed."""
+class PageDriver:
+    """Drives the pages of one episode.
+
+    Each acting method observes the page first and raises Unsolvable if its action does not succeed."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self.page: Observation | None = None
-        """The last look."""
+        """The last observation."""
 
     async def look(self) -> Observation:
-        """The page as it is now."""
+        """Observes the page."""
         self.page = await self._stage.observe()
         return self.page
 
     async def text(self) -> str:
-        """The text of the page as it is now."""
+        """The current text of the page."""
         return (await self.look()).text
 
     async def click(self, role: str, name: Name, *, row: str | None = None, nth: int = 0) -> None:
-        """Clicks the control; *row* is text on the same line, which singles it out among rows alike.
+        """Clicks a control. *row* is text on the same line; it selects one of several similar rows.
 
-        Waits, as for a control that is not there yet, while something that is just closing still lies over it.
+        Waits while a closing element still covers the control.
         """
         for _ in range(PATIENCE):
             result = await self._stage.execute(Click(ref=await self.ref(role, name, row=row, nth=nth)))
@@ -71,6 +73,7 @@ class Hand:
         row: str | None = None,
         nth: int = 0,
     ) -> None:
+        """Types into a control."""
         ref = await self.ref(role, name, row=row, nth=nth)
         await self.act(Type(ref=ref, text=text, enter=enter, clear=clear))
 
@@ -87,55 +90,55 @@ class Hand:
         await self.act(FocusTab(index=index))
 
     async def read(self, pattern: str) -> str:
-        """The first group of *pattern* in the page as it is now (multi-line). Raises Unsolvable."""
+        """The first group of *pattern* (multi-line) in the current text of the page. Raises Unsolvable."""
         text = await self.text()
         match = re.search(pattern, text, re.MULTILINE)
         if match is None:
-            raise Unsolvable(f"nothing on {self._where()} fits {pattern!r}")
+            raise Unsolvable(f"nothing on {self._location()} matches {pattern!r}")
         return match.group(1)
 
     async def has(self, role: str, name: Name, *, row: str | None = None) -> bool:
-        """Is such a control shown now?"""
+        """Does the page show such a control?"""
         return bool(_refs((await self.look()).text, role, name, row))
 
     async def ref(self, role: str, name: Name, *, row: str | None = None, nth: int = 0) -> int:
-        """The number under which the control is shown now; it is searched for where it is not shown."""
+        """The current number of a control. Searches for the control if the observation does not show it."""
         page = await self.look()
-        found = _refs(page.text, role, name, row)
+        refs = _refs(page.text, role, name, row)
         for _ in range(PATIENCE):
-            if len(found) > nth or any(not one.shown for one in page.elements):
+            if len(refs) > nth or any(not element.shown for element in page.elements):
                 break
-            await self.act(Wait())  # a page that is still being filled in
+            await self.act(Wait())  # the page is still loading content
             page = await self.look()
-            found = _refs(page.text, role, name, row)
-        if len(found) <= nth:
-            wanted = row or (name if isinstance(name, str) else "")
-            hidden = any(not one.shown for one in page.elements)
-            if wanted and hidden:
-                found = _refs((await self.act(Find(text=wanted))).output, role, name, row)
-        if len(found) <= nth:
+            refs = _refs(page.text, role, name, row)
+        if len(refs) <= nth:
+            text = row or (name if isinstance(name, str) else "")
+            hidden = any(not element.shown for element in page.elements)
+            if text and hidden:
+                refs = _refs((await self.act(Find(text=text))).output, role, name, row)
+        if len(refs) <= nth:
             near = f" beside {row!r}" if row else ""
             shown = name if isinstance(name, str) else name.pattern
-            raise Unsolvable(f"no {role} {shown!r}{near} on {self._where()}")
-        return found[nth]
+            raise Unsolvable(f"no {role} {shown!r}{near} on {self._location()}")
+        return refs[nth]
 
     async def act(self, action: Action) -> ActionResult:
-        """Does any action of the action set. Raises Unsolvable where it did not succeed."""
+        """Executes an action. Raises Unsolvable if it does not succeed."""
         result = await self._stage.execute(action)
         self._check(action.kind, result)
         return result
 
     def _check(self, kind: str, result: ActionResult) -> None:
         if result.status is not Status.OK:
-            raise Unsolvable(f"{kind} on {self._where()} ended as {result.status.value}: {result.message}")
+            raise Unsolvable(f"{kind} on {self._location()} ended as {result.status.value}: {result.message}")
 
-    def _where(self) -> str:
+    def _location(self) -> str:
         return self.page.url if self.page else "no page"
 
 
 def _refs(text: str, role: str, name: Name, row: str | None) -> list[int]:
-    """Controls of this role and name, in order. *row* must stand on the same line, in text or in a name."""
-    found: list[int] = []
+    """Numbers of the controls with this role and name, in order. *row* must occur on the same line."""
+    refs: list[int] = []
     for line in text.splitlines():
         if row is not None and row not in _unquoted(line):
             continue
@@ -143,8 +146,8 @@ def _refs(text: str, role: str, name: Name, row: str | None) -> list[int]:
             shown = _unquoted(match[3] or "")
             fits = shown == name if isinstance(name, str) else name.search(shown) is not None
             if match[2] == role and fits:
-                found.append(int(match[1]))
-    return found
+                refs.append(int(match[1]))
+    return refs
 
 
 def _unquoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Shop tasks of a customer who fills a basket, or cannot."""
+"""Shop tasks that fill a basket, and impossible purchases."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from random import Random
 
 from envs.suites.sites.answers import Refusal
 from envs.suites.sites.changes import Inserted
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
-from envs.suites.sites.tasks.shop_parts import (
+from envs.suites.sites.evidence import PagePattern
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.shop.shared import (
     CATALOGUE,
     MOST,
     VISIT,
     open_product,
     product_page,
     products,
-    reading,
+    reading_milestones,
     searched,
 )
 from envs.suites.sites.templates import (
@@ -28,14 +28,14 @@ from envs.suites.sites.templates import (
     Params,
     Template,
     World,
+    all_of,
+    any_of,
     changed,
-    either,
-    every,
     sent,
     visited,
 )
 
-BASKET = Where("shop", r"/basket/")
+BASKET = PagePattern("shop", r"/basket/")
 
 
 def in_basket(p_product: int, quantity: int) -> Inserted:
@@ -62,13 +62,13 @@ class AddToBasket(Template[BasketParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[BasketParams]:
-        return [BasketParams(one.id, one.title, rng.randint(2, 6)) for one in products(world) if one.stock >= 6]
+        return [BasketParams(item.id, item.title, rng.randint(2, 6)) for item in products(world) if item.stock >= 6]
 
     def milestones(self, p: BasketParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is found', any_of(searched(p.title), visited(product_page(p.product)), line)),
             Goal(f'"{p.title}" is in the basket', line),
             Goal(
                 f"The basket holds {p.quantity} of it",
@@ -77,14 +77,14 @@ class AddToBasket(Template[BasketParams]):
         )
 
     def outcome(self, p: BasketParams) -> Outcome:
-        return Outcome(changes={"shop": (in_basket(p.product, p.quantity),)}, may=VISIT)
+        return Outcome(changes={"shop": (in_basket(p.product, p.quantity),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: BasketParams) -> None:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "View cart")
-        await hand.type("spinbutton", "", str(p.quantity))
-        await hand.click("button", "Update")
+    async def solve(self, driver: PageDriver, p: BasketParams) -> None:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "View cart")
+        await driver.type("spinbutton", "", str(p.quantity))
+        await driver.click("button", "Update")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class TwoInBasket(Template[TwoParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[TwoParams]:
-        stocked = [one for one in products(world) if one.stock >= 6]
+        stocked = [item for item in products(world) if item.stock >= 6]
         pairs = [rng.sample(stocked, 2) for _ in range(150)]
         return [
             TwoParams(a.id, a.title, rng.randint(2, 5), b.id, b.title, rng.randint(2, 5)) for a, b in pairs
@@ -125,24 +125,24 @@ class TwoInBasket(Template[TwoParams]):
         )
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal("One of the two is in the basket", either(first, second)),
-            Goal("Both are in the basket", every(first, second)),
-            Goal("Both are there in the right quantities", every(*counted)),
+            Goal("One of the two is in the basket", any_of(first, second)),
+            Goal("Both are in the basket", all_of(first, second)),
+            Goal("Both are there in the right quantities", all_of(*counted)),
         )
 
     def outcome(self, p: TwoParams) -> Outcome:
         lines = (in_basket(p.first, p.first_quantity), in_basket(p.second, p.second_quantity))
-        return Outcome(changes={"shop": lines}, may=VISIT)
+        return Outcome(changes={"shop": lines}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: TwoParams) -> None:
-        await open_product(hand, p.first_title)
-        await hand.click("button", "Add to cart")
-        await open_product(hand, p.second_title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "View cart")
-        await hand.type("spinbutton", "", str(p.first_quantity))
-        await hand.type("spinbutton", "", str(p.second_quantity), nth=1)
-        await hand.click("button", "Update")
+    async def solve(self, driver: PageDriver, p: TwoParams) -> None:
+        await open_product(driver, p.first_title)
+        await driver.click("button", "Add to cart")
+        await open_product(driver, p.second_title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "View cart")
+        await driver.type("spinbutton", "", str(p.first_quantity))
+        await driver.type("spinbutton", "", str(p.second_quantity), nth=1)
+        await driver.click("button", "Update")
 
 
 @dataclass(frozen=True)
@@ -164,16 +164,16 @@ class SoldOut(Template[SoldOutParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[SoldOutParams]:
-        return [SoldOutParams(one.id, one.shelf_id, one.title) for one in products(world) if one.stock == 0]
+        return [SoldOutParams(item.id, item.shelf_id, item.title) for item in products(world) if item.stock == 0]
 
     def milestones(self, p: SoldOutParams) -> Milestones:
-        return reading(p.title, p.shelf, product_page(p.product))
+        return reading_milestones(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: SoldOutParams) -> Outcome:
-        return Outcome(answer=_sold_out(p), may=VISIT)
+        return Outcome(answer=_sold_out(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: SoldOutParams) -> str:
-        await open_product(hand, p.title)
+    async def solve(self, driver: PageDriver, p: SoldOutParams) -> str:
+        await open_product(driver, p.title)
         return _sold_out(p).truth()
 
 
@@ -210,21 +210,21 @@ class TooMany(Template[TooManyParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[TooManyParams]:
-        few = [one for one in products(world) if 0 < one.stock < 30]
-        drawn = [
-            TooManyParams(one.id, one.shelf_id, one.title, one.stock, one.stock + more)
-            for one, more in product(few, (1, 3, 8))
+        few = [item for item in products(world) if 0 < item.stock < 30]
+        instances = [
+            TooManyParams(item.id, item.shelf_id, item.title, item.stock, item.stock + more)
+            for item, more in product(few, (1, 3, 8))
         ]
-        return rng.sample(drawn, min(MOST, len(drawn)))
+        return rng.sample(instances, min(MOST, len(instances)))
 
     def milestones(self, p: TooManyParams) -> Milestones:
-        return reading(p.title, p.shelf, product_page(p.product))
+        return reading_milestones(p.title, p.shelf, product_page(p.product))
 
     def outcome(self, p: TooManyParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), may=VISIT)
+        return Outcome(answer=self._refusal(p), allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: TooManyParams) -> str:
-        await open_product(hand, p.title)
+    async def solve(self, driver: PageDriver, p: TooManyParams) -> str:
+        await open_product(driver, p.title)
         return self._refusal(p).truth()
 
     @staticmethod
@@ -257,31 +257,31 @@ class DeadCoupon(Template[DeadCouponParams]):
     def candidates(self, world: World, rng: Random) -> Sequence[DeadCouponParams]:
         codes = ("WINTER30", "MIDSUMMER12", "HARBOUR50", "FRIENDS5")
         reasons = {"WINTER30": "it has expired", "MIDSUMMER12": "it is not valid yet"}
-        pairs = [(one, code) for one, code in product(products(world), codes) if one.stock]
+        pairs = [(item, code) for item, code in product(products(world), codes) if item.stock]
         return [
-            DeadCouponParams(one.id, one.title, code, reasons.get(code, "there is no such coupon"))
-            for one, code in rng.sample(pairs, min(MOST, len(pairs)))
+            DeadCouponParams(item.id, item.title, code, reasons.get(code, "there is no such coupon"))
+            for item, code in rng.sample(pairs, min(MOST, len(pairs)))
         ]
 
     def milestones(self, p: DeadCouponParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)
         return (
-            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is found', any_of(searched(p.title), visited(product_page(p.product)), line)),
             Goal(f'"{p.title}" is in the basket', line),
-            Goal("The basket is open", every(line, visited(BASKET))),
-            Goal("The coupon has been tried", sent(Where("shop", r"/basket/vouchers/add/"))),
+            Goal("The basket is open", all_of(line, visited(BASKET))),
+            Goal("The coupon has been tried", sent(PagePattern("shop", r"/basket/vouchers/add/"))),
         )
 
     def outcome(self, p: DeadCouponParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), changes={"shop": (in_basket(p.product, 1),)}, may=VISIT)
+        return Outcome(answer=self._refusal(p), changes={"shop": (in_basket(p.product, 1),)}, allowed=VISIT)
 
-    async def solve(self, hand: Hand, p: DeadCouponParams) -> str:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "View cart")
-        await hand.click("link", "I have a coupon code...")
-        await hand.type("textbox", "Code", p.coupon)
-        await hand.click("button", "Add coupon")
+    async def solve(self, driver: PageDriver, p: DeadCouponParams) -> str:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "View cart")
+        await driver.click("link", "I have a coupon code...")
+        await driver.type("textbox", "Code", p.coupon)
+        await driver.click("button", "Add coupon")
         return self._refusal(p).truth()
 
     @staticmethod
@@ -302,7 +302,7 @@ class AbroadParams(Params):
 
 
 class ShipAbroad(Template[AbroadParams]):
-    """The shop knows these countries, but its checkout does not offer them."""
+    """Impossible: the shop has these countries, but its checkout does not offer them."""
 
     name = "shop-ship-abroad"
     sites = ("shop",)
@@ -324,25 +324,25 @@ class ShipAbroad(Template[AbroadParams]):
     )
 
     def candidates(self, world: World, rng: Random) -> Sequence[AbroadParams]:
-        pairs = [(one, place) for one, place in product(products(world), self.places) if one.stock]
-        return [AbroadParams(one.id, one.title, *place) for one, place in rng.sample(pairs, min(MOST, len(pairs)))]
+        pairs = [(item, place) for item, place in product(products(world), self.places) if item.stock]
+        return [AbroadParams(item.id, item.title, *place) for item, place in rng.sample(pairs, min(MOST, len(pairs)))]
 
     def milestones(self, p: AbroadParams) -> Milestones:
         line = changed("shop", "basket_line", product_id=p.product)
         return (
             Goal("The catalogue is searched, or a category is open", visited(CATALOGUE)),
-            Goal(f'"{p.title}" is found', either(searched(p.title), visited(product_page(p.product)), line)),
+            Goal(f'"{p.title}" is found', any_of(searched(p.title), visited(product_page(p.product)), line)),
             Goal(f'"{p.title}" is in the basket', line),
-            Goal("The checkout says where it delivers", visited(Where("shop", r"/checkout/shipping-address/"))),
+            Goal("The checkout says where it delivers", visited(PagePattern("shop", r"/checkout/shipping-address/"))),
         )
 
     def outcome(self, p: AbroadParams) -> Outcome:
-        return Outcome(answer=self._refusal(p), may={"shop": (*VISIT["shop"], in_basket(p.product, 1))})
+        return Outcome(answer=self._refusal(p), allowed={"shop": (*VISIT["shop"], in_basket(p.product, 1))})
 
-    async def solve(self, hand: Hand, p: AbroadParams) -> str:
-        await open_product(hand, p.title)
-        await hand.click("button", "Add to cart")
-        await hand.click("link", "Checkout now")
+    async def solve(self, driver: PageDriver, p: AbroadParams) -> str:
+        await open_product(driver, p.title)
+        await driver.click("button", "Add to cart")
+        await driver.click("link", "Checkout now")
         return self._refusal(p).truth()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The administrator's tasks: milestones, versions, components, permissions."""
+"""Code site tasks of the administrator: milestones, versions, components and values of ticket fields."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from envs.suites.sites.changes import Inserted, Updated
-from envs.suites.sites.evidence import Where
-from envs.suites.sites.hand import Hand
+from envs.suites.sites.evidence import PagePattern
 from envs.suites.sites.kinds import SiteName
-from envs.suites.sites.tasks.code_parts import empty, people, shown
-from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, changed, either, visited
+from envs.suites.sites.page_driver import PageDriver
+from envs.suites.sites.tasks.code.shared import empty, people, wait_for
+from envs.suites.sites.templates import Goal, Milestones, Outcome, Params, Template, World, any_of, changed, visited
 
 DAYS = ("2026-04-24", "2026-05-08", "2026-05-29", "2026-06-26", "2026-07-10", "2026-08-21", "2026-10-02", "2026-11-13")
 WORDS = ("storm surges", "faster tables", "small harbours", "mobile", "numpy 3", "translations", "spring cleaning")
 FORMAT = re.compile("^Format")
-"""How the field for a due date is named."""
+"""The name of the field for a due date."""
 ADMINISTRATOR: Mapping[SiteName, str] = {"code": "admin"}
 
 
 def microseconds(day: str) -> int:
-    """Of 17:00 UTC."""
+    """17:00 UTC of *day*, in microseconds since 1970."""
     return int(datetime.fromisoformat(f"{day}T17:00:00+00:00").timestamp()) * 1_000_000
 
 
@@ -49,8 +49,8 @@ class NewMilestone(Template[Due]):
         return [Due(word, day) for word in WORDS for day in rng.sample(DAYS, 6)]
 
     def milestones(self, p: Due) -> Milestones:
-        lists = Where("code", r"/roadmap|/admin/ticket/milestones")
-        form = Where("code", r"/milestone|/admin/ticket/milestones")
+        lists = PagePattern("code", r"/roadmap|/admin/ticket/milestones")
+        form = PagePattern("code", r"/milestone|/admin/ticket/milestones")
         return (
             Goal("The roadmap or the list of milestones is open", visited(lists)),
             Goal("The form for a new milestone is open", visited(form)),
@@ -62,14 +62,14 @@ class NewMilestone(Template[Due]):
         row = {"name": p.milestone, "due": microseconds(p.day), "completed": 0, "description": empty}
         return Outcome(changes={"code": (Inserted("milestone", row),)})
 
-    async def solve(self, hand: Hand, p: Due) -> str | None:
-        await hand.click("link", "Roadmap")
-        await hand.click("button", "Add new milestone")
-        await shown(hand, "textbox", "Name:")
-        await hand.type("textbox", "Name:", p.milestone)
-        await hand.click("checkbox", "Due:")
-        await hand.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
-        await hand.click("button", "Add milestone")
+    async def solve(self, driver: PageDriver, p: Due) -> str | None:
+        await driver.click("link", "Roadmap")
+        await driver.click("button", "Add new milestone")
+        await wait_for(driver, "textbox", "Name:")
+        await driver.type("textbox", "Name:", p.milestone)
+        await driver.click("checkbox", "Due:")
+        await driver.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
+        await driver.click("button", "Add milestone")
         return None
 
 
@@ -92,12 +92,15 @@ class MoveDue(Template[Due]):
         return [Due(name, day) for (name,) in rows for day in DAYS]
 
     def milestones(self, p: Due) -> Milestones:
-        page = Where("code", f"/milestone/{re.escape(p.milestone)}")
-        panel = Where("code", f"/admin/ticket/milestones/{re.escape(p.milestone)}")
+        page = PagePattern("code", f"/milestone/{re.escape(p.milestone)}")
+        panel = PagePattern("code", f"/admin/ticket/milestones/{re.escape(p.milestone)}")
         return (
-            Goal("The roadmap is open", visited(Where("code", r"/roadmap|/admin/ticket/milestones"))),
-            Goal(f'The milestone "{p.milestone}" is opened', either(visited(page), visited(panel))),
-            Goal("Its form is opened", either(visited(Where("code", page.path, {"action": "edit"})), visited(panel))),
+            Goal("The roadmap is open", visited(PagePattern("code", r"/roadmap|/admin/ticket/milestones"))),
+            Goal(f'The milestone "{p.milestone}" is opened', any_of(visited(page), visited(panel))),
+            Goal(
+                "Its form is opened",
+                any_of(visited(PagePattern("code", page.path, {"action": "edit"})), visited(panel)),
+            ),
             Goal("It has its new due date", changed("code", "milestone", name=p.milestone, due=microseconds(p.day))),
         )
 
@@ -105,21 +108,21 @@ class MoveDue(Template[Due]):
         row = Updated("milestone", {"name": p.milestone}, {"due": microseconds(p.day)})
         return Outcome(changes={"code": (row,)})
 
-    async def solve(self, hand: Hand, p: Due) -> str | None:
-        await hand.click("link", "Roadmap")
-        await hand.click("link", f"Milestone: {p.milestone}")
-        await hand.click("button", "Edit milestone")
-        await shown(hand, "textbox", FORMAT)
-        await hand.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
-        await hand.click("button", "Submit changes")
+    async def solve(self, driver: PageDriver, p: Due) -> str | None:
+        await driver.click("link", "Roadmap")
+        await driver.click("link", f"Milestone: {p.milestone}")
+        await driver.click("button", "Edit milestone")
+        await wait_for(driver, "textbox", FORMAT)
+        await driver.type("textbox", FORMAT, f"{p.day}T17:00:00Z")
+        await driver.click("button", "Submit changes")
         return None
 
 
-def through(panel: str) -> tuple[Goal, Goal]:
-    """The way to a panel of the administration."""
+def panel_goals(panel: str) -> tuple[Goal, Goal]:
+    """The first two milestones of a task in a panel of the administration."""
     return (
-        Goal("The administration is open", visited(Where("code", r"/admin(/.*)?"))),
-        Goal("The right panel is open", visited(Where("code", rf"/admin/{panel}(/.*)?"))),
+        Goal("The administration is open", visited(PagePattern("code", r"/admin(/.*)?"))),
+        Goal("The right panel is open", visited(PagePattern("code", rf"/admin/{panel}(/.*)?"))),
     )
 
 
@@ -148,7 +151,7 @@ class NewVersion(Template[Version]):
 
     def milestones(self, p: Version) -> Milestones:
         return (
-            *through("ticket/versions"),
+            *panel_goals("ticket/versions"),
             Goal(f'There is a version "{p.version}"', changed("code", "version", name=p.version)),
             Goal("It has its release time", changed("code", "version", name=p.version, time=microseconds(p.day))),
         )
@@ -157,13 +160,13 @@ class NewVersion(Template[Version]):
         row = Inserted("version", {"name": p.version, "time": microseconds(p.day), "description": empty})
         return Outcome(changes={"code": (row,)})
 
-    async def solve(self, hand: Hand, p: Version) -> str | None:
-        await hand.click("link", "Admin")
-        await hand.click("link", "Versions")
-        await shown(hand, "textbox", "Name:")
-        await hand.type("textbox", "Name:", p.version)
-        await hand.type("textbox", "Released:", f"{p.day}T17:00:00Z")
-        await hand.click("button", "Add")
+    async def solve(self, driver: PageDriver, p: Version) -> str | None:
+        await driver.click("link", "Admin")
+        await driver.click("link", "Versions")
+        await wait_for(driver, "textbox", "Name:")
+        await driver.type("textbox", "Name:", p.version)
+        await driver.type("textbox", "Released:", f"{p.day}T17:00:00Z")
+        await driver.click("button", "Add")
         return None
 
 
@@ -191,7 +194,7 @@ class NewComponent(Template[Part]):
 
     def milestones(self, p: Part) -> Milestones:
         return (
-            *through("ticket/components"),
+            *panel_goals("ticket/components"),
             Goal(f'There is a component "{p.component}"', changed("code", "component", name=p.component)),
             Goal("It has its owner", changed("code", "component", name=p.component, owner=p.user)),
         )
@@ -200,13 +203,13 @@ class NewComponent(Template[Part]):
         row = Inserted("component", {"name": p.component, "owner": p.user, "description": empty})
         return Outcome(changes={"code": (row,)})
 
-    async def solve(self, hand: Hand, p: Part) -> str | None:
-        await hand.click("link", "Admin")
-        await hand.click("link", "Components")
-        await shown(hand, "textbox", "Name:")
-        await hand.type("textbox", "Name:", p.component)
-        await hand.select("combobox", "Owner:", p.user)
-        await hand.click("button", "Add")
+    async def solve(self, driver: PageDriver, p: Part) -> str | None:
+        await driver.click("link", "Admin")
+        await driver.click("link", "Components")
+        await wait_for(driver, "textbox", "Name:")
+        await driver.type("textbox", "Name:", p.component)
+        await driver.select("combobox", "Owner:", p.user)
+        await driver.click("button", "Add")
         return None
 
 
@@ -214,12 +217,12 @@ class NewComponent(Template[Part]):
 class Choice(Params):
     word: str
     list: str
-    """As the administration calls it: `Resolutions`."""
+    """Its name in the administration, such as `Resolutions`."""
     what: str
-    """One of it: `resolution`."""
+    """The singular, such as `resolution`."""
     panel: str
     kind: str
-    """As the database calls it."""
+    """Its name in the database."""
 
 
 CHOICES = {
@@ -231,7 +234,7 @@ CHOICES = {
 
 
 class NewChoice(Template[Choice]):
-    """What a ticket's fields can be set to."""
+    """Adds a value for a field of tickets."""
 
     name = "code-new-choice"
     sites = ("code",)
@@ -253,7 +256,7 @@ class NewChoice(Template[Choice]):
 
     def milestones(self, p: Choice) -> Milestones:
         return (
-            *through(f"ticket/{p.panel}"),
+            *panel_goals(f"ticket/{p.panel}"),
             Goal(f"There is a new {p.what}", changed("code", "enum", type=p.kind)),
             Goal(f'It is "{p.word}"', changed("code", "enum", type=p.kind, name=p.word)),
         )
@@ -262,12 +265,12 @@ class NewChoice(Template[Choice]):
         row = Inserted("enum", {"type": p.kind, "name": p.word, "description": empty})
         return Outcome(changes={"code": (row,)})
 
-    async def solve(self, hand: Hand, p: Choice) -> str | None:
-        await hand.click("link", "Admin")
-        await hand.click("link", p.list)
-        await shown(hand, "textbox", "Name:")
-        await hand.type("textbox", "Name:", p.word)
-        await hand.click("button", "Add")
+    async def solve(self, driver: PageDriver, p: Choice) -> str | None:
+        await driver.click("link", "Admin")
+        await driver.click("link", p.list)
+        await wait_for(driver, "textbox", "Name:")
+        await driver.type("textbox", "Name:", p.word)
+        await driver.click("button", "Add")
         return None
 
 
