@@ -1,4 +1,4 @@
-"""A Chromium that two programs drive: its debugging port is on loopback, its every request passes a boundary."""
+"""A Chromium that two programs drive: its debugging port is on loopback, its every request passes a proxy."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SharedChromium:
         self._home = home
 
     @classmethod
-    async def start(cls, boundary: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
+    async def start(cls, proxy: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
         """Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
         home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
@@ -56,7 +56,7 @@ class SharedChromium:
             *guard,
             str(home),
             str(chromium),
-            *_switches(home, boundary, headed),
+            *_switches(home, proxy, headed),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -78,10 +78,10 @@ class SharedChromium:
         await _end(self._process, self._home)
 
 
-def _switches(home: Path, boundary: AllowlistProxy, headed: bool) -> list[str]:
+def _switches(home: Path, proxy: AllowlistProxy, headed: bool) -> list[str]:
     ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
-    ours += [*QUIET, f"--proxy-server={boundary.server}"]
-    ours += [own_end().switch] if boundary.origins.has_subresources else []
+    ours += [*QUIET, f"--proxy-server={proxy.server}"]
+    ours += [own_end().switch] if proxy.origins.has_subresources else []
     ours += [] if headed else ["--headless=new", "--hide-scrollbars"]
     return [*SWITCHES, *ours, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 

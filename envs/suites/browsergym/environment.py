@@ -45,7 +45,7 @@ class BrowserGymEnvironment:
         self._module = module
         self._opened = ""
         """The task that BrowserGym's process holds."""
-        self._boundary = AllowlistProxy(Origins.parse(settings.allow))
+        self._proxy = AllowlistProxy(Origins.parse(settings.allow))
         self._chromium: SharedChromium | None = None
         self._gym: GymProcess | None = None
         self._playwright: Playwright | None = None
@@ -119,7 +119,7 @@ class BrowserGymEnvironment:
             await self._playwright.stop()
         self._gym = self._chromium = self._playwright = None
         self._opened = ""
-        await self._boundary.close()
+        await self._proxy.close()
 
     async def _begin(self, task: TaskRef) -> EpisodeStart:
         if self._gym is None or self._chromium is None:
@@ -131,7 +131,7 @@ class BrowserGymEnvironment:
             self._opened = task.name
         answer = await self._process().ask("reset", seed=task.seed)
         url = str(answer["url"])
-        if url.startswith("http") and not self._boundary.allows(url):
+        if url.startswith("http") and not self._proxy.allows(url):
             raise GymFailed(f"the task begins on {origin_of(url)}, where this run may not go: name it with --allow")
         await self._connect(url)
         instruction = " ".join(str(answer["goal"]).split()) or "Do what the page asks for."
@@ -139,8 +139,8 @@ class BrowserGymEnvironment:
 
     async def _start(self) -> tuple[GymProcess, SharedChromium]:
         """The browser first: BrowserGym connects to it."""
-        await self._boundary.start()
-        self._chromium = await SharedChromium.start(self._boundary)
+        await self._proxy.start()
+        self._chromium = await SharedChromium.start(self._proxy)
         async with asyncio.timeout(CONNECT_S):
             self._playwright = await async_playwright().start()
         return await GymProcess.start(self._folder / "browsergym.log"), self._chromium
@@ -152,7 +152,7 @@ class BrowserGymEnvironment:
             self._browser = await self._playwright.chromium.connect_over_cdp(self._chromium.endpoint)
         # Over this protocol the pages of BrowserGym's context are listed under the default one.
         context = self._browser.contexts[0]
-        self._session = BrowserSession(context, self._settings, self._boundary, self._folder)
+        self._session = BrowserSession(context, self._settings, self._proxy, self._folder)
         for page in context.pages:
             self._session.tabs.arrived(page)
         front = [tab for tab in self._session.tabs.all if tab.page.url == url]

@@ -39,7 +39,7 @@ class MiniwobSuite:
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
-        self._boundaries: list[AllowlistProxy] = []
+        self._proxies: list[AllowlistProxy] = []
         """One an environment: what a session lets pass is its own."""
         self._numbers = count(1)
 
@@ -48,14 +48,14 @@ class MiniwobSuite:
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
-        boundary = await AllowlistProxy(Origins.parse([self._server.origin])).start()
-        self._boundaries.append(boundary)
-        session = await self._chromium.session(self._settings, boundary, folder)
+        proxy = await AllowlistProxy(Origins.parse([self._server.origin])).start()
+        self._proxies.append(proxy)
+        session = await self._chromium.session(self._settings, proxy, folder)
         return MiniwobEnvironment(session, self._server)
 
     async def close(self) -> None:
-        for boundary in self._boundaries:
-            await boundary.close()
+        for proxy in self._proxies:
+            await proxy.close()
         self._server.close()
 
     async def __aenter__(self) -> Self:

@@ -123,8 +123,8 @@ async def test_a_worker_that_dies_or_hangs_is_an_error_in_time(tmp_path: Path, m
 
 @pytest.mark.browser
 async def test_the_shared_browser_answers_and_leaves_nothing() -> None:
-    async with AllowlistProxy(Origins()) as boundary:
-        chromium = await SharedChromium.start(boundary)
+    async with AllowlistProxy(Origins()) as proxy:
+        chromium = await SharedChromium.start(proxy)
         home = chromium._home  # pyright: ignore[reportPrivateUsage]
         assert chromium.endpoint.startswith("http://127.0.0.1:")
         assert belonging(str(home))
@@ -220,7 +220,7 @@ async def test_a_task_that_raises_is_broken_and_not_failed(environment: BrowserG
 
 @pytest.mark.heavy
 @pytest.mark.browser
-async def test_tabs_and_the_boundary(environment: BrowserGymEnvironment, web: Web) -> None:
+async def test_tabs_and_the_proxy(environment: BrowserGymEnvironment, web: Web) -> None:
     await environment.reset(ref("press"))
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(NewTab())).status is Status.OK
