@@ -80,7 +80,8 @@ def _address_error(url: str) -> str:
     scheme, separator, rest = plain.partition("://")
     if separator and "@" in re.split(r"[/\\?#]", rest)[0]:
         redacted = f"{scheme}://…@{rest.rpartition('@')[2]}"
-        return f"{redacted!r} is no http or https address without credentials: set http_credentials under [session] instead"
+        problem = f"{redacted!r} is no http or https address without credentials"
+        return f"{problem}: set http_credentials under [session] instead"
     problem = f"{plain!r} is no http or https address"
     suggestion = _suggestion(scheme.lower() if separator else "", rest if separator else plain.lstrip("/"))
     return f"{problem}: write {suggestion}" if suggestion else f"{problem}: write one such as https://shop.example"

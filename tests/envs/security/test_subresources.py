@@ -77,7 +77,7 @@ def test_rules_for_subresources_that_cannot_be_read(rule: str) -> None:
 
 
 def test_a_star_alone_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(BadInput, match=r"subresources:\* lets pages load passively from everywhere"):
+    with pytest.raises(BadInput, match=r"subresources:\* allows passive loads from every public host"):
         parse_rule("*")
 
 
@@ -86,7 +86,7 @@ def test_a_host_called_subresources_can_still_be_named() -> None:
 
 
 def test_a_secret_cannot_be_declared_for_subresources() -> None:
-    with pytest.raises(BadInput, match="secret PW: it is typed into pages"):
+    with pytest.raises(BadInput, match="secret PW: a subresources: rule admits no pages"):
         SecretVault.declare(["PW=env:X@subresources:*"], None, {"X": "hunter2222"})
 
 

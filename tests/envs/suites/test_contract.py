@@ -1,4 +1,4 @@
-"""The environment contract on the suites `sites` and `open`; the other suites check it beside their own tests."""
+"""Checks the environment contract on the suites `sites` and `open`; the tests of other suites check it there."""
 
 from __future__ import annotations
 
