@@ -311,5 +311,5 @@ def _number(value: Any) -> float | None:
 
 
 def _first_int(value: Any) -> int:
-    """The index of the active tab; 0 for BrowserGym's array of one number, whose bytes an inert pickle does not read."""
+    """The active tab's index; 0 for BrowserGym's array of one number, whose bytes the inert pickle does not read."""
     return value if isinstance(value, int) else 0

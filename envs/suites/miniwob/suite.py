@@ -24,10 +24,10 @@ VIEWPORT = Viewport(width=500, height=500)
 
 
 class MiniwobSuite:
-    """Task names are the page names without `.html`, seeds are whatever `Math.seedrandom` takes: any integer.
+    """Task names are the page names without `.html`; seeds are arguments of `Math.seedrandom`: any integer.
 
-    One loopback page server serves all workers, and nothing else can be reached from them.
-    *settings* is the run's; its viewport and hidden parts are set here.
+    One loopback page server serves all workers, which can access nothing else.
+    *settings* are the run's; the suite sets viewport and hidden parts.
     Raises BadInput if the `miniwob` package is not installed.
     """
 
@@ -40,7 +40,7 @@ class MiniwobSuite:
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
         self._proxies: list[AllowlistProxy] = []
-        """One an environment: what a session lets pass is its own."""
+        """One per environment, because approval and checks belong to a session."""
         self._numbers = count(1)
 
     def tasks(self) -> Sequence[TaskInfo]:
@@ -76,7 +76,7 @@ def _info(name: str) -> TaskInfo:
 
 
 def episode_settings(settings: SessionSettings) -> SessionSettings:
-    """*settings* with the viewport of the benchmark and its furniture hidden from the observation."""
+    """*settings* with the benchmark's viewport, and with its own elements hidden from the observation."""
     skip = ", ".join(filter(None, (settings.observe.skip, HIDDEN)))
     return settings.model_copy(
         update={"viewport": VIEWPORT, "observe": settings.observe.model_copy(update={"skip": skip})}

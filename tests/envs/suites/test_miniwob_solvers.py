@@ -140,8 +140,8 @@ async def test_all_milestones_hold_once_the_task_is_solved(environments: list[Mi
 async def test_evidence_of_milestones_contains_no_password(environments: list[MiniwobEnvironment]) -> None:
     demonstration = await play(environments[0], tasks("login-user")[0], SOLVERS["login-user"])
     password = demonstration.start.instruction.split('"')[3]
-    said = [check.evidence for check in await environments[0].check_milestones() or ()]
-    assert not any(f"'{password}'" in evidence for evidence in said)
+    texts = [check.evidence for check in await environments[0].check_milestones() or ()]
+    assert not any(f"'{password}'" in text for text in texts)
 
 
 @browser
