@@ -37,11 +37,11 @@ from envs.security.addresses import (
     resolve_host,
 )
 from envs.security.allowlist import Origin, Origins
-from envs.security.blocked_requests import Place, Tally
+from envs.security.blocked_requests import Place, RefusalCounter
 from envs.security.outgoing_requests import Checks
-from envs.security.proxy_connection import Client
+from envs.security.proxy_connection import ClientConnection
 from envs.security.proxy_parts import USUAL_LIMITS, Denied, Limits, Link, Refused, refused_at
-from envs.security.tls_termination import verified
+from envs.security.tls_termination import verified_context
 
 CLOSE_S = 5.0
 """Longest wait for connections to end when the proxy closes."""
@@ -93,7 +93,7 @@ class AllowlistProxy:
         """The same refusals with reasons."""
         self.refusals = 0
         """Number of all refusals."""
-        self.tally = Tally()
+        self.tally = RefusalCounter()
         """Refusals counted by host and port."""
         self.unreachable: dict[Place, str] = {}
         """Reasons of failed connections by target, oldest first, at most _MAX_UNREACHABLE. A session clears it before
@@ -143,7 +143,7 @@ class AllowlistProxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            await Client(self, Link(reader, writer)).serve(busy=len(self._tasks) > self.limits.connections)
+            await ClientConnection(self, Link(reader, writer)).serve(busy=len(self._tasks) > self.limits.connections)
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass  # the peer closed, or the proxy is closing: the connection has ended
         finally:
@@ -195,7 +195,7 @@ class AllowlistProxy:
         raise failure
 
     def _tls(self, origin: Origin) -> dict[str, Any]:
-        return {"ssl": self._authorities or verified(), "server_hostname": origin.host}
+        return {"ssl": self._authorities or verified_context(), "server_hostname": origin.host}
 
     def _check_address(self, origin: Origin, address: str, load: bool) -> None:
         """Raises Denied if a name may not resolve to *address*."""

@@ -102,7 +102,7 @@ class Count:
         self.kinds: set[RequestKind] = set()
 
 
-class Tally:
+class RefusalCounter:
     """Counts refused requests by place, in bounded memory."""
 
     def __init__(self) -> None:

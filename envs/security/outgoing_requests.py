@@ -59,7 +59,7 @@ class Outgoing:
         return not self.values(b"accept") and self.method == "GET" and self.kind != "websocket"
 
     @property
-    def is_left_behind(self) -> bool:
+    def may_be_beacon(self) -> bool:
         """True if it may be a beacon: it must arrive after its page is gone, and its response is not read."""
         return self.values(b"sec-fetch-mode") == [b"no-cors"] and self.values(b"sec-fetch-dest") == [b"empty"]
 
@@ -111,6 +111,6 @@ def outgoing(request: Request, origin: Origin, path: bytes, body: bytes, *, is_w
     return Outgoing(request.method.decode(), url, request.fields, body, is_whole, kind_of(request))
 
 
-def uncompressed(request: Request) -> Request:
+def without_compression(request: Request) -> Request:
     """*request* without the header that allows compressed WebSocket messages, so that they can be read."""
     return replace(request, fields=tuple(field for field in request.fields if field[0] != _COMPRESSION))

@@ -28,10 +28,10 @@ from envs.security.http1 import (
     response_head,
     unchunked,
 )
-from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, uncompressed
+from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, without_compression
 from envs.security.proxy_parts import Denied, Link, Refused, join, no_rule, refused_at, shown, target_of
 from envs.security.tls_termination import begins_tls, own_end
-from envs.security.web_sockets import Early, pass_messages
+from envs.security.web_sockets import PrefixedReader, pass_messages
 
 if TYPE_CHECKING:
     from envs.security.allowlist_proxy import AllowlistProxy
@@ -42,7 +42,7 @@ _TUNNEL = re.compile(rb"(\[[^\]]+\]|[^:@/]+):([0-9]{1,5})")
 _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 
 
-class Client:
+class ClientConnection:
     """Serves one connection of the browser: any number of requests, or one tunnel."""
 
     def __init__(self, proxy: AllowlistProxy, link: Link) -> None:
@@ -152,7 +152,7 @@ class Client:
         framing = request_framing(request)
         start = b""
         if self._proxy.checks:
-            request = uncompressed(request)
+            request = without_compression(request)
             start, framing = await self._checked(request, origin, path, framing)
         head = request_head(request, str(origin).partition("://")[2].encode(), path)
         async with asyncio.timeout(self._limits.exchange_s):
@@ -169,7 +169,7 @@ class Client:
         body = unchunked(start) if framing == "chunked" else start
         sent = outgoing(request, origin, path, body, is_whole=rest == 0)
         checking = self._run_checks(sent)
-        await (checking if rest or sent.is_left_behind else self._unless_gone(checking))
+        await (checking if rest or sent.may_be_beacon else self._unless_gone(checking))
         return start, rest
 
     async def _run_checks(self, sent: Outgoing) -> None:
@@ -212,7 +212,7 @@ class Client:
         async def check(text: bytes, is_whole: bool) -> None:
             await self._run_checks(replace(handshake, method=MESSAGE, body=text, is_whole=is_whole))
 
-        await pass_messages(Early(early, self._link.reader), server.write, check, self._limits.body_bytes)
+        await pass_messages(PrefixedReader(early, self._link.reader), server.write, check, self._limits.body_bytes)
 
     async def _exchange(
         self, request: Request, origin: Origin, head: bytes, framing: Framing, load: bool

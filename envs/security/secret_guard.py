@@ -126,7 +126,7 @@ HELD: Final = """function () {
 }"""
 
 
-class Called(Protocol):
+class LiveElement(Protocol):
     """An element of the live page, see :class:`envs.observer.target.Target`."""
 
     async def call(self, function: str, *args: object) -> Any: ...
@@ -177,7 +177,7 @@ class SecretGuard:
                 pass
         return _blocked(message)
 
-    async def typing(self, target: Called, text: str, url: str) -> ActionResult | None:
+    async def typing(self, target: LiveElement, text: str, url: str) -> ActionResult | None:
         """The refusal to type *text*, as the model wrote it, into *target* in a document at *url*; None if allowed."""
         if not self.vault:
             return None

@@ -23,7 +23,7 @@ _HANDSHAKE = b"\x16"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnEnd:
+class ProxyCertificate:
     """The key and certificate of this process."""
 
     context: ssl.SSLContext
@@ -37,7 +37,7 @@ class OwnEnd:
 
 
 @cache
-def own_end() -> OwnEnd:
+def own_end() -> ProxyCertificate:
     """Generates the key once per process, on first use."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -52,7 +52,7 @@ def own_end() -> OwnEnd:
     public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     context = _context(private + certificate.public_bytes(Encoding.PEM))
-    return OwnEnd(context, base64.b64encode(hashlib.sha256(public).digest()).decode())
+    return ProxyCertificate(context, base64.b64encode(hashlib.sha256(public).digest()).decode())
 
 
 def _context(pem: bytes) -> ssl.SSLContext:
@@ -84,7 +84,7 @@ async def begins_tls(transport: asyncio.Transport) -> bool:
 
 
 @cache
-def verified() -> ssl.SSLContext:
+def verified_context() -> ssl.SSLContext:
     """For connections to servers: trusts the authorities of the system and of `certifi`."""
     import certifi
 

@@ -20,7 +20,7 @@ CheckMessage = Callable[[bytes, bool], Awaitable[None]]
 """Receives the beginning of a message, and whether it is complete. Raises if it may not be sent."""
 
 
-class Early:
+class PrefixedReader:
     """A reader that first returns bytes which were read before."""
 
     def __init__(self, early: bytes, reader: asyncio.StreamReader) -> None:
@@ -43,7 +43,7 @@ class _Frame:
     length: int
 
     @classmethod
-    async def read(cls, reader: Early) -> Self | None:
+    async def read(cls, reader: PrefixedReader) -> Self | None:
         """Reads the head of the next frame; None at the end. Raises BadMessage."""
         try:
             first = await reader.exactly(2)
@@ -65,7 +65,7 @@ class _Frame:
         return (int.from_bytes(payload) ^ int.from_bytes(repeated)).to_bytes(len(payload))
 
 
-async def pass_messages(reader: Early, write: Write, check: CheckMessage, limit: int) -> None:
+async def pass_messages(reader: PrefixedReader, write: Write, check: CheckMessage, limit: int) -> None:
     """Forwards frames until the end, at most *limit* bytes. Raises the exceptions of *check*, and BadMessage."""
     held, text = bytearray(), bytearray()
     is_passing = False
@@ -97,7 +97,7 @@ async def pass_messages(reader: Early, write: Write, check: CheckMessage, limit:
         is_passing = not frame.is_final
 
 
-async def _pass_control(frame: _Frame, reader: Early, write: Write, check: CheckMessage) -> None:
+async def _pass_control(frame: _Frame, reader: PrefixedReader, write: Write, check: CheckMessage) -> None:
     """Forwards a control frame. The text of a close frame is checked, because a page can set it."""
     payload = await reader.exactly(frame.length)
     if frame.opcode == _CLOSE and len(payload) > _CODE_BYTES:
@@ -105,7 +105,7 @@ async def _pass_control(frame: _Frame, reader: Early, write: Write, check: Check
     await write(frame.head + payload)
 
 
-async def _pass(reader: Early, write: Write, count: int) -> None:
+async def _pass(reader: PrefixedReader, write: Write, count: int) -> None:
     while count > 0:
         block = await reader.exactly(min(BLOCK, count))
         count -= len(block)

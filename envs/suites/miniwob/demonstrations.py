@@ -80,7 +80,7 @@ async def demonstrate(
         while True:
             while free and (task := next(waiting, None)) is not None:
                 environment = free.pop()
-                playing = play(environment, task, solvers[task.name], recoveries=recoveries)
+                playing = run_demonstration(environment, task, solvers[task.name], recoveries=recoveries)
                 running.append((asyncio.ensure_future(playing), environment))
             if not running:
                 return
@@ -93,7 +93,7 @@ async def demonstrate(
             playing.cancel()
 
 
-async def play(
+async def run_demonstration(
     environment: MiniwobEnvironment,
     task: TaskRef,
     solver: Solver,
@@ -106,14 +106,14 @@ async def play(
     Failures of page or browser raise no exception: the demonstration is `broken`.
     """
     try:
-        return await _played(environment, task, solver, recoveries, max_steps)
+        return await _run_solver(environment, task, solver, recoveries, max_steps)
     except EnvError as error:
         nothing = EpisodeStart(instruction="", category="")
         broken = Score(status="broken", reward=0.0, evidence=str(error))
         return Demonstration(task, nothing, (), broken, type(error).__name__)
 
 
-async def _played(
+async def _run_solver(
     environment: MiniwobEnvironment, task: TaskRef, solver: Solver, recoveries: float, max_steps: int
 ) -> Demonstration:
     random = Random(f"{task.id} {recoveries}")

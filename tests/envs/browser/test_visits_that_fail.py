@@ -122,7 +122,7 @@ CERTIFICATES = {
     "expired": Certificate("localhost", 50, "https", "certificate"),
     "another name": Certificate("elsewhere.example", 0, "https", "certificate"),
     "no TLS at all": Certificate(
-        "", 0, "https", "the server does not speak TLS as browsers do: is it an http:// address?"
+        "", 0, "https", "the server does not use TLS as browsers do: is it an http:// address?"
     ),
     "TLS at an http address": Certificate("localhost", 0, "http", "the server closed the connection"),
 }

@@ -14,7 +14,7 @@ from aiohttp import WSMsgType, web
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing
-from envs.security.web_sockets import Early, pass_messages
+from envs.security.web_sockets import PrefixedReader, pass_messages
 from tests.envs.security.certificates import server_and_authorities
 from tests.envs.security.test_allowlist_proxy import send_raw
 
@@ -291,7 +291,7 @@ async def test_messages_are_shown_whole_and_passed_on_as_they_came(
     async def write(block: bytes) -> None:
         sent.extend(block)
 
-    await pass_messages(Early(data[:3], reader), write, check, 10_000_000)
+    await pass_messages(PrefixedReader(data[:3], reader), write, check, 10_000_000)
     assert shown == expected
     assert bytes(sent) == data or frames == FRAMES[2].values[0], "a ping may overtake the message it stands in"
     assert len(sent) == len(data)

@@ -14,7 +14,7 @@ from envs.core.errors import BadInput
 from envs.core.observation import Element, ElementKey, Observation
 from envs.core.tasks import TaskRef
 from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite
-from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate, play
+from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate, run_demonstration
 from envs.suites.miniwob.milestones import MILESTONES
 from envs.suites.miniwob.solvers import SOLVERS, Screen
 
@@ -128,7 +128,7 @@ def _never_lost(history: list[tuple[bool, ...]]) -> bool:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_milestones_hold_once_the_task_is_solved(environments: list[MiniwobEnvironment]) -> None:
     for task in tasks("login-user", "email-inbox-reply", "search-engine", "click-tab-2", seeds=SEEDS[:1]):
-        demonstration = await play(environments[0], task, SOLVERS[task.name])
+        demonstration = await run_demonstration(environments[0], task, SOLVERS[task.name])
         assert demonstration.solved
         checks = await environments[0].check_milestones()
         assert checks
@@ -138,7 +138,7 @@ async def test_all_milestones_hold_once_the_task_is_solved(environments: list[Mi
 @browser
 @pytest.mark.asyncio(loop_scope="module")
 async def test_evidence_of_milestones_contains_no_password(environments: list[MiniwobEnvironment]) -> None:
-    demonstration = await play(environments[0], tasks("login-user")[0], SOLVERS["login-user"])
+    demonstration = await run_demonstration(environments[0], tasks("login-user")[0], SOLVERS["login-user"])
     password = demonstration.start.instruction.split('"')[3]
     texts = [check.evidence for check in await environments[0].check_milestones() or ()]
     assert not any(f"'{password}'" in text for text in texts)
@@ -175,6 +175,6 @@ async def test_recoveries_show_slips_only_as_the_past(environments: list[Miniwob
 @browser
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_solver_that_gives_up_leaves_a_failure_with_a_reason(environments: list[MiniwobEnvironment]) -> None:
-    demonstration = await play(environments[0], tasks("click-test")[0], SOLVERS["login-user"])
+    demonstration = await run_demonstration(environments[0], tasks("click-test")[0], SOLVERS["login-user"])
     assert not demonstration.solved
     assert "does not match" in demonstration.note

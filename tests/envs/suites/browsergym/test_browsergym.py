@@ -67,7 +67,7 @@ def test_which_environments_a_reset_restores(module: str, environment: str, rebu
 
 async def test_actions_are_not_repeated_on_a_server_that_keeps_its_state(tmp_path: Path) -> None:
     environment = BrowserGymEnvironment(tmp_path, QUICK)
-    with pytest.raises(ResetFailed, match="nothing of it is done again"):
+    with pytest.raises(ResetFailed, match="they are not repeated"):
         await environment.restore_state(
             TaskRef(suite="browsergym:webarena", name="webarena.310", seed=0), tmp_path, [Click(ref=1)]
         )

@@ -239,7 +239,7 @@ def test_a_missing_variable_is_named_with_the_sites_of_the_task() -> None:
     sites = Sites.from_environment({"WA_SHOPPING": "http://127.0.0.1:1/"})
     with pytest.raises(BadInput, match=r"task 7 plays on shopping, reddit: set WA_REDDIT"):
         sites.require(parsed(raw(sites=["shopping", "reddit"])))
-    with pytest.raises(BadInput, match=r"__REDDIT__ stands in the task, but WA_REDDIT is not set"):
+    with pytest.raises(BadInput, match=r"the task contains __REDDIT__, but WA_REDDIT is not set"):
         sites.fill("__REDDIT__/f/books")
     assert sites.fill("__SHOPPING__/a") == "http://127.0.0.1:1/a"
 
