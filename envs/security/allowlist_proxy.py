@@ -177,7 +177,7 @@ class AllowlistProxy:
         self.unreachable[place] = reason
         if len(self.unreachable) > _MAX_UNREACHABLE:
             del self.unreachable[next(iter(self.unreachable))]
-        return Denied(status, f"cannot reach {origin}: {reason}")
+        return Denied(status, f"cannot connect to {origin}: {reason}")
 
     async def _connect(self, origin: Origin, load: bool, tls: bool) -> Link:
         secured = self._tls(origin) if tls else {}

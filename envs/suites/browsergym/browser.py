@@ -35,7 +35,7 @@ POLL_S = 0.02
 class SharedChromium:
     """A running Chromium. Create it with :meth:`start` and `end` it; a guard process ends it with this process.
 
-    Accepted trade-off: other programs of this machine can reach the debugging port while it runs; pages cannot.
+    Accepted trade-off: other programs of this machine can access the debugging port while it runs; pages cannot.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, home: Path, endpoint: str) -> None:

@@ -88,7 +88,7 @@ async def test_what_a_page_copies_is_not_pasted_elsewhere(opener: Opener, web: W
         assert await session.page.evaluate(VALUE) == ("" if text == NAMED else CANARY)
 
 
-async def test_keys_that_copy_cut_or_paste_are_told_from_others() -> None:
+async def test_keys_that_copy_cut_or_paste_are_recognised() -> None:
     copying = [
         *(*COPIES, *PASTES, "Control+Numpad0", "Shift+Numpad0", "Meta+C", "Meta+V", "Control+Alt+V", "Alt+Insert"),
         *("Control+Shift+Insert", "Shift+NumpadDecimal", "ControlRight+V", "Control+Copy", "Control+é"),

@@ -125,7 +125,7 @@ async def test_leaving_the_task_page_is_a_failure(environment: MiniwobEnvironmen
     assert "left" in score.evidence
 
 
-async def test_nothing_else_can_be_reached(environment: MiniwobEnvironment) -> None:
+async def test_nothing_else_is_accessible(environment: MiniwobEnvironment) -> None:
     await environment.reset(task("click-test"))
     result = await environment.execute(Goto(url="http://localhost:9/"))
     assert not result.ok

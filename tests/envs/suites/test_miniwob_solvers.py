@@ -91,7 +91,7 @@ async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironmen
     """The reference milestones are open at the start and achieved in order during the episode."""
     failed: list[str] = []
     milestones = Counter[str]()
-    reached: dict[tuple[str, str], bool] = {}
+    achieved: dict[tuple[str, str], bool] = {}
     async for demonstration in demonstrate(environments, tasks(*sorted(SOLVERS))):
         task = demonstration.task
         if not demonstration.solved:
@@ -106,9 +106,9 @@ async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironmen
             milestones[task.name] += 1
             for place, milestone in enumerate(demonstration.start.milestones[:-1]):
                 key = task.name, milestone.id
-                reached[key] = reached.get(key, False) or any(flags[place] for flags in history)
+                achieved[key] = achieved.get(key, False) or any(flags[place] for flags in history)
     assert len(milestones) >= 30
-    assert not (never := {key for key, seen in reached.items() if not seen} - AT_ONCE), (
+    assert not (never := {key for key, seen in achieved.items() if not seen} - AT_ONCE), (
         f"{never}: only the end of the episode fulfils them"
     )
     assert len([line for line in failed if line.split("/")[1] not in UNNAMED]) <= 0.05 * len(SOLVERS) * len(SEEDS), (

@@ -56,7 +56,7 @@ async def note(environment: WebArenaEnvironment) -> None:
 
 DONE = json.dumps({"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": None})
 SEEN = json.dumps({"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": None})
-TOLD = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["2"]})
+JSON_ANSWER = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["2"]})
 
 ANSWER = raw(answers={"must_include": ["2"]})
 ADDRESS = raw(reference_url="__SHOPPING__/tea.html?size=2")
@@ -111,8 +111,8 @@ ENDINGS: dict[str, tuple[dict[str, Any], Doing, str | None, str]] = {
     "json_not_sent": (NOTED, buy, DONE, "failure"),
     "opened": (OPENED, open_tea, SEEN, "success"),
     "not_opened": (OPENED, nothing, SEEN, "failure"),
-    "told": (TWO, nothing, TOLD, "success"),
-    "told_in_words": (TWO, nothing, "2", "failure"),
+    "typed_answer": (TWO, nothing, JSON_ANSWER, "success"),
+    "typed_answer_in_words": (TWO, nothing, "2", "failure"),
 }
 
 
@@ -246,7 +246,7 @@ async def test_stored_states_take_the_place_of_logins(start: Start, places: Plac
         Accounts.from_environment({"WA_AUTH": str(tmp_path / "gone")})
 
 
-async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> None:
+async def test_only_the_sites_are_accessible(start: Start, places: Places) -> None:
     environment = await start(raw())
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(Goto(url=f"{places.forum.url}/f/books"))).status is Status.OK

@@ -50,7 +50,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
         ),
         True,
     ),
-    "prepared_in_vain": (
+    "prepared_without_effect": (
         page("__SHOPPING__/contact", "document.title", prep_actions=[f"{LATE}.click()"], exact_match="Place"),
         True,
     ),

@@ -51,7 +51,7 @@ def read_address(value: Json, derender: Derender) -> Address:
 
 
 def read_url(value: Json, reading: UrlReading, query: Mapping[str, tuple[str, ...]] | None = None) -> Address:
-    """*query* in the place of the one in the address. Raises Unreadable."""
+    """Reads an address; *query* replaces its query. Raises Unreadable."""
     text = value.strip() if isinstance(value, str) else ""
     if not text:
         raise Unreadable("no address")
