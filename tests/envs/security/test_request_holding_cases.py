@@ -107,14 +107,14 @@ def sampled(cases: Sequence[Case]) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", sampled(SUBMITTED))
+@pytest.mark.parametrize("case", sampled(SUBMITTED))
 async def test_nothing_is_sent_unasked_by_any_way(opened: Opened, case: Case) -> None:
     """Symptom: approval was bypassed by the choice of the action, and by listeners of the page."""
     await asyncio.gather(*(run_case(opened, case, answer, ["submit"]) for answer in ANSWERS))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", sampled(OPENED))
+@pytest.mark.parametrize("case", sampled(OPENED))
 async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, case: Case) -> None:
     await asyncio.gather(*(run_case(opened, case, answer, ["navigation"]) for answer in ANSWERS))
 
@@ -128,7 +128,7 @@ OVER_TLS = (
 )
 
 
-@pytest.mark.parametrize("way", [case for case in SUBMITTED if case.name in OVER_TLS], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in SUBMITTED if case.name in OVER_TLS], ids=lambda case: case.name)
 async def test_what_goes_by_https_is_held_too(opened: Opened, case: Case) -> None:
     """The approved case is the control, because the browser does not trust the test's authority without the proxy."""
     assert len([request for request in SUBMITTED if request.name in OVER_TLS]) == len(OVER_TLS)

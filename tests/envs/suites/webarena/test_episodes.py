@@ -149,7 +149,7 @@ async def test_the_start_of_a_task(start: Start, places: Places) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "said"),
+    ("language", "reply"),
     [
         (PROGRAM, '# Note: there is no such review\nexit(message="N/A")'),
         (IDS, "# Note: there is no such review\nstop [N/A]"),
