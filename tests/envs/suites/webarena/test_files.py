@@ -114,7 +114,7 @@ BROKEN = {
     "unknown_field": (_changed(raw(), "colour", "red"), "task 7: unknown key 'colour'"),
     "unknown_check": (_changed(raw(), "eval.eval_types", ["telepathy"]), "task 7: key 'eval.eval_types.0': Input"),
     "no_check": (_changed(raw(), "eval.eval_types", []), "task 7: key 'eval.eval_types': "),
-    "nothing_to_compare": (_changed(raw(), "eval.eval_types", ["url_match"]), "url_match is named, but nothing"),
+    "nothing_to_compare": (_changed(raw(), "eval.eval_types", ["url_match"]), "url_match is listed, but its reference"),
     "unknown_site": (_changed(raw(), "sites", ["facebook"]), "task 7: key 'sites.0': Input should be"),
     "other_note": (_changed(raw(), "eval.url_note", "EXACT"), "task 7: key 'eval.url_note': "),
     "python": (
@@ -237,7 +237,7 @@ def test_a_wrong_address_is_one_line(environ: dict[str, str], says: str) -> None
 
 def test_a_missing_variable_is_named_with_the_sites_of_the_task() -> None:
     sites = Sites.from_environment({"WA_SHOPPING": "http://127.0.0.1:1/"})
-    with pytest.raises(BadInput, match=r"task 7 plays on shopping, reddit: set WA_REDDIT"):
+    with pytest.raises(BadInput, match=r"task 7 uses shopping, reddit: set WA_REDDIT"):
         sites.require(parsed(raw(sites=["shopping", "reddit"])))
     with pytest.raises(BadInput, match=r"the task contains __REDDIT__, but WA_REDDIT is not set"):
         sites.fill("__REDDIT__/f/books")
