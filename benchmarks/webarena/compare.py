@@ -21,7 +21,7 @@ from envs.suites.webarena.accounts import Account
 from envs.suites.webarena.evaluators import Evidence, JudgeFailed, evaluate, no_judge
 from envs.suites.webarena.files import read_tasks
 from envs.suites.webarena.pages import Pages
-from envs.suites.webarena.sent import Sent
+from envs.suites.webarena.request_log import Sent
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Check, LastPage, ProgramHtml, Task, WholePage
 

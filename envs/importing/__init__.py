@@ -1,8 +1,8 @@
-"""Traces made elsewhere, as Mira's: WebArena's rendered logs and BrowserGym/AgentLab experiment folders.
+"""Imports logs of other tools as traces: WebArena's rendered logs and BrowserGym/AgentLab experiment folders.
 
-What they do not hold stays empty (milestones, token ids, durable keys of frames); what is not understood is an event in
-the trace, never a guess. Nothing in a foreign file is executed: pickles are read without their classes, links are not
-followed, and :func:`import_folder` bounds time and memory.
+Fields that a log does not contain stay empty (milestones, token ids, durable keys of frames). Unknown entries become
+events in the trace and are never guessed. Nothing in a foreign file is executed: pickles are read without their
+classes, links are not followed, and :func:`import_folder` bounds time and memory.
 """
 
 from envs.importing.agentlab import read_agentlab

@@ -1,4 +1,4 @@
-"""The importing process of :mod:`envs.importing.bounded`."""
+"""The import process of :mod:`envs.importing.bounded`."""
 
 import sys
 

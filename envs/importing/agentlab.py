@@ -1,8 +1,8 @@
-"""BrowserGym's and AgentLab's experiment folders: `step_N.pkl.gz`, `summary_info.json`, `exp_args.pkl`.
+"""Reads experiment folders of BrowserGym and AgentLab: `step_N.pkl.gz`, `summary_info.json`, `exp_args.pkl`.
 
-A folder with `step_0.pkl.gz` is one episode; a study is a folder of them, at any depth. Step N holds the observation
-and the action chosen on it; its reward came with the observation, for the action before. Action strings
-(`click('a51')`) are parsed as Python literals and never run.
+A folder with `step_0.pkl.gz` is one episode; a study is a folder of episodes, at any depth. Step N contains the
+observation and the action chosen on it; its reward belongs to the previous action. Action strings (`click('a51')`) are
+parsed as Python literals and never run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
 def read_agentlab(folder: Path) -> Iterator[ForeignEpisode]:
-    """The episodes below *folder*, by path. Raises BadInput where there are none, and naming a file that is damaged."""
+    """The episodes below *folder*, sorted by path. Raises BadInput if there are none, or for a damaged file."""
     firsts = sorted(folder.rglob(_FIRST))
     if not firsts:
         raise BadInput(f"{str(folder)!r} holds no {_FIRST}: give an AgentLab study or a BrowserGym experiment folder")
@@ -61,7 +61,7 @@ def _episode(folder: Path) -> ForeignEpisode:
     summary = _summary(folder)
     task, seed, policy = _identity(folder)
     problems: list[str] = []
-    steps = _up_to_the_stop(
+    steps = _until_stop(
         [step for number in range(len(infos)) for step in _steps(folder, number, infos, problems)], problems
     )
     outcome, error = _outcome(summary)
@@ -86,9 +86,8 @@ def _episode(folder: Path) -> ForeignEpisode:
     )
 
 
-def _up_to_the_stop(steps: list[ForeignStep], problems: list[str]) -> list[ForeignStep]:
-    """A chat goes on after a message, Mira's episode ends with it: the last message is the stop, earlier ones are
-    waiting."""
+def _until_stop(steps: list[ForeignStep], problems: list[str]) -> list[ForeignStep]:
+    """Makes the last message the stop action and earlier ones waits: a message ends Mira's episode, but not a chat."""
     while len(steps) > 1 and isinstance(steps[-1].action, Stop) and isinstance(steps[-2].action, Stop):
         steps = steps[:-1]
     for number, step in enumerate(steps[:-1], 1):
@@ -114,7 +113,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _outcome(summary: Mapping[str, Any]) -> tuple[Outcome, str | None]:
-    """Full reward is success; an error of the harness is no failure of the policy."""
+    """Full reward is success. An error of the harness is `broken`, not a failure of the policy."""
     if summary.get("err_msg"):
         return "broken", " ".join(str(summary["err_msg"]).split())[:1000]
     reward = _number(summary.get("cum_reward"))
@@ -124,7 +123,7 @@ def _outcome(summary: Mapping[str, Any]) -> tuple[Outcome, str | None]:
 
 
 def _identity(folder: Path) -> tuple[str, int, str]:
-    """Task, seed and model, as far as the arguments of the experiment tell them."""
+    """Task, seed and model, as far as the experiment's arguments contain them."""
     path = folder / "exp_args.pkl"
     arguments = read_pickle(path) if path.exists() else None
     environment, agent = _get(arguments, "env_args"), _get(arguments, "agent_args")
@@ -139,30 +138,30 @@ def _identity(folder: Path) -> tuple[str, int, str]:
 
 
 def _steps(folder: Path, number: int, infos: Sequence[Any], problems: list[str]) -> Iterator[ForeignStep]:
-    """The actions of one step, usually one; none where the episode had ended."""
+    """The actions of one step, usually one; none after the end of the episode."""
     info = infos[number]
-    observation, words = _observation(info), _get(info, "action")
-    if not isinstance(words, str):
+    observation, raw = _observation(info), _get(info, "action")
+    if not isinstance(raw, str):
         return
     text, tabs = _text(observation), _listed(_get(observation, "open_pages_titles"))
     nodes = Nodes.of(text)
     active = _first_int(_get(observation, "active_page_index"))
     following = infos[number + 1] if number + 1 < len(infos) else None
     after, took = _get(_observation(following), "last_action_error"), _get(_get(following, "stats"), "step_elapsed")
-    calls = _calls(words)
+    calls = _calls(raw)
     if not calls:
-        problems.append(f"step {number}: {words!r:.120} is no call; recorded as waiting")
+        problems.append(f"step {number}: {raw!r:.120} is no call; recorded as waiting")
     for position, call in enumerate(calls or [None]):
         action, foreign_id = (Wait(), "") if call is None else _action(call, nodes)
         if action is None:
-            problems.append(f"step {number}: {words!r:.120} has an unknown call; recorded as waiting")
+            problems.append(f"step {number}: {raw!r:.120} has an unknown call; recorded as waiting")
         error = str(after) if after and position == len(calls) - 1 else ""
         yield ForeignStep(
             url=str(_get(observation, "url") or ""),
             title=str(tabs[active]) if active < len(tabs) else "",
             text=text,
             action=action or Wait(),
-            raw=words,
+            raw=raw,
             target=nodes.rows.get(foreign_id),
             status=Status.FAILED if error else Status.STOPPED if isinstance(action, Stop) else Status.OK,
             message=" ".join(error.split())[:500],
@@ -172,7 +171,7 @@ def _steps(folder: Path, number: int, infos: Sequence[Any], problems: list[str])
 
 
 def _picture(path: Path) -> bytes | None:
-    """A PNG; None where there is none. Raises BadInput for a link and for anything else than a PNG."""
+    """Reads a PNG; None if the file does not exist. Raises BadInput for a link or another format."""
     try:
         data = read_regular(path, LARGEST_PICTURE_BYTES)
     except FileNotFoundError:
@@ -183,7 +182,7 @@ def _picture(path: Path) -> bytes | None:
 
 
 def _text(observation: Any) -> str:
-    """The accessibility tree as text: as AgentLab made it, else from the tree itself."""
+    """The accessibility tree as text: AgentLab's text if present, else generated from the tree."""
     ready = _get(observation, "axtree_txt")
     if isinstance(ready, str):
         return ready
@@ -211,24 +210,24 @@ def _goal(observation: Any, folder: Path) -> str:
     return " ".join(" ".join(texts).split())
 
 
-def _calls(words: str) -> list[ast.Call]:
+def _calls(text: str) -> list[ast.Call]:
     try:
-        body = ast.parse(words.strip()).body
+        body = ast.parse(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # the parser raises MemoryError for deep nesting
         return []
     return [node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
 
 
 def _action(call: ast.Call, nodes: Nodes) -> tuple[Action | None, str]:
-    """None for a call that has no counterpart; and the bid that it names."""
+    """The action, None for a call without a counterpart, and the bid that the call names."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     try:
-        given = [ast.literal_eval(argument) for argument in call.args]
+        values = [ast.literal_eval(argument) for argument in call.args]
         named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     except ValueError:
         return None, ""
-    first = str(given[0]) if given else str(named.get("bid", named.get("text", "")))
-    second = given[1] if len(given) > 1 else named.get("value", named.get("options", named.get("key_comb", "")))
+    first = str(values[0]) if values else str(named.get("bid", named.get("text", "")))
+    second = values[1] if len(values) > 1 else named.get("value", named.get("options", named.get("key_comb", "")))
     on_element = _on_element(name, nodes.ref(first), second, named)
     if on_element is not None:
         return on_element, first
@@ -236,7 +235,7 @@ def _action(call: ast.Call, nodes: Nodes) -> tuple[Action | None, str]:
         return Stop(answer=first if name == "send_msg_to_user" else f"N/A: {first}"), ""
     if name == "drag_and_drop":
         return Drag(ref=nodes.ref(first), to_ref=nodes.ref(str(second))), first
-    return _elsewhere(name, first, given), ""
+    return _without_element(name, first, values), ""
 
 
 def _on_element(name: str, ref: int, value: Any, named: Mapping[str | None, Any]) -> Action | None:
@@ -265,8 +264,8 @@ def _on_element(name: str, ref: int, value: Any, named: Mapping[str | None, Any]
             return None
 
 
-def _elsewhere(name: str, first: str, given: Sequence[Any]) -> Action | None:
-    numbers = [float(value) for value in given if isinstance(value, int | float)]
+def _without_element(name: str, first: str, values: Sequence[Any]) -> Action | None:
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
     match name:
         case "goto":
             return Goto(url=first)
@@ -297,7 +296,7 @@ def _observation(info: Any) -> Any:
 
 
 def _get(value: Any, name: str) -> Any:
-    """An item or an attribute of what a pickle held; None where there is none."""
+    """An item or attribute of an unpickled value; None if it does not exist."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value).get(name)
     return value.__dict__.get(name) if isinstance(value, Blank) else None
@@ -312,5 +311,5 @@ def _number(value: Any) -> float | None:
 
 
 def _first_int(value: Any) -> int:
-    """BrowserGym keeps the active tab in an array of one number, whose bytes an inert pickle does not read."""
+    """The active tab's index; 0 for BrowserGym's array of one number, whose bytes the inert pickle does not read."""
     return value if isinstance(value, int) else 0

@@ -1,7 +1,7 @@
-"""Imports a folder of foreign logs in a process of its own, with bounds on memory and on time for each episode.
+"""Imports a folder of foreign logs in a separate process, with limits on memory and on the time for each episode.
 
-Foreign files can be made so that reading them takes for ever or more memory than there is (patterns that backtrack,
-pickles that unfold). The bounds of a process hold whatever the cause is.
+Reading a foreign file can take unlimited time or memory (backtracking patterns, expanding pickles). The limits of a
+process hold for every cause.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class ImportBounds:
     episode_s: float = 120.0
     """Seconds from one written trace to the next."""
     memory_bytes: int = 4 * 1024**3
-    """Address space of the importing process."""
+    """Address space of the import process."""
 
 
-def import_folder(kind: Format, where: Path, out: Path, bounds: ImportBounds | None = None) -> Iterator[Path]:
-    """Writes traces of the logs below *where* to *out* and yields each path as it is done.
+def import_folder(kind: Format, source: Path, out: Path, bounds: ImportBounds | None = None) -> Iterator[Path]:
+    """Writes traces of the logs below *source* to *out* and yields the path of each.
 
-    Raises BadInput, in one line, for what cannot be read, and where a bound is met, NotWritten where the disk is full;
-    traces that were written before stay.
+    Raises BadInput with one line if a log cannot be read or a limit is reached, NotWritten if the disk is full. Traces
+    written before are kept.
     """
     bounds = bounds or ImportBounds()
-    command = [sys.executable, "-m", "envs.importing", kind, str(where), str(out), str(bounds.memory_bytes)]
+    command = [sys.executable, "-m", "envs.importing", kind, str(source), str(out), str(bounds.memory_bytes)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             for message in _messages(process, bounds):
@@ -56,7 +56,7 @@ def import_folder(kind: Format, where: Path, out: Path, bounds: ImportBounds | N
         finally:
             process.kill()
     if process.returncode not in (0, -9):
-        raise BadInput(f"{where}: the import ended unexpectedly (exit {process.returncode})")
+        raise BadInput(f"{source}: the import ended unexpectedly (exit {process.returncode})")
 
 
 def _messages(process: subprocess.Popen[str], bounds: ImportBounds) -> Iterator[dict[str, str]]:
@@ -74,27 +74,27 @@ def _messages(process: subprocess.Popen[str], bounds: ImportBounds) -> Iterator[
 
 
 def serve(arguments: list[str]) -> int:
-    """The body of the importing process: one JSON object a line, `path` of a written trace or `error`."""
-    kind, where, out = cast("Format", arguments[0]), Path(arguments[1]), Path(arguments[2])
+    """Runs the import process. It prints one JSON object per line: `path` of a written trace, or `error`."""
+    kind, source, out = cast("Format", arguments[0]), Path(arguments[1]), Path(arguments[2])
     limit = int(arguments[3])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        for path in _written(write_episodes(READERS[kind](where), out), out):
+        for path in _written(write_episodes(READERS[kind](source), out), out):
             _send(path=str(path))
     except BadInput as error:
         _send(error=str(error))
     except NotWritten as error:
         _send(not_written=str(error.path), why=error.why)
     except MemoryError:
-        _send(error=f"{where}: reading it takes more than {limit // 2**20} MiB of memory: a log is damaged")
+        _send(error=f"{source}: reading it takes more than {limit // 2**20} MiB of memory: a log is damaged")
     except Exception as error:  # noqa: BLE001
-        # The boundary of foreign data: whatever a damaged log can raise becomes the one line that names it.
-        _send(error=f"{where}: a log cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        # A damaged log can raise any exception: report it in one line.
+        _send(error=f"{source}: a log cannot be read: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
     return 0
 
 
 def _written(paths: Iterator[Path], out: Path) -> Iterator[Path]:
-    """*paths*, of which each is written when it is asked for."""
+    """Yields *paths*; each trace is written when its path is requested."""
     with writing(out):
         yield from paths
 

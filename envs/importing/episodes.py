@@ -1,4 +1,4 @@
-"""An episode as the importers hand it over, and its way into a trace."""
+"""Writes imported episodes as traces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NODE: Final = re.compile(r"^\s*\[(?P<id>[\w.-]+)\]\s+(?P<role>\w[\w-]*)(?:\s+(?
 
 @dataclass(frozen=True, slots=True)
 class ForeignStep:
-    """One action and what was seen before it."""
+    """One action and the observation before it."""
 
     url: str
     title: str
@@ -45,7 +45,7 @@ class ForeignStep:
     """The page as it was shown to the policy."""
     action: Action
     raw: str
-    """The policy's own words."""
+    """The policy's unparsed text."""
     target: ElementKeyRecord | None = None
     status: Status = Status.OK
     message: str = ""
@@ -56,10 +56,10 @@ class ForeignStep:
 
 @dataclass(frozen=True, slots=True)
 class ForeignEpisode:
-    """One episode; everything that was not in the log is empty."""
+    """One imported episode; fields that the log does not contain are empty."""
 
     source: str
-    """Which log, e.g. `webarena`."""
+    """The format of the log, e.g. `webarena`."""
     task: TaskRef
     instruction: str
     category: str
@@ -67,13 +67,13 @@ class ForeignEpisode:
     outcome: Outcome
     ended_by: EndedBy
     evidence: str
-    """Who says so, in the log's words."""
+    """The basis of the outcome, as the log states it."""
     steps: tuple[ForeignStep, ...] = ()
     answer: str | None = None
     reward: float | None = None
     error: str | None = None
     problems: tuple[str, ...] = ()
-    """What could not be read; kept as events."""
+    """Parts that could not be read; stored as events."""
 
     @property
     def episode_id(self) -> str:
@@ -83,13 +83,13 @@ class ForeignEpisode:
 
 @dataclass(slots=True)
 class Nodes:
-    """The elements that an accessibility tree as text names, by their foreign id."""
+    """The elements of an accessibility tree in text form, by their foreign ids."""
 
     rows: dict[str, ElementKeyRecord] = field(default_factory=dict[str, ElementKeyRecord])
 
     @classmethod
     def of(cls, text: str) -> Nodes:
-        """References are numbered in the order of the lines; a name's rank among its like is its ordinal."""
+        """Parses *text*. Elements are numbered in line order; the ordinal counts elements of equal role and name."""
         nodes, seen = cls(), dict[tuple[str, str], int]()
         for line in text.splitlines():
             if (match := _NODE.match(line)) is None:
@@ -105,29 +105,29 @@ class Nodes:
         return nodes
 
     def ref(self, foreign_id: str) -> int:
-        """0 for an id that the text does not hold: no element was ever numbered so."""
+        """The number of an element; 0, which no element has, for an id that is not in the text."""
         row = self.rows.get(foreign_id)
         return 0 if row is None else row.ref
 
 
 def write_episodes(episodes: Iterable[ForeignEpisode], out: Path) -> Iterator[Path]:
-    """Writes traces below *out* (`episodes/`, `blobs/`) and yields each path as it is done.
+    """Writes traces below *out* (`episodes/`, `blobs/`) and yields the path of each.
 
-    Raises BadInput before anything is written where *out* holds something already.
+    Raises BadInput before writing if *out* is not empty.
     """
     if out.exists() and any(out.iterdir()):
         raise BadInput(f"{str(out)!r} is not empty: choose another folder with --out")
     blobs = BlobStore(out / "blobs")
     used: set[str] = set()
     for episode in episodes:
-        episode_id = _free(episode.episode_id, used)
+        episode_id = _unused_id(episode.episode_id, used)
         path = out / "episodes" / f"{episode_id}.jsonl"
         _write(episode, episode_id, path, blobs, out.name)
         yield path
 
 
-def _free(episode_id: str, used: set[str]) -> str:
-    """A log may hold several attempts of one task."""
+def _unused_id(episode_id: str, used: set[str]) -> str:
+    """The id with the next free attempt number, because a log may contain several attempts of a task."""
     base, attempt = episode_id.removesuffix("-a1"), 1
     while f"{base}-a{attempt}" in used:
         attempt += 1
@@ -136,7 +136,7 @@ def _free(episode_id: str, used: set[str]) -> str:
 
 
 def _write(episode: ForeignEpisode, episode_id: str, path: Path, blobs: BlobStore, run_id: str) -> None:
-    writer = TraceWriter(path, blobs, own=False)  # what it says comes from another machine's log
+    writer = TraceWriter(path, blobs, own=False)  # its content comes from another machine's log
     try:
         writer.append(_header(episode, episode_id, run_id))
         for number, step in enumerate(episode.steps, 1):
@@ -212,7 +212,7 @@ def _footer(episode: ForeignEpisode) -> Footer:
 
 
 def ended_by(last: Action | None, *, broken: bool) -> EndedBy:
-    """How an episode ended whose log does not say it."""
+    """Derives how an episode ended if its log does not state it."""
     if broken:
         return "error"
     return "stop" if isinstance(last, Stop) else "max_steps"

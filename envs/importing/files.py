@@ -1,7 +1,6 @@
-"""Opens foreign files: only regular ones, inside the folder that was named, and of bounded size.
+"""Reads foreign files: only regular files inside the given folder and of bounded size.
 
-A log folder that somebody else made may hold links to files of this machine, pipes that never end, and files that are
-larger than memory.
+A foreign log folder may contain links to files of this machine, endless pipes, and files larger than memory.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import Final
 from envs.core.errors import BadInput
 
 LARGEST_BYTES: Final = 512 * 1024 * 1024
-"""Of one file, as stored."""
+"""Limit for one file, as stored."""
 LARGEST_PICTURE_BYTES: Final = 32 * 1024 * 1024
 
 
 def read_regular(path: Path, max_bytes: int = LARGEST_BYTES) -> bytes:
-    """The bytes of *path*. Raises BadInput for a link, anything that is no regular file, and a file over *max_bytes*;
-    FileNotFoundError where there is none."""
+    """The bytes of *path*. Raises BadInput for a link, another kind of file, or a file over *max_bytes*, and
+    FileNotFoundError if it does not exist."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -38,12 +37,12 @@ def read_regular(path: Path, max_bytes: int = LARGEST_BYTES) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8, wrong bytes replaced. Raises as :func:`read_regular` does."""
+    """The file decoded as UTF-8, invalid bytes replaced. Raises the errors of :func:`read_regular`."""
     return read_regular(path).decode("utf-8", "replace")
 
 
 def inside(folder: Path, path: Path) -> Path:
-    """*path*, which must lie in *folder* when the links on its way are followed. Raises BadInput."""
+    """Returns *path* if it lies in *folder* after resolving links. Raises BadInput otherwise."""
     if not path.parent.resolve().is_relative_to(folder.resolve()):
         raise BadInput(f"{path}: its folder is a link that leads out of {folder}, and links are not followed")
     return path

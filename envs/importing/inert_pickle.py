@@ -1,8 +1,7 @@
-"""Reads the data out of a pickle without running anything in it.
+"""Reads the data of a pickle without running code in it.
 
-A pickle is a program: loading one with its own classes can do whatever its author wanted. Here no name in it is ever
-looked up. Every class becomes :class:`Blank`, which keeps what it was given; numbers, texts, lists and dicts come out
-as they are.
+A pickle is a program: loading it with its own classes can execute arbitrary code. This reader never imports a name from
+it. Every class becomes :class:`Blank`, which stores its arguments; numbers, texts, lists and dicts are unchanged.
 """
 
 from __future__ import annotations
@@ -21,30 +20,30 @@ _MEMO_WRITES: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 
 
 class Blank:
-    """An object of an unknown class: its arguments and its attributes, nothing else."""
+    """An object of an unknown class, reduced to its arguments and attributes."""
 
     def __new__(cls, *args: Any, **named: Any) -> Blank:
-        made = super().__new__(cls)
-        made.args = args
-        return made
+        instance = super().__new__(cls)
+        instance.args = args
+        return instance
 
     def __init__(self, *args: Any, **named: Any) -> None:
         self.args: tuple[Any, ...]
 
     def __setstate__(self, state: Any) -> None:
-        """Objects are pickled as a dict of their attributes, or that and their slots."""
+        """Sets attributes. The state is a dict of attributes, or a tuple of that and the slots."""
         parts = state if isinstance(state, tuple) else (state,)
         for part in parts:
             if isinstance(part, dict):
                 self.__dict__.update({str(name): value for name, value in part.items()})
 
     def append(self, value: Any) -> None:
-        """A subclass of list hands over its items so."""
+        """Ignores an item of a pickled list subclass."""
 
     def extend(self, values: Any) -> None: ...
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """A subclass of dict hands over its items so."""
+        """Stores an item of a pickled dict subclass."""
         self.__dict__[str(key)] = value
 
 
@@ -57,7 +56,7 @@ class _Reader(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> Any:
-    """What *path* (a pickle, or one packed with gzip) holds. Raises BadInput naming the file."""
+    """The data of *path*, a pickle or a gzip-compressed one. Raises BadInput with the file's name."""
     data = read_regular(path, LARGEST_BYTES)
     try:
         if path.suffix == ".gz":
@@ -70,16 +69,16 @@ def read_pickle(path: Path) -> Any:
     except BadInput:
         raise
     except Exception as error:  # noqa: BLE001
-        # A damaged pickle can raise anything at all; nothing of ours runs in between.
+        # A damaged pickle can raise any exception; no own code runs in between.
         raise BadInput(f"{path}: cannot be read as a pickle: {type(error).__name__}: {error}") from None
 
 
 def _check(data: bytes) -> None:
-    """Raises on whatever is no pickle before a single instruction is followed.
+    """Raises for data that is no pickle, before an instruction is executed.
 
-    The memo is an array: storing one value at place 2³⁰ makes it that long. Writers count places up from 0, so no
-    place is beyond the number of instructions.
+    The memo is an array: storing one value at index 2³⁰ allocates that length. Writers count indices up from 0, so no
+    valid index exceeds the number of instructions.
     """
     for number, (code, argument, _) in enumerate(pickletools.genops(data)):
         if code.name in _MEMO_WRITES and isinstance(argument, int) and argument > number:
-            raise ValueError(f"instruction {number} stores at place {argument} of the memo")
+            raise ValueError(f"instruction {number} stores at index {argument} of the memo")

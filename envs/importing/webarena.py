@@ -1,8 +1,8 @@
-"""WebArena's result folders: `render_ID.html` per task, and a log that says which passed.
+"""Reads WebArena's result folders: `render_ID.html` per task, and a log with the results.
 
 The format is that of web-arena-x/webarena (`browser_env/helper_functions.py`, `run.py`): a `<pre>` with the task's
-configuration, then per step an address, the accessibility tree, and the policy's prediction. Nothing in it is escaped,
-so it is cut at its own marks and never parsed as HTML.
+configuration, then per step an address, the accessibility tree, and the policy's prediction. Its text is not escaped,
+so it is split at its own markers and never parsed as HTML.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ARGUMENT: Final = re.compile(r"\[(.*?)\](?=\s*(?:\[|where\b|$))", re.DOTALL)
 
 
 def read_webarena(folder: Path) -> Iterator[ForeignEpisode]:
-    """The episodes of a result folder, in order of their task ids. Raises BadInput where it holds none."""
+    """The episodes of a result folder, in order of their task ids. Raises BadInput if it contains none."""
     pages = sorted(folder.glob("render_*.html"), key=lambda path: (len(path.name), path.name))
     if not pages:
         raise BadInput(f"{str(folder)!r} holds no render_*.html: give the result folder of a WebArena run")
@@ -61,18 +61,18 @@ def read_webarena(folder: Path) -> Iterator[ForeignEpisode]:
 
 
 def _verdicts(folder: Path) -> Mapping[str, Outcome]:
-    """By task id. A task whose part of the log holds an unhandled error is broken."""
-    found: dict[str, Outcome] = {}
+    """The outcomes by task id. A task with an unhandled error in its part of the log is broken."""
+    outcomes: dict[str, Outcome] = {}
     for log in sorted((*folder.glob("*.txt"), *folder.glob("*.log"), *folder.glob("log_files/*.log"))):
         task = ""
         for line in read_text(inside(folder, log)).splitlines():
             if (config := _CONFIG_FILE.search(line)) is not None:
                 task = config["id"]
             elif (result := _RESULT.search(line)) is not None:
-                found[result["id"]] = "success" if result["verdict"] == "PASS" else "failure"
+                outcomes[result["id"]] = "success" if result["verdict"] == "PASS" else "failure"
             elif task and _BROKEN.search(line):
-                found[task] = "broken"
-    return found
+                outcomes[task] = "broken"
+    return outcomes
 
 
 def _episode(page: Path, verdicts: Mapping[str, Outcome]) -> ForeignEpisode:
@@ -125,9 +125,9 @@ def _steps(parts: list[str]) -> tuple[list[ForeignStep], list[str]]:
             problems.append(f"page {number} of the log is cut off or in another format; left out")
             continue
         raw, url, title = _RAW.search(part), _URL.search(part), _TITLE.search(tree["text"])
-        words = raw["text"] if raw is not None else parsed["text"]
+        prediction = raw["text"] if raw is not None else parsed["text"]
         nodes = Nodes.of(tree["text"])
-        action, foreign_id = parse_action(parsed["text"], words, nodes)
+        action, foreign_id = parse_action(parsed["text"], prediction, nodes)
         if action is None:
             problems.append(f"page {number}: {parsed['text'].strip()!r:.120} is no action; recorded as waiting")
         steps.append(
@@ -136,7 +136,7 @@ def _steps(parts: list[str]) -> tuple[list[ForeignStep], list[str]]:
                 title=title["title"].strip() if title else "",
                 text=tree["text"],
                 action=action or Wait(),
-                raw=words,
+                raw=prediction,
                 target=nodes.rows.get(foreign_id),
             )
         )
@@ -144,7 +144,7 @@ def _steps(parts: list[str]) -> tuple[list[ForeignStep], list[str]]:
 
 
 def parse_action(parsed: str, raw: str, nodes: Nodes) -> tuple[Action | None, str]:
-    """The action, None where it is none, and the id of the element that it names."""
+    """Parses an action. Returns it (None if invalid) and the id of the element that it names."""
     match = _VERB.match(parsed)
     if match is None:
         return None, ""
@@ -168,10 +168,10 @@ def parse_action(parsed: str, raw: str, nodes: Nodes) -> tuple[Action | None, st
         case "stop":
             return Stop(answer=first or None), ""
         case _:
-            return _of_the_browser(verb, first), ""
+            return _browser_action(verb, first), ""
 
 
-def _of_the_browser(verb: str, argument: str) -> Action | None:
+def _browser_action(verb: str, argument: str) -> Action | None:
     match verb:
         case "go_back":
             return Back()

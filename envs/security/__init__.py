@@ -1,1 +1,1 @@
-"""What a run may reach and reveal: the allowlist proxy, held requests, declared secrets and masking."""
+"""Limits what a run can access and reveal: allowlist proxy, held requests, declared secrets and masking."""

@@ -1,4 +1,4 @@
-"""Names to addresses, and which addresses lead inward: to this machine or its link."""
+"""Resolves host names and classifies addresses as internal: on this machine or its link."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ Resolve = Callable[[str], Awaitable[Sequence[str]]]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-async def look_up(host: str) -> Sequence[str]:
-    """The system's resolver, except that `localhost` and names below it are this machine (RFC 6761). Raises OSError."""
+async def resolve_host(host: str) -> Sequence[str]:
+    """Resolves *host* with the system's resolver. `localhost` and its subdomains are this machine (RFC 6761).
+
+    Raises OSError.
+    """
     if is_localhost(host):
         return ("127.0.0.1", "::1")
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def is_localhost(host: str) -> bool:
@@ -29,7 +32,7 @@ def is_localhost(host: str) -> bool:
 
 
 def parse_address(text: str) -> Address | None:
-    """*text* as an address, None where it is a name; an IPv4 address in IPv6 clothes is the IPv4 address."""
+    """*text* as an address; None for a host name. An IPv4-mapped IPv6 address becomes the IPv4 address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -38,16 +41,16 @@ def parse_address(text: str) -> Address | None:
     return mapped or address
 
 
-def leads_inward(address: Address) -> bool:
-    """Loopback, link-local (cloud metadata services among them), unspecified and multicast addresses.
+def is_internal(address: Address) -> bool:
+    """True for loopback, link-local (including cloud metadata services), unspecified and multicast addresses.
 
-    Private networks (RFC 1918) are not among them: an intranet's sites are legitimate targets.
+    False for private networks (RFC 1918): sites of an intranet are legitimate targets.
     """
     return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
 
 
-def unreachable(host: str, port: int, error: OSError) -> str:
-    """Why no connection was made, in words; of TLS errors, what was wrong with the certificate."""
+def connection_error(host: str, port: int, error: OSError) -> str:
+    """Describes in one line why a connection failed. For TLS errors it names the problem of the certificate."""
     match error:
         case socket.gaierror(errno=socket.EAI_AGAIN):
             return f"the host name {host} does not resolve: no name server answered (is there a network?)"
@@ -58,7 +61,7 @@ def unreachable(host: str, port: int, error: OSError) -> str:
         case ssl.SSLCertVerificationError():
             return f"its certificate is not valid: {error.verify_message}"
         case ssl.SSLError():
-            return "it does not speak TLS"
+            return "the server does not use TLS"
         case OSError(errno=int(number)) if number > 0:
             return os.strerror(number).lower()
         case _:

@@ -1,8 +1,8 @@
-"""Which servers a run may speak to: rules as data, judged on the host as the browser reads it.
+"""Parses allowlist rules and matches origins against them. Rules say which servers a run may contact.
 
-A browser reads many spellings as one host (`0x7f.1`, `127.1` and `１２７.0.0.1` are all 127.0.0.1), so comparing
-strings decides nothing. Here a URL is first brought to its canonical origin, by the rules of the WHATWG URL standard
-as far as they concern http and ws; whatever these functions cannot read is refused, never guessed.
+A browser reads many spellings as one host (`0x7f.1`, `127.1` and `１２７.0.0.1` are all 127.0.0.1), so strings cannot
+be compared directly. A URL is first converted to its canonical origin by the rules of the WHATWG URL standard for http
+and ws. A URL that cannot be parsed is refused, never guessed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from envs.security.addresses import is_localhost
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _SAME_AS: Final = {"ws": "http", "wss": "https"}
-"""A WebSocket is judged as the page that could have opened it."""
+"""A WebSocket is matched like the page that could have opened it."""
 
 SUBRESOURCES: Final = "subresources:"
 ANY: Final = "*"
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
 
 
 class Origin(NamedTuple):
-    """Scheme, canonical host and port; what two URLs share if they belong to one origin."""
+    """Scheme, canonical host and port of a URL. URLs of one origin have equal values."""
 
     scheme: str
     """http, https, ws or wss."""
@@ -49,14 +49,14 @@ class Origin(NamedTuple):
 
     @property
     def rule(self) -> str:
-        """The rule that allows it and nothing else."""
+        """The rule that allows exactly this origin."""
         return str(self._replace(scheme=_SAME_AS.get(self.scheme, self.scheme)))
 
 
 def origin_of(url: str) -> Origin | None:
     """The canonical origin of an absolute http, https, ws or wss URL; None for everything else.
 
-    A URL that carries credentials has none: they are how a link hides where it goes.
+    None also for a URL with credentials, because credentials can disguise the target of a link.
     """
     match = _URL.match(re.sub(r"[\t\r\n]", "", url.strip("\0\x20\x1f")))
     if match is None:
@@ -68,28 +68,27 @@ def origin_of(url: str) -> Origin | None:
 
 
 def check_address(url: str) -> None:
-    """Raises BadInput where *url* is not the address of a page, saying what to write instead; a password in it is not
-    repeated."""
+    """Raises BadInput if *url* is not the address of a page. The message says what to write instead and does not
+    repeat a password."""
     origin = origin_of(url)
     if origin is None or origin.scheme not in ("http", "https"):
-        raise BadInput(_no_address(url))
+        raise BadInput(_address_error(url))
 
 
-def _no_address(url: str) -> str:
+def _address_error(url: str) -> str:
     plain = url.strip()
     scheme, separator, rest = plain.partition("://")
     if separator and "@" in re.split(r"[/\\?#]", rest)[0]:
-        named = f"{scheme}://…@{rest.rpartition('@')[2]}"
-        return (
-            f"{named!r} is no http or https address without credentials: set http_credentials under [session] instead"
-        )
-    wrong = f"{plain!r} is no http or https address"
-    offered = _offered(scheme.lower() if separator else "", rest if separator else plain.lstrip("/"))
-    return f"{wrong}: write {offered}" if offered else f"{wrong}: write one such as https://shop.example"
+        redacted = f"{scheme}://…@{rest.rpartition('@')[2]}"
+        problem = f"{redacted!r} is no http or https address without credentials"
+        return f"{problem}: set http_credentials under [session] instead"
+    problem = f"{plain!r} is no http or https address"
+    suggestion = _suggestion(scheme.lower() if separator else "", rest if separator else plain.lstrip("/"))
+    return f"{problem}: write {suggestion}" if suggestion else f"{problem}: write one such as https://shop.example"
 
 
-def _offered(scheme: str, rest: str) -> str:
-    """The address that was probably meant; empty where none was."""
+def _suggestion(scheme: str, rest: str) -> str:
+    """The address that was probably intended; empty if there is no good guess."""
     if scheme and not get_close_matches(scheme, ("http", "https"), n=1, cutoff=0.75):
         return ""
     host = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\\?#\s]+)(?::[0-9]{1,5})?(?:[/?#].*)?", rest)
@@ -101,7 +100,7 @@ def _offered(scheme: str, rest: str) -> str:
 
 
 def canonical_host(text: str) -> str | None:
-    """The host as the browser reads it, or None where it is no host. IPv6 goes in with brackets, comes out without."""
+    """The host as the browser reads it; None if it is no valid host. IPv6 has brackets in *text*, not in the result."""
     if text.startswith("["):
         return _ipv6(text[1:-1]) if text.endswith("]") else None
     name = _ascii_name(unquote(text, errors="replace"))
@@ -130,7 +129,8 @@ def _split_port(authority: str) -> tuple[str, str]:
 
 
 def _ascii_name(name: str) -> str | None:
-    """Lower-case ASCII by UTS 46 (full-width letters, ideographic dots, punycode), one trailing dot removed."""
+    """Converts to lower-case ASCII by UTS 46 (full-width letters, ideographic dots, punycode) and removes one trailing
+    dot."""
     if name.isascii():
         return name.lower().removesuffix(".") or None
     try:
@@ -142,7 +142,7 @@ def _ascii_name(name: str) -> str | None:
 
 def _ascii_label(label: str) -> str:
     if label.startswith("xn--"):
-        idna.ulabel(label)  # raises where it stands for nothing: the browser refuses the whole name then
+        idna.ulabel(label)  # raises for invalid punycode: the browser refuses the whole name then
     return label if label.isascii() else idna.alabel(label).decode()
 
 
@@ -158,7 +158,7 @@ def _ipv6(text: str) -> str | None:
 
 
 def _ipv4(labels: Sequence[str]) -> str | None:
-    """The WHATWG IPv4 parser: one to four decimal, octal or hexadecimal numbers, the last fills what is left."""
+    """The WHATWG IPv4 parser: one to four decimal, octal or hexadecimal numbers. The last fills the remaining bytes."""
     if len(labels) > 4:
         return None
     numbers = [_ipv4_number(label) for label in labels]
@@ -184,16 +184,16 @@ def _ipv4_number(label: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of the allowlist. None means any."""
+    """One rule of the allowlist. None means any."""
 
     host: str
-    """ANY in a rule for subresources of every host."""
+    """ANY in a rule that covers subresources of every host."""
     subdomains: bool
-    """True: names below *host* at any depth, *host* itself excluded."""
+    """True: covers subdomains of *host* at any depth, but not *host* itself."""
     scheme: str | None
     port: int | None
     subresources: bool = False
-    """True: only passive loads of pages, see :mod:`envs.security.subresources`; no page may be opened there."""
+    """True: covers only passive loads, see :mod:`envs.security.subresources`; no page may be opened there."""
 
     def covers(self, host: str, port: int) -> bool:
         if self.port is not None and self.port != port:
@@ -210,8 +210,8 @@ class Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """One of `shop.example`, `*.shop.example`, `shop.example:8080`, `https://a.b:8443`; any of them after
-    `subresources:`, and `subresources:*`. Raises BadInput."""
+    """Parses a rule: `shop.example`, `*.shop.example`, `shop.example:8080`, `https://a.b:8443`, each optionally after
+    `subresources:`, or `subresources:*`. Raises BadInput."""
     plain = text.strip()
     if not plain.startswith(SUBRESOURCES) or plain.removeprefix(SUBRESOURCES).isdigit():  # a host of that name, a port
         return _parse_host_rule(text)
@@ -234,7 +234,7 @@ def _parse_host_rule(text: str) -> Rule:
     subdomains = rest.startswith("*.")
     origin = _origin(scheme or "http", rest[2:] if subdomains else rest)
     if origin is None or (subdomains and _is_address(origin.host)):
-        any_host = f"; {SUBRESOURCES}{ANY} lets pages load passively from everywhere" if rest == ANY else ""
+        any_host = f"; {SUBRESOURCES}{ANY} allows passive loads from every public host" if rest == ANY else ""
         raise BadInput(f"origin rule {text!r}: this is no host name; write shop.example or *.shop.example{any_host}")
     has_port = bool(_split_port(rest)[1])
     return Rule(origin.host, subdomains, scheme or None, origin.port if scheme or has_port else None)
@@ -250,25 +250,25 @@ def _is_address(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """An allowlist. Empty: nothing is allowed."""
+    """An allowlist: a tuple of rules. An empty one allows nothing."""
 
     rules: tuple[Rule, ...] = ()
 
     @classmethod
     def parse(cls, rules: Sequence[str]) -> Origins:
-        """Raises BadInput with one line for the first rule that cannot be read."""
+        """Parses rules. Raises BadInput with one line for the first invalid rule."""
         return cls(tuple(dict.fromkeys(parse_rule(rule) for rule in rules)))
 
     def with_url(self, url: str) -> Origins:
-        """These rules and exactly the origin of *url*. Raises BadInput where it has none."""
+        """These rules plus a rule for exactly the origin of *url*. Raises BadInput if *url* has no origin."""
         origin = origin_of(url)
         if origin is None:
-            raise BadInput(_no_address(url))
+            raise BadInput(_address_error(url))
         rule = Rule(origin.host, False, _SAME_AS.get(origin.scheme, origin.scheme), origin.port)
         return self if rule in self.rules else Origins((*self.rules, rule))
 
     def allows(self, url: str) -> bool:
-        """True if *url* is an absolute http, https, ws or wss URL, without credentials, that a rule covers."""
+        """True if a rule covers *url*, an absolute http, https, ws or wss URL without credentials."""
         origin = origin_of(url)
         return origin is not None and self.allows_origin(origin)
 
@@ -277,18 +277,19 @@ class Origins:
         return any(rule.scheme in (None, scheme) and rule.covers(origin.host, origin.port) for rule in self._full)
 
     def allows_tunnel(self, host: str, port: int) -> bool:
-        """For a CONNECT request: *host* canonical; what will run inside (https, ws, wss) is not known yet."""
+        """True if a rule covers a CONNECT request. *host* is canonical; the scheme inside is not known yet."""
         return any(rule.covers(host, port) for rule in self._full)
 
     def subresources(self, origin: Origin) -> Literal["no", "named", "any"]:
-        """May pages load passively from *origin*? `any`: only because they may from every host."""
+        """Whether passive loads from *origin* are allowed: `named` by a rule for its host, `any` by `subresources:*`
+        alone."""
         rules = [rule for rule in self.rules if rule.subresources and rule.covers(origin.host, origin.port)]
         rules = [rule for rule in rules if rule.scheme in (None, origin.scheme)]
         return "no" if not rules else "any" if all(rule.host == ANY for rule in rules) else "named"
 
     @property
     def has_subresources(self) -> bool:
-        """Whether any rule is for subresources."""
+        """True if a rule covers subresources."""
         return any(rule.subresources for rule in self.rules)
 
     @property

@@ -1,8 +1,8 @@
-"""Which requests pages send by themselves, so that a poll or a page's own statistics do not ask a person at every step.
+"""Recognises background requests of pages (polls, statistics), so that they do not need approval at every step.
 
-Background is what a page has sent while the task's start was opened, before any action: the same method, address and
-body, to the letter, but for points in time near the present. A request that differs in anything else is none: one
-address (`/graphql`) may serve a poll and an order.
+Background is what a page sent while the start of the task was opened, before any action: the same method, address and
+body, exactly, except for timestamps near the present. A request that differs in anything else is no background: one
+address (`/graphql`) can serve a poll and an order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envs.security.outgoing_requests import Outgoing
 
 MAX_LEARNED: Final = 500
 NEAR_S: Final = 86_400.0
-"""A number or date that is no further than this from now is a point in time."""
+"""A number or date at most this far from now counts as a timestamp."""
 _UPWARD: Final = re.compile(r"\.\.|;|\\|%(?:2e|2f|5c|3b|25)", re.IGNORECASE)
 _TIME: Final = re.compile(
     rb"(?<![0-9.])(?:[0-9]{10}(?:\.[0-9]{1,9})?|[0-9]{13}(?:\.[0-9]{1,6})?)(?![0-9.])"
@@ -31,35 +31,35 @@ _TIME: Final = re.compile(
 
 
 class Background:
-    """What is known of one session's pages."""
+    """The background requests of one session."""
 
     def __init__(self, named: Sequence[str] = ()) -> None:
-        """*named*: addresses of the user's, see `SessionSettings.background`. Raises BadInput."""
+        """*named*: addresses from the user's settings, see `SessionSettings.background`. Raises BadInput."""
         self.learning = True
-        """Whether no action has been done yet."""
-        self._named = tuple(_address(one) for one in named)
+        """True until the first action."""
+        self._named = tuple(_address(url) for url in named)
         self._learned: set[bytes] = set()
 
     def see(self, sent: Outgoing) -> None:
-        """A request that passed; learned where no action has been done yet."""
+        """Records a request that passed. It becomes background if there was no action yet."""
         if self.learning and sent.is_whole and len(self._learned) < MAX_LEARNED:
-            self._learned.add(_likeness(sent))
+            self._learned.add(_fingerprint(sent))
 
     def covers(self, sent: Outgoing) -> bool:
-        """Whether *sent* is background."""
+        """True if *sent* is a background request."""
         path = sent.url.partition("?")[0]
         if any(_begins(path, start) if is_open else path == start for start, is_open in self._named):
             return True
-        return sent.is_whole and bool(self._learned) and _likeness(sent) in self._learned
+        return sent.is_whole and bool(self._learned) and _fingerprint(sent) in self._learned
 
 
 def _begins(path: str, start: str) -> bool:
-    """Not where a server could read the rest as a way up again, which a browser leaves as it is."""
+    """Prefix match. False if the rest could lead to a parent folder on the server: a browser sends it unchanged."""
     return path.startswith(start) and not _UPWARD.search(path, len(start))
 
 
 def _address(named: str) -> tuple[str, bool]:
-    """An address without its query, and whether it only begins so."""
+    """An address without its query, and whether it is a prefix (`*` at its end)."""
     is_open = named.endswith("*")
     plain = named.removesuffix("*").partition("?")[0].partition("#")[0]
     origin, rest = origin_of(plain), re.fullmatch(r"https?://[^/]+(/.*)", plain)
@@ -68,13 +68,13 @@ def _address(named: str) -> tuple[str, bool]:
     return f"{origin}{rest[1]}", is_open
 
 
-def _likeness(sent: Outgoing) -> bytes:
-    """Equal for requests that differ in points in time alone."""
+def _fingerprint(sent: Outgoing) -> bytes:
+    """A hash that is equal for requests that differ in timestamps only."""
     parts = (sent.method.encode(), sent.url.encode(), sent.body)
-    return hashlib.sha256(b"\0".join(_TIME.sub(_timeless, part) for part in parts)).digest()
+    return hashlib.sha256(b"\0".join(_TIME.sub(_without_time, part) for part in parts)).digest()
 
 
-def _timeless(match: re.Match[bytes]) -> bytes:
+def _without_time(match: re.Match[bytes]) -> bytes:
     text = match.group().decode()
     try:
         if "T" in text:

@@ -1,6 +1,6 @@
-"""Requests that the boundary refused, counted by origin: what a trace, a prompt and a table say of them.
+"""Counts requests that the allowlist proxy refused, by origin, for traces, prompts and tables.
 
-An origin is chosen by the page, so it is kept as data: the canonical host as the browser reads it (ASCII, no spaces, at
+The page chooses the origin, so it is stored as data: the canonical host as the browser reads it (ASCII, no spaces, at
 most 253 characters), and at most MAX_ORIGINS of them in one record.
 """
 
@@ -16,84 +16,84 @@ from envs.core.record import Record
 RequestKind = Literal[
     "document", "frame", "script", "stylesheet", "image", "font", "media", "fetch", "websocket", "other"
 ]
-"""What a request was for. `document`: the page of a tab. `frame`: the page of an iframe, object or embed. `fetch`:
-fetch, XMLHttpRequest, EventSource and beacons. `other`: reports, manifests and what the browser does not name."""
+"""The purpose of a request. `document`: the page of a tab. `frame`: the page of an iframe, object or embed. `fetch`:
+fetch, XMLHttpRequest, EventSource and beacons. `other`: reports, manifests and unnamed purposes."""
 
 KINDS: Final[tuple[RequestKind, ...]] = get_args(RequestKind)
 MAX_ORIGINS: Final = 32
-"""Origins in one record; the requests to all further ones are counted together, under OTHERS."""
+"""Origins in one record. Requests to further origins are counted together under OTHERS."""
 OTHERS: Final = "*"
 UNREADABLE: Final = "?"
-"""In place of an origin that cannot be read, such as an address with a password."""
+"""Stands for an origin that cannot be parsed, such as an address with a password."""
 
 
 BROWSERS_OWN: Final = frozenset(("http://connectivitycheck.gstatic.com", "https://connectivitycheck.gstatic.com"))
-"""Chromium asks there by itself, after a TLS error, whether it is behind a login page of the network. It is refused
-like everything else, and no page's doing."""
+"""Chromium requests these after a TLS error, to detect a captive portal. The proxy refuses them like other requests;
+no page causes them."""
 
 
 class BlockedOrigin(Record):
-    """Requests to one origin that were refused."""
+    """Refused requests to one origin."""
 
     origin: str
     """`https://cdn.example` or `http://127.0.0.1:8080`; OTHERS or UNREADABLE."""
     requests: int = Field(default=1, ge=0)
-    """0 where the requests were counted before and only their kind is new."""
+    """0 if the requests were counted before and only their kind is new."""
     kinds: tuple[RequestKind, ...] = ()
-    """In the order of KINDS; empty where nobody knows."""
+    """In the order of KINDS; empty if unknown."""
     allow: str = ""
-    """The value of `--allow` that admits these requests; empty where none does."""
+    """The value of `--allow` that admits these requests; empty if there is none."""
 
     @model_validator(mode="before")
     @classmethod
     def _older(cls, value: object) -> object:
-        """Traces used to hold the origin alone."""
+        """Reads older traces, which hold the origin alone."""
         return {"origin": value, "allow": value} if isinstance(value, str) else value
 
 
 def in_order(kinds: Iterable[RequestKind]) -> tuple[RequestKind, ...]:
-    """Each kind once, in the order of KINDS."""
-    given = frozenset(kinds)
-    return tuple(kind for kind in KINDS if kind in given)
+    """Unique kinds in the order of KINDS."""
+    present = frozenset(kinds)
+    return tuple(kind for kind in KINDS if kind in present)
 
 
 def summed(blocked: Iterable[BlockedOrigin]) -> tuple[BlockedOrigin, ...]:
-    """One entry an origin, in the order of their first appearance, at most MAX_ORIGINS and OTHERS."""
-    found: dict[str, BlockedOrigin] = {}
-    for one in blocked:
-        name = one.origin if one.origin in found or _has_room(found) else OTHERS
-        known = found.get(name)
-        found[name] = one.model_copy(
+    """Merges records to one per origin, in order of first appearance: at most MAX_ORIGINS and OTHERS."""
+    merged: dict[str, BlockedOrigin] = {}
+    for entry in blocked:
+        name = entry.origin if entry.origin in merged or _has_room(merged) else OTHERS
+        known = merged.get(name)
+        merged[name] = entry.model_copy(
             update={
                 "origin": name,
-                "requests": one.requests + (known.requests if known else 0),
-                "kinds": in_order((*one.kinds, *(known.kinds if known else ()))),
-                "allow": "" if name == OTHERS else one.allow or (known.allow if known else ""),
+                "requests": entry.requests + (known.requests if known else 0),
+                "kinds": in_order((*entry.kinds, *(known.kinds if known else ()))),
+                "allow": "" if name == OTHERS else entry.allow or (known.allow if known else ""),
             }
         )
-    return tuple(sorted(found.values(), key=lambda one: one.origin == OTHERS))
+    return tuple(sorted(merged.values(), key=lambda entry: entry.origin == OTHERS))
 
 
-def _has_room(found: Mapping[str, object]) -> bool:
-    return len(found) - (OTHERS in found) < MAX_ORIGINS
+def _has_room(merged: Mapping[str, object]) -> bool:
+    return len(merged) - (OTHERS in merged) < MAX_ORIGINS
 
 
 class Place(NamedTuple):
-    """Host and port: what a tunnel tells of where it goes."""
+    """Host and port: all that a tunnel shows of its target."""
 
     host: str
     port: int
 
 
 NOWHERE: Final = Place("", 0)
-"""Of an address that cannot be read."""
+"""The place of an address that cannot be parsed."""
 _ELSEWHERE: Final = Place(OTHERS, 0)
 _MAX_PLACES: Final = 1_000
-"""A page can name places without end."""
+"""Bounds memory: a page can name any number of places."""
 
 
 class Count:
-    """Refused requests to one place."""
+    """Counts refused requests to one place."""
 
     def __init__(self, origin: str, allow: str) -> None:
         self.origin = origin
@@ -102,8 +102,8 @@ class Count:
         self.kinds: set[RequestKind] = set()
 
 
-class Tally:
-    """Refused requests by place, in bounded memory."""
+class RefusalCounter:
+    """Counts refused requests by place, in bounded memory."""
 
     def __init__(self) -> None:
         self.counts: dict[Place, Count] = {}

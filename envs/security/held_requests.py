@@ -1,4 +1,4 @@
-"""What a person is shown of a request that was held, and what the trace keeps of it: bounded, and without secrets."""
+"""Describes held requests for the approval question and the trace: bounded, and without secrets."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from envs.security.outgoing_requests import MESSAGE, Outgoing
 Mask = Callable[[str], str]
 """Replaces the values of declared secrets by their names."""
 HoldCategory = Literal["submit", "navigation"]
-"""What is held. `submit`: requests by any method but GET, HEAD and OPTIONS, and WebSocket messages. `navigation`:
-requests whose answer a tab or frame is to show."""
+"""Categories of held requests. `submit`: requests by any method except GET, HEAD and OPTIONS, and WebSocket messages.
+`navigation`: requests whose response a tab or frame shows."""
 Answer = Literal["", "yes", "no", "nobody"]
-"""A person's; `nobody`: there was none to ask; empty while nobody has answered."""
+"""The answer of a person. `nobody`: no person was available; empty: not answered yet."""
 
 MAX_FIELDS: Final = 20
 MAX_NAME: Final = 60
@@ -28,11 +28,11 @@ MAX_URL: Final = 500
 MAX_PLACE: Final = 100
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _OVERRIDES: Final = (b"x-http-method-override", b"x-http-method", b"x-method-override")
-"""By these a server may take a GET for something else."""
+"""With these headers a server may treat a GET as another method."""
 
 
 class HeldRequest(Record):
-    """One request that was not sent before somebody agreed."""
+    """One request that is held until a person approves it."""
 
     method: str
     """MESSAGE for a WebSocket message."""
@@ -40,7 +40,7 @@ class HeldRequest(Record):
     """Canonical, cut to MAX_URL characters."""
     kind: RequestKind | None = None
     fields: tuple[tuple[str, str], ...] = ()
-    """Names and values of what it sends, at most MAX_FIELDS, decoded and cut; page text."""
+    """Names and values of the sent fields, at most MAX_FIELDS, decoded and cut; page text."""
     answer: Answer = ""
 
     @property
@@ -49,32 +49,32 @@ class HeldRequest(Record):
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether it only asks for a page, by what its method means."""
+        """True if the method is safe (GET, HEAD, OPTIONS) by its HTTP definition."""
         return self.method in _SAFE
 
     @property
     def place(self) -> str:
-        """The address without its query, cut to MAX_PLACE characters: it is the page that chose it."""
+        """The address without its query, cut to MAX_PLACE characters because the page chose it."""
         return _cut(self.url.partition("?")[0], MAX_PLACE)
 
     def in_words(self) -> str:
-        """Method, address and fields in one line."""
+        """Describes method, address and fields in one line."""
         shown_fields = ", ".join(f"{name}={value}" for name, value in self.fields)
         return f"{self.method} {self.url}" + (f" with {shown_fields}" if shown_fields else "")
 
 
 def categories_of(sent: Outgoing) -> frozenset[HoldCategory]:
-    """Empty for what is never held: a plain load."""
-    found: set[HoldCategory] = set()
+    """The categories of a request; empty for a plain load, which is never held."""
+    categories: set[HoldCategory] = set()
     if sent.method not in _SAFE or any(sent.values(name) for name in _OVERRIDES):
-        found.add("submit")
+        categories.add("submit")
     if sent.opens_page and sent.method != MESSAGE:
-        found.add("navigation")
-    return frozenset(found)
+        categories.add("navigation")
+    return frozenset(categories)
 
 
 def held_request(sent: Outgoing, mask: Mask) -> HeldRequest:
-    """Values are masked before they are cut: no part of a secret is left."""
+    """Describes *sent*. Values are masked before they are cut, so no part of a secret remains."""
     fields = [(_cut(mask(name), MAX_NAME), _cut(mask(value), MAX_VALUE)) for name, value in _fields(sent)]
     if len(fields) > MAX_FIELDS:
         fields = [*fields[: MAX_FIELDS - 1], ("…", f"{len(fields) - MAX_FIELDS + 1} more")]
@@ -87,8 +87,8 @@ def _cut(text: str, most: int) -> str:
 
 
 def _fields(sent: Outgoing) -> list[tuple[str, str]]:
-    found = list(_decoded(sent))
-    return found if sent.is_whole else [*found, ("…", "the body continues")]
+    fields = list(_decoded(sent))
+    return fields if sent.is_whole else [*fields, ("…", "the body continues")]
 
 
 def _decoded(sent: Outgoing) -> Iterable[tuple[str, str]]:
@@ -105,23 +105,23 @@ def _decoded(sent: Outgoing) -> Iterable[tuple[str, str]]:
 
 
 def _text_fields(name: str, body: bytes) -> Iterable[tuple[str, str]]:
-    """The members of a JSON object; anything else as it is, where it is text."""
+    """The members of a JSON object; other text unchanged; binary data as its size and beginning."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
         return ((name, f"{len(body)} bytes: {body[:MAX_VALUE].decode('utf-8', 'replace')}"),)
     try:
-        found: Any = json.loads(text)
+        content: Any = json.loads(text)
     except (ValueError, RecursionError):
         return ((name, text),)
-    if not isinstance(found, dict) or not found:
+    if not isinstance(content, dict) or not content:
         return ((name, text),)
-    members = cast("dict[str, Any]", found).items()
+    members = cast("dict[str, Any]", content).items()
     return ((key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)) for key, value in members)
 
 
 def _parts(kind: bytes, body: bytes) -> Iterator[tuple[str, str]]:
-    """Of a form with files: a file by its name and size."""
+    """The fields of a multipart form; a file is shown by its name and size."""
     message = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind + b"\r\n\r\n" + body)
     if not message.is_multipart():
         yield "body", f"{len(body)} bytes"

@@ -1,7 +1,7 @@
-"""HTTP/1.1 messages as a forwarding proxy needs them: the head parsed strictly, the body passed on unread.
+"""HTTP/1.1 messages for a forward proxy: parses the head strictly and streams the body unread.
 
-Strict where two readers of one message could disagree about its end (RFC 9112 §6.3, request smuggling): such a
-message is refused, never repaired.
+A message whose end two readers could interpret differently (RFC 9112 §6.3, request smuggling) is refused, never
+repaired.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _HOP_BY_HOP = frozenset(
 )
 
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
-"""Never dropped, whatever `Connection` names: the server would read the body as a second request."""
+"""Never dropped, even if `Connection` names them: the server would read the body as a second request."""
 
 
 class BadMessage(Exception):
-    """The peer does not speak HTTP/1.1, or ambiguously; the message says what was wrong."""
+    """The peer sent invalid or ambiguous HTTP/1.1. The message names the problem."""
 
 
 class TooLarge(BadMessage):
-    """A head or body passed its limit."""
+    """A head or body exceeded its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The first line and the fields of a message; names in lower case."""
+    """Version and header fields of a message; names in lower case."""
 
     minor: int
     """HTTP/1.*minor*."""
@@ -55,8 +55,8 @@ class Head:
 
     @property
     def keep_alive(self) -> bool:
-        said = self.values(b"connection") + self.values(b"proxy-connection")
-        return b"close" not in said and (self.minor == 1 or b"keep-alive" in said)
+        options = self.values(b"connection") + self.values(b"proxy-connection")
+        return b"close" not in options and (self.minor == 1 or b"keep-alive" in options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,12 @@ class Response(Head):
 
 
 Framing = int | Literal["chunked", "until_close"]
-"""How a body ends: after so many bytes, with a last chunk, or with the connection."""
+"""How a body ends: after this number of bytes, with a last chunk, or with the connection."""
 
 
 async def read_request(reader: asyncio.StreamReader, early: bytes = b"") -> Request | None:
-    """The next request, of which *early* was read before; None where the peer has closed. Raises BadMessage."""
+    """Reads the next request, whose first bytes *early* were read before; None if the peer has closed. Raises
+    BadMessage."""
     lines = await _read_head(reader, early)
     if lines is None:
         return None
@@ -87,7 +88,7 @@ async def read_request(reader: asyncio.StreamReader, early: bytes = b"") -> Requ
 
 
 async def read_response(reader: asyncio.StreamReader) -> Response | None:
-    """The next response; None where the server closed without a word. Raises BadMessage."""
+    """Reads the next response; None if the server closed without sending one. Raises BadMessage."""
     lines = await _read_head(reader, b"")
     if lines is None:
         return None
@@ -112,7 +113,7 @@ def response_framing(response: Response, method: bytes) -> Framing:
 
 
 def request_head(request: Request, host: bytes, path: bytes) -> bytes:
-    """The head to send to the server: origin form, *host* and no other, nothing meant for the proxy alone."""
+    """The head for the server: origin form, only *host* as `Host`, no hop-by-hop fields."""
     upgrade = b"upgrade" in request.values(b"connection") and request.values(b"upgrade") == [b"websocket"]
     named = set(request.values(b"connection")) - _FRAMING - ({b"upgrade"} if upgrade else set())
     dropped = _HOP_BY_HOP | named
@@ -126,13 +127,13 @@ def request_head(request: Request, host: bytes, path: bytes) -> bytes:
 
 
 def response_head(response: Response, connection: bytes) -> bytes:
-    """The head to send to the browser, *connection* saying what becomes of the connection."""
+    """The head for the browser, with *connection* as its `Connection` field."""
     fields = (b"%s: %s" % field for field in response.fields if field[0] not in _HOP_BY_HOP)
     return b"\r\n".join((response.line, b"Connection: " + connection, *fields)) + b"\r\n\r\n"
 
 
 async def copy_body(framing: Framing, reader: asyncio.StreamReader, write: Write, limit: int) -> None:
-    """Passes a body on as it comes. Raises BadMessage if it ends early or passes *limit* bytes."""
+    """Streams a body. Raises BadMessage if it ends early or exceeds *limit* bytes."""
     if framing == "chunked":
         await _copy_chunks(reader, write, limit)
     elif framing == "until_close":
@@ -144,8 +145,11 @@ async def copy_body(framing: Framing, reader: asyncio.StreamReader, write: Write
 
 
 async def read_body_start(framing: Framing, reader: asyncio.StreamReader, limit: int) -> tuple[bytes, Framing]:
-    """The beginning of a request's body as it came, and what is left of it: 0 where that is all. A body in chunks is
-    read as a whole. Raises BadMessage if it ends early, TooLarge for chunks of more than *limit* bytes."""
+    """Reads the beginning of a request's body unchanged. Also returns the framing of the rest, 0 if there is none.
+
+    A chunked body is read completely. Raises BadMessage if it ends early, TooLarge for chunks of more than *limit*
+    bytes.
+    """
     raw = bytearray()
 
     async def keep(block: bytes) -> None:
@@ -157,7 +161,7 @@ async def read_body_start(framing: Framing, reader: asyncio.StreamReader, limit:
 
 
 def unchunked(raw: bytes) -> bytes:
-    """What chunks hold that :func:`read_body_start` has read."""
+    """Decodes the chunks that :func:`read_body_start` has read."""
     text = bytearray()
     place = 0
     while (match := _CHUNK.match(raw, place)) is not None and (size := int(match.group(1), 16)):
@@ -187,7 +191,7 @@ def _fields(lines: list[bytes]) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _framing(head: Head) -> Framing | None:
-    """What the fields say of the body's end; None where they say nothing."""
+    """How the body ends according to the header; None if the header does not say it."""
     codings, lengths = head.values(b"transfer-encoding"), set(head.values(b"content-length"))
     if codings:
         if codings != [b"chunked"] or lengths:
@@ -240,7 +244,7 @@ async def _copy_chunks(reader: asyncio.StreamReader, write: Write, limit: int) -
 
 
 async def _read_trailers(reader: asyncio.StreamReader) -> bytes:
-    """The trailer section is read and dropped: nobody needs it, and it may hold anything."""
+    """Reads and drops the trailer section, which may contain anything."""
     left = _TRAILER_BYTES
     while (line := await _read_line(reader)) != b"\r\n":
         left -= len(line)

@@ -1,4 +1,4 @@
-"""Takes declared secrets out of what a session hands up, before anyone else sees it."""
+"""Masks declared secrets in the observations and results of a session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HIDDEN = "screenshot left out: a secret is visible on the page"
 
 
 def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
-    """*seen* with every secret's value replaced by its name, and without a screenshot that would show one."""
+    """*seen* with every secret's value replaced by its name. A screenshot that would show a value is removed."""
     if not secrets:
         return seen
     mask = secrets.mask
@@ -29,7 +29,7 @@ def masked_observation(seen: Observation, secrets: SecretVault) -> Observation:
         title=mask(seen.title),
         text=text,
         elements=elements,
-        # Of what was masked: a value could be guessed from a digest of the rest with it.
+        # Computed from the masked text: a digest of the original would allow guessing a value.
         digest=page_digest(url, text, elements) if seen.dialog is None else seen.digest,
         tabs=tuple(dataclasses.replace(tab, title=mask(tab.title), url=mask(tab.url)) for tab in seen.tabs),
         dialog=_dialog(seen.dialog, secrets) if seen.dialog else None,
@@ -54,15 +54,15 @@ def masked_result(result: ActionResult, secrets: SecretVault) -> ActionResult:
                 d.model_copy(update={"name": mask(d.name), "path": mask(d.path)}) for d in result.downloads
             ),
             "blocked_requests": _blocked(result.blocked_requests, secrets),
-            "held_requests": tuple(_held(one, secrets) for one in result.held_requests),
+            "held_requests": tuple(_held(request, secrets) for request in result.held_requests),
         }
     )
 
 
 def _elements(elements: tuple[Element, ...], secrets: SecretVault) -> tuple[Element, ...]:
-    """One search tells of most pages that no control holds a value; what was cut ends with `…` there as well."""
-    words = "\n".join(text for one in elements for text in (one.key.name, one.value or "", *one.options))
-    return tuple(_element(element, secrets) for element in elements) if secrets.names_in(words) else elements
+    """Masks elements. One search over all texts skips most pages; cut texts end with `…` there as well."""
+    texts = "\n".join(text for e in elements for text in (e.key.name, e.value or "", *e.options))
+    return tuple(_element(element, secrets) for element in elements) if secrets.names_in(texts) else elements
 
 
 def _element(element: Element, secrets: SecretVault) -> Element:
@@ -76,10 +76,10 @@ def _element(element: Element, secrets: SecretVault) -> Element:
 
 
 def _blocked(blocked: tuple[BlockedOrigin, ...], secrets: SecretVault) -> tuple[BlockedOrigin, ...]:
-    """A page can put what was typed into it into the name of a host."""
+    """Masks host names, because a page can put typed text into one."""
     return tuple(
-        one.model_copy(update={"origin": secrets.mask_host(one.origin), "allow": secrets.mask_host(one.allow)})
-        for one in blocked
+        entry.model_copy(update={"origin": secrets.mask_host(entry.origin), "allow": secrets.mask_host(entry.allow)})
+        for entry in blocked
     )
 
 

@@ -1,7 +1,7 @@
-"""Why an address did not open, in words: Chromium's network errors, and what the boundary knows of them.
+"""Explains why an address did not open, from Chromium's network error and the proxy's failed connections.
 
-Of an address behind a tunnel Chromium itself knows only that the tunnel failed (ERR_TUNNEL_CONNECTION_FAILED). Whether
-the name did not resolve or nothing listened, the boundary knows, which tried.
+For an address behind a tunnel, Chromium knows only that the tunnel failed (ERR_TUNNEL_CONNECTION_FAILED). The allowlist
+proxy knows the cause: the name did not resolve, or the connection was refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 _TIMEOUT = re.compile(r"Timeout ([0-9]+)ms exceeded")
 _OWN_SERVER: Final = "for a server of your own, set ignore_https_errors = true under [session] in a file for --config"
 _CLOSED: Final = "the server closed the connection without an answer"
-_NO_TLS: Final = "the server does not speak TLS as browsers do: is it an http:// address?"
+_NO_TLS: Final = "the server does not use TLS as browsers do: is it an http:// address?"
 
 _REASONS: Final[Mapping[str, str]] = {
-    "ERR_TUNNEL_CONNECTION_FAILED": "the boundary of this run let no connection through",
+    "ERR_TUNNEL_CONNECTION_FAILED": "the allowlist proxy of this run made no connection",
     "ERR_CERT_AUTHORITY_INVALID": f"its certificate is signed by no authority that this browser trusts; {_OWN_SERVER}",
     "ERR_CERT_COMMON_NAME_INVALID": f"its certificate is for another host name; {_OWN_SERVER}",
     "ERR_CERT_DATE_INVALID": f"its certificate has expired, or is not valid yet; {_OWN_SERVER}",
@@ -30,27 +30,27 @@ _REASONS: Final[Mapping[str, str]] = {
     "ERR_CONNECTION_CLOSED": _CLOSED,
     "ERR_CONNECTION_RESET": _CLOSED,
     "ERR_SOCKET_NOT_CONNECTED": _CLOSED,
-    "ERR_TOO_MANY_REDIRECTS": "it redirects without end",
-    "ERR_UNSAFE_PORT": "browsers refuse to speak to this port",
-    "ERR_INVALID_HTTP_RESPONSE": "the server's answer is no HTTP",
-    "ERR_INVALID_AUTH_CREDENTIALS": "the server wants a name and a password: http_credentials under [session]",
+    "ERR_TOO_MANY_REDIRECTS": "it redirects too many times",
+    "ERR_UNSAFE_PORT": "browsers refuse to connect to this port",
+    "ERR_INVALID_HTTP_RESPONSE": "the server's response is no HTTP",
+    "ERR_INVALID_AUTH_CREDENTIALS": "the server requires a name and a password: http_credentials under [session]",
     "ERR_HTTP_RESPONSE_CODE_FAILURE": "the server answered with an error and no page",
-    "ERR_RESPONSE_HEADERS_TOO_BIG": "the head of the server's answer is too large",
-    "ERR_CONTENT_DECODING_FAILED": "the server's answer cannot be decompressed",
+    "ERR_RESPONSE_HEADERS_TOO_BIG": "the headers of the server's response are too large",
+    "ERR_CONTENT_DECODING_FAILED": "the server's response cannot be decompressed",
 }
 
 
 def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
-    """Why *url* did not open, from Playwright's *message*; empty where that names no network error.
+    """Explains why *url* did not open, from Playwright's *message*; empty if that names no network error.
 
-    *unreachable*: failed connections of the boundary, the last one last.
+    *unreachable*: failed connections of the proxy, oldest first.
     """
     if timeout := _TIMEOUT.search(message):
         return f"it did not load within {int(timeout[1]) / 1000:g} s"
-    found = _ERROR.search(message)
-    if found is None:
+    match = _ERROR.search(message)
+    if match is None:
         return ""
-    name = found[1]
+    name = match[1]
     if name == "ERR_TUNNEL_CONNECTION_FAILED" and unreachable:
         return tried_in_vain(url, unreachable)
     reason = _REASONS.get(name) or (
@@ -61,10 +61,10 @@ def explained(message: str, url: str, unreachable: Mapping[Place, str]) -> str:
 
 
 def tried_in_vain(url: str, unreachable: Mapping[Place, str]) -> str:
-    """What the boundary knows of *url*, else of where it led."""
+    """Why the connection to *url* failed, else why the last connection did, which a redirect may have caused."""
     origin = origin_of(url)
-    asked = Place(origin.host, origin.port) if origin else NOWHERE
-    if asked in unreachable:
-        return unreachable[asked]
+    requested = Place(origin.host, origin.port) if origin else NOWHERE
+    if requested in unreachable:
+        return unreachable[requested]
     place = list(unreachable)[-1]
     return f"it leads to {place.host}, port {place.port}: {unreachable[place]}"

@@ -1,8 +1,7 @@
-"""Every outgoing request that the boundary's proxy can read passes a list of checks before any of it is sent.
+"""Checks outgoing requests in the allowlist proxy before any of them is sent.
 
-Without a check nothing is read that was not read before: bodies stream, and tunnels are passed on as they are. With
-one, the proxy ends every tunnel itself (:mod:`envs.security.tls_termination`), so that requests by https and WebSocket
-messages are read too.
+Without a check, bodies are streamed and tunnels are forwarded unread. With a check, the proxy terminates every tunnel
+(:mod:`envs.security.tls_termination`), so that https requests and WebSocket messages can be checked too.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from envs.security.http1 import Request
 from envs.security.subresources import kind_of
 
 BODY_BYTES: Final = 1_000_000
-"""Bytes of a body, or of a WebSocket message, that a check is shown."""
+"""Bytes of a body or WebSocket message that a check receives."""
 MESSAGE: Final = "MESSAGE"
-"""In place of the method where the bytes are a WebSocket message, or the reason of its closing."""
+"""Replaces the method for a WebSocket message and for the reason of a WebSocket's closing."""
 _COMPRESSION: Final = b"sec-websocket-extensions"
 
 
@@ -32,24 +31,24 @@ class Outgoing:
     url: str
     """Absolute, with the canonical origin; a WebSocket message has the URL of its handshake."""
     fields: tuple[tuple[bytes, bytes], ...]
-    """The header, names in lower case; of a WebSocket message that of its handshake."""
+    """Header fields, names in lower case; a WebSocket message has those of its handshake."""
     body: bytes = b""
     """At most BODY_BYTES."""
     is_whole: bool = True
-    """False where the body continues after *body*."""
+    """False if the body continues after *body*."""
     kind: RequestKind | None = None
-    """What it is for; None where the browser does not say."""
+    """Its purpose; None if the browser does not name one."""
 
     def values(self, name: bytes) -> list[bytes]:
-        """The values of one field of the header."""
+        """The values of one header field."""
         return [value for key, value in self.fields if key == name]
 
     @property
     def opens_page(self) -> bool:
-        """Whether a tab or a frame is to show the answer, now or later, or a download is to keep it.
+        """True if the response is shown in a tab or frame, now or later, or saved as a download.
 
-        Over plain http to another machine the browser does not name the mode. There its wish for a secure page tells,
-        which a page can add to a request and not take away; a download says nothing at all of what it accepts.
+        Over plain http to another machine the browser does not send the mode. There `Upgrade-Insecure-Requests` marks
+        page loads (a page can add it to a request but not remove it), and a download sends no `Accept` header.
         """
         if any(b"prefetch" in purpose for purpose in self.values(b"sec-purpose")):
             return True
@@ -60,18 +59,18 @@ class Outgoing:
         return not self.values(b"accept") and self.method == "GET" and self.kind != "websocket"
 
     @property
-    def is_left_behind(self) -> bool:
-        """Whether it may be a beacon, which is to arrive though its page is gone, and whose answer nobody reads."""
+    def may_be_beacon(self) -> bool:
+        """True if it may be a beacon: it must arrive after its page is gone, and its response is not read."""
         return self.values(b"sec-fetch-mode") == [b"no-cors"] and self.values(b"sec-fetch-dest") == [b"empty"]
 
 
 Check = Callable[[Outgoing], Awaitable[str]]
-"""Why a request fails, in one line; an empty one sends it. It may wait for a person; no time limit counts meanwhile.
-Cancelled where the browser gives the request up, unless it is left behind."""
+"""Returns why a request fails, in one line; empty to send it. It may wait for a person; time limits do not count
+meanwhile. It is cancelled if the browser cancels the request, except for a possible beacon."""
 
 
 class Checks:
-    """The checks of one boundary, by name; all are asked, in the order in which they were put."""
+    """The named checks of one proxy, applied in the order in which they were added."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Check] = {}
@@ -84,7 +83,7 @@ class Checks:
         self._by_name[name] = check
 
     async def problem(self, request: Outgoing) -> str:
-        """What the first check says that lets *request* fail; empty where it may be sent."""
+        """The reason of the first check that stops *request*; empty if it may be sent."""
         for check in tuple(self._by_name.values()):
             if problem := await check(request):
                 return problem
@@ -92,7 +91,7 @@ class Checks:
 
 
 class Stopped(Exception):
-    """A check lets a request fail."""
+    """Raised when a check stops a request."""
 
     def __init__(self, reason: str, *, opens_page: bool) -> None:
         super().__init__(reason)
@@ -100,17 +99,18 @@ class Stopped(Exception):
 
     @property
     def answer(self) -> bytes:
-        """What the browser is told: a document stays as it is (204); for anything else it is a network error, which a
-        message with two lengths is to every browser, and one that is not tried again."""
+        """The response to the browser. For a page load it is 204, which keeps the current document. For others it is a
+        message with two lengths, which every browser reports as a network error and does not retry."""
         status = b"204 No Content" if self.opens_page else b"502 Bad Gateway\r\nContent-Length: 0\r\nContent-Length: 1"
         return b"HTTP/1.1 " + status + b"\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
 
 
 def outgoing(request: Request, origin: Origin, path: bytes, body: bytes, *, is_whole: bool) -> Outgoing:
+    """Converts a parsed request for the checks."""
     url = str(origin) + path.decode("latin-1")
     return Outgoing(request.method.decode(), url, request.fields, body, is_whole, kind_of(request))
 
 
-def uncompressed(request: Request) -> Request:
-    """*request* without what would let a WebSocket compress its messages, which are to be read."""
+def without_compression(request: Request) -> Request:
+    """*request* without the header that allows compressed WebSocket messages, so that they can be read."""
     return replace(request, fields=tuple(field for field in request.fields if field[0] != _COMPRESSION))

@@ -1,4 +1,4 @@
-"""One connection of the browser to the boundary's proxy: what is read from it, and what is sent on."""
+"""Serves one connection of the browser to the allowlist proxy."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from envs.security.http1 import (
     response_head,
     unchunked,
 )
-from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, uncompressed
+from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing, Stopped, outgoing, without_compression
 from envs.security.proxy_parts import Denied, Link, Refused, join, no_rule, refused_at, shown, target_of
 from envs.security.tls_termination import begins_tls, own_end
-from envs.security.web_sockets import Early, pass_messages
+from envs.security.web_sockets import PrefixedReader, pass_messages
 
 if TYPE_CHECKING:
     from envs.security.allowlist_proxy import AllowlistProxy
@@ -42,21 +42,21 @@ _TUNNEL = re.compile(rb"(\[[^\]]+\]|[^:@/]+):([0-9]{1,5})")
 _SAFE = frozenset((b"GET", b"HEAD", b"OPTIONS"))
 
 
-class Client:
-    """One connection of the browser: any number of requests, or one tunnel."""
+class ClientConnection:
+    """Serves one connection of the browser: any number of requests, or one tunnel."""
 
-    def __init__(self, boundary: AllowlistProxy, link: Link) -> None:
-        self._boundary = boundary
-        self._limits = boundary.limits
+    def __init__(self, proxy: AllowlistProxy, link: Link) -> None:
+        self._proxy = proxy
+        self._limits = proxy.limits
         self._link = link
         self._early = b""
-        """Read while watching whether the browser had gone."""
+        """Bytes read while waiting for the browser to disconnect."""
         self._upstream: tuple[Origin, Link] | None = None
-        """The server's connection of the last request, if it may be used again."""
+        """The server connection of the last request, if it may be reused."""
         self._inside: Origin | None = None
-        """Where the requests inside a tunnel go that ends here."""
+        """The origin of the requests inside a terminated tunnel."""
         self._all_inside = False
-        """Every request inside may go there, not loads alone."""
+        """True: every request inside the tunnel is allowed. False: passive loads only."""
 
     async def serve(self, *, busy: bool) -> None:
         try:
@@ -66,7 +66,7 @@ class Client:
             self._drop_upstream()
 
     async def _serve_one(self, busy: bool) -> bool:
-        """Answers one request; False where the connection is over."""
+        """Answers one request; False if the connection has ended."""
         try:
             async with asyncio.timeout(self._limits.idle_s):
                 early, self._early = self._early, b""
@@ -83,7 +83,7 @@ class Client:
             await self._link.write(stopped.answer)
         except Denied as denied:
             if denied.refused is not None:
-                self._boundary.refuse(denied.refused, denied.reason)
+                self._proxy.refuse(denied.refused, denied.reason)
             await self._link.answer(denied.status, denied.reason, bare=denied.bare)
         except TooLarge as error:
             await self._link.answer(431, str(error))
@@ -95,19 +95,19 @@ class Client:
         match = _TUNNEL.fullmatch(request.target)
         host = canonical_host(match.group(1).decode("latin-1")) if match else None
         if match is None or host is None:
-            raise Denied(403, "no host that can be read", Refused(shown(request.target)))
+            raise Denied(403, "the host cannot be parsed", Refused(shown(request.target)))
         port = int(match.group(2))
         origin = Origin("ws" if port == 80 else "https", host, port)
-        if not self._boundary.origins.allows_tunnel(host, port):
-            if origin.scheme != "https" or self._boundary.origins.subresources(origin) == "no":
+        if not self._proxy.origins.allows_tunnel(host, port):
+            if origin.scheme != "https" or self._proxy.origins.subresources(origin) == "no":
                 raise no_rule(origin, "websocket" if port == 80 else None)
             await self._end_tunnel(origin)
             return
-        if self._boundary.checks:
+        if self._proxy.checks:
             self._all_inside = True
             await self._end_tunnel(origin)
             return
-        server = await self._boundary.connect(origin)
+        server = await self._proxy.connect(origin)
         try:
             await self._link.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await join(self._link, server, self._limits)
@@ -115,8 +115,8 @@ class Client:
             server.writer.close()
 
     async def _end_tunnel(self, origin: Origin) -> None:
-        """Is the server, to the browser: reads and judges every request inside the tunnel. Where all may pass, it may
-        hold no TLS: a WebSocket that needs none does not."""
+        """Terminates the tunnel: acts as the server and checks every request inside. If all requests are allowed, the
+        tunnel may be without TLS, as for a `ws:` WebSocket."""
         transport = self._link.transport
         if self._all_inside:
             transport.pause_reading()
@@ -141,62 +141,61 @@ class Client:
             async with asyncio.timeout(self._limits.connect_s):
                 await self._link.writer.start_tls(own_end().context)
         except (ssl.SSLError, TimeoutError):
-            self._boundary.refuse(refused_at(origin), f"not TLS, or not with this key, in a tunnel to {origin}")
+            self._proxy.refuse(refused_at(origin), f"no TLS, or not with this key, in a tunnel to {origin}")
             return False
         return True
 
     async def _forward(self, request: Request) -> bool:
         origin, path = target_of(request) if self._inside is None else (self._inside, _path(request))
         load = self._is_load(request, origin)
-        request = subresources.anonymous(request) if load else request
+        request = subresources.without_credentials(request) if load else request
         framing = request_framing(request)
         start = b""
-        if self._boundary.checks:
-            request = uncompressed(request)
+        if self._proxy.checks:
+            request = without_compression(request)
             start, framing = await self._checked(request, origin, path, framing)
         head = request_head(request, str(origin).partition("://")[2].encode(), path)
         async with asyncio.timeout(self._limits.exchange_s):
             server, response = await self._exchange(request, origin, head + start, framing, load)
             if response.status != 101 or load:
-                response = subresources.forgotten(response) if load else response
+                response = subresources.without_cookies(response) if load else response
                 return await self._pass_back(request, response, origin, server)
         return await self._switch(request, response, origin, path, server)
 
     async def _checked(self, request: Request, origin: Origin, path: bytes, framing: Framing) -> tuple[bytes, Framing]:
-        """The beginning of the body, which the checks have seen, and what is left of it. Raises Stopped."""
+        """Runs the checks on the beginning of the body. Returns it and the framing of the rest. Raises Stopped."""
         async with asyncio.timeout(self._limits.exchange_s):
             start, rest = await read_body_start(framing, self._link.reader, BODY_BYTES)
         body = unchunked(start) if framing == "chunked" else start
         sent = outgoing(request, origin, path, body, is_whole=rest == 0)
-        asking = self._ask_checks(sent)
-        await (asking if rest or sent.is_left_behind else self._unless_gone(asking))
+        checking = self._run_checks(sent)
+        await (checking if rest or sent.may_be_beacon else self._unless_gone(checking))
         return start, rest
 
-    async def _ask_checks(self, sent: Outgoing) -> None:
-        """Raises Stopped."""
-        if problem := await self._boundary.checks.problem(sent):
+    async def _run_checks(self, sent: Outgoing) -> None:
+        """Raises Stopped if a check stops the request."""
+        if problem := await self._proxy.checks.problem(sent):
             raise Stopped(problem, opens_page=sent.opens_page)
 
     def _is_load(self, request: Request, origin: Origin) -> bool:
-        """True for a passive load, False where the origin is allowed as a whole. Raises Denied for everything else."""
-        origins, kind = self._boundary.origins, subresources.kind_of(request)
+        """True for an admitted passive load, False if the origin is allowed completely. Raises Denied for other
+        requests."""
+        origins, kind = self._proxy.origins, subresources.kind_of(request)
         if self._all_inside or (self._inside is None and origins.allows_origin(origin)):
             return False
         if origins.subresources(origin) == "no":
             raise no_rule(origin, kind)
         if problem := subresources.problem(request):
-            reason = (
-                f"only passive loads from {origin} are allowed; {problem}: if that is meant, say --allow {origin.rule}"
-            )
+            reason = f"only passive loads from {origin} are allowed; {problem}: if intended, use --allow {origin.rule}"
             raise Denied(403, reason, refused_at(origin, kind), bare=True)
         return True
 
     async def _switch(self, request: Request, response: Response, origin: Origin, path: bytes, server: Link) -> bool:
-        """The server has agreed to leave HTTP (a WebSocket, outside a tunnel or in one that ends here)."""
+        """Forwards a connection that the server has upgraded to a WebSocket."""
         early, self._early = self._early, b""
         try:
             await self._link.write(response_head(response, b"Upgrade"))
-            if self._boundary.checks:
+            if self._proxy.checks:
                 sent = outgoing(request, origin, path, b"", is_whole=True)
                 await join(self._link, server, self._limits, self._messages(sent, early, server))
             else:
@@ -204,16 +203,16 @@ class Client:
                     await server.write(early)
                 await join(self._link, server, self._limits)
         except Stopped:
-            pass  # the connection ends, which is what the page is told
+            pass  # the page sees that the connection ends
         finally:
             server.writer.close()
         return False
 
     async def _messages(self, handshake: Outgoing, early: bytes, server: Link) -> None:
         async def check(text: bytes, is_whole: bool) -> None:
-            await self._ask_checks(replace(handshake, method=MESSAGE, body=text, is_whole=is_whole))
+            await self._run_checks(replace(handshake, method=MESSAGE, body=text, is_whole=is_whole))
 
-        await pass_messages(Early(early, self._link.reader), server.write, check, self._limits.body_bytes)
+        await pass_messages(PrefixedReader(early, self._link.reader), server.write, check, self._limits.body_bytes)
 
     async def _exchange(
         self, request: Request, origin: Origin, head: bytes, framing: Framing, load: bool
@@ -225,8 +224,8 @@ class Client:
             try:
                 return server, await self._ask(server, head, 0)
             except (OSError, Denied):
-                server.writer.close()  # closed by the server while it was idle; nothing was answered: ask anew
-        server = await self._boundary.connect(origin, load=load, tls=origin.scheme == "https")
+                server.writer.close()  # closed by the server while idle and nothing was answered: retry
+        server = await self._proxy.connect(origin, load=load, tls=origin.scheme == "https")
         try:
             return server, await self._ask(server, head, framing)
         except BaseException:
@@ -240,11 +239,11 @@ class Client:
             try:
                 response = await self._unless_gone(read_response(server.reader))
             except BadMessage as error:
-                raise Denied(502, f"the server's answer cannot be read: {error}") from None
+                raise Denied(502, f"the server's response cannot be read: {error}") from None
             if response is None:
                 raise Denied(502, "the server closed the connection without an answer")
             if response.status == 407:
-                raise Denied(502, "a server must not ask for the proxy's password")
+                raise Denied(502, "a server must not request proxy authentication")
             if response.status >= 200 or response.status == 101:
                 return response
 
@@ -254,20 +253,20 @@ class Client:
         try:
             framing = response_framing(response, request.method)
         except BadMessage as error:
-            raise Denied(502, f"the server's answer cannot be read: {error}") from None
+            raise Denied(502, f"the server's response cannot be read: {error}") from None
         keep = framing != "until_close" and request.keep_alive
         await self._link.write(response_head(response, b"keep-alive" if keep else b"close"))
         copying = copy_body(framing, server.reader, self._link.write, self._limits.body_bytes)
         try:
             await (copying if isinstance(framing, int) and framing <= BLOCK else self._unless_gone(copying))
         except BadMessage:
-            return False  # the head is out already: only a broken connection tells the browser that this is not all
+            return False  # the head was sent: only a broken connection shows the browser that the body is incomplete
         if not response.keep_alive:
             self._drop_upstream()
         return keep
 
     async def _unless_gone(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of *work*, which is given up when the browser closes its side. Raises ConnectionError then."""
+        """The result of *work*. If the browser disconnects, cancels *work* and raises ConnectionError."""
         watch = asyncio.create_task(self._link.reader.read(1))
         task = asyncio.create_task(work)
         try:
@@ -278,9 +277,9 @@ class Client:
         finally:
             task.cancel()
             watch.cancel()
-            _, seen = await asyncio.gather(task, watch, return_exceptions=True)
-            if isinstance(seen, bytes):
-                self._early += seen
+            _, early = await asyncio.gather(task, watch, return_exceptions=True)
+            if isinstance(early, bytes):
+                self._early += early
 
     def _take_upstream(self, origin: Origin) -> Link | None:
         kept, self._upstream = self._upstream, None
@@ -298,7 +297,7 @@ class Client:
 
 
 def _path(request: Request) -> bytes:
-    """Of a request inside a tunnel. Raises BadMessage."""
+    """The path of a request inside a tunnel. Raises BadMessage."""
     if not request.target.startswith(b"/"):
         raise BadMessage("inside a tunnel a request names a path")
     return request.target

@@ -1,4 +1,4 @@
-"""The parts of the boundary's proxy: its bounds, its connections, and the answers that it gives itself."""
+"""Parts of the allowlist proxy: its limits, its connections, and the responses that it creates itself."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _PHRASES = {400: "Bad Request", 403: "Forbidden", 431: "Too Large", 502: "Bad Ga
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what a page can make the proxy do; seconds, bytes and connections."""
+    """Limits on what a page can cause in the proxy: seconds, bytes and connections."""
 
     head_bytes: int = 65_536
     body_bytes: int = 4_000_000_000
-    """Of one request, response, or direction of a tunnel."""
+    """For one request, response, or direction of a tunnel."""
     idle_s: float = 300.0
-    """A browser may keep an unused connection this long."""
+    """How long a browser may keep an unused connection."""
     connect_s: float = 10.0
-    """Looking up the name and connecting, all addresses together."""
+    """For resolving the name and connecting, all addresses together."""
     exchange_s: float = 600.0
-    """One request and its response, from the first byte to the last."""
+    """For one request and its response, from the first byte to the last."""
     tunnel_s: float = 7_200.0
     linger_s: float = 10.0
-    """A tunnel that one side has closed."""
+    """How long a tunnel stays open after one side has closed."""
     connections: int = 512
 
 
@@ -41,29 +41,29 @@ USUAL_LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A rule forbids a request; it is recorded."""
+    """A request that the rules do not admit; it is recorded."""
 
     origin: str
-    """As far as it can be told; the scheme of a tunnel is guessed from its port."""
+    """As far as it is known; the scheme of a tunnel is guessed from its port."""
     name: str = UNREADABLE
-    """The origin as it is counted: http or https."""
+    """The origin under which it is counted: http or https."""
     place: Place = NOWHERE
     allow: str = ""
-    """The rule that would admit it; empty where none does."""
+    """The rule that would admit it; empty if there is none."""
     kind: RequestKind | None = None
 
 
 class Denied(Exception):
-    """Ends one request with an answer of the proxy's own."""
+    """Ends one request with a response of the proxy itself."""
 
     def __init__(self, status: int, reason: str, refused: Refused | None = None, *, bare: bool = False) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.refused = refused
-        """Set where a rule forbids it."""
+        """Set if no rule admits the request."""
         self.bare = bare
-        """Answer without a body: the browser makes its own error page of it, for which it asks for no icon."""
+        """True: respond without a body. The browser then shows its own error page, which requests no icon."""
 
 
 class Link(NamedTuple):
@@ -81,7 +81,7 @@ class Link(NamedTuple):
         await self.writer.drain()
 
     async def answer(self, status: int, reason: str, *, bare: bool = False) -> None:
-        """Tells the browser why there is no answer of the server's."""
+        """Sends the browser the reason why there is no response of the server."""
         body = b"" if bare else f"mira: {reason}\n".encode("utf-8", "replace")
         head = (
             f"HTTP/1.1 {status} {_PHRASES[status]}\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -91,7 +91,7 @@ class Link(NamedTuple):
 
 
 def target_of(request: Request) -> tuple[Origin, bytes]:
-    """Where an absolute-form request goes, and the path to ask for there. Raises Denied."""
+    """The target origin and path of an absolute-form request. Raises Denied."""
     match = _ABSOLUTE.fullmatch(request.target)
     origin = origin_of(request.target.decode("latin-1")) if match else None
     if match is None or origin is None:
@@ -100,32 +100,35 @@ def target_of(request: Request) -> tuple[Origin, bytes]:
     return origin, path if path.startswith(b"/") else b"/" + path
 
 
-async def join(one: Link, other: Link, limits: Limits, out: Coroutine[Any, Any, None] | None = None) -> None:
-    """Passes bytes both ways until both sides have closed, or soon after one has. *out* passes those from *one* on in
-    place of the usual way; what it raises ends both ways and is raised."""
-    ways = {
-        asyncio.create_task(out or _pump(one.reader, other, limits.body_bytes)),
-        asyncio.create_task(_pump(other.reader, one, limits.body_bytes)),
+async def join(client: Link, server: Link, limits: Limits, out: Coroutine[Any, Any, None] | None = None) -> None:
+    """Forwards bytes in both directions until both sides have closed, or `linger_s` after one has.
+
+    *out* replaces the default forwarding from *client* to *server*. If it raises Stopped, both directions end and the
+    exception is raised.
+    """
+    directions = {
+        asyncio.create_task(out or _pump(client.reader, server, limits.body_bytes)),
+        asyncio.create_task(_pump(server.reader, client, limits.body_bytes)),
     }
     try:
-        ended, open_way = await asyncio.wait(ways, timeout=limits.tunnel_s, return_when=asyncio.FIRST_COMPLETED)
-        if len(open_way) == 1 and not any(way.exception() for way in ended):
-            await asyncio.wait(open_way, timeout=limits.linger_s)
+        ended, still_open = await asyncio.wait(directions, timeout=limits.tunnel_s, return_when=asyncio.FIRST_COMPLETED)
+        if len(still_open) == 1 and not any(direction.exception() for direction in ended):
+            await asyncio.wait(still_open, timeout=limits.linger_s)
     finally:
-        for way in ways:
-            way.cancel()
-        found = await asyncio.gather(*ways, return_exceptions=True)
-    for stopped in found:
-        if isinstance(stopped, Stopped):
-            raise stopped
+        for direction in directions:
+            direction.cancel()
+        results = await asyncio.gather(*directions, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Stopped):
+            raise result
 
 
 async def _pump(reader: asyncio.StreamReader, link: Link, limit: int) -> None:
-    """Passes bytes on until their end, which is passed on too."""
+    """Forwards bytes until end of file, and the end of file."""
     while limit > 0 and (block := await reader.read(BLOCK)):
         limit -= len(block)
         await link.write(block)
-    if link.writer.can_write_eof():  # not by TLS
+    if link.writer.can_write_eof():  # not over TLS
         link.writer.write_eof()
 
 
@@ -134,11 +137,11 @@ def shown(target: bytes) -> str:
 
 
 def refused_at(origin: Origin, kind: RequestKind | None = None, allow: str | None = None) -> Refused:
-    """*allow*: the rule that would admit it, where it is not the origin's own."""
+    """The refusal of a request to *origin*. *allow*: the rule that would admit it, by default the rule of *origin*."""
     rule = origin.rule
     return Refused(str(origin), rule, Place(origin.host, origin.port), rule if allow is None else allow, kind)
 
 
 def no_rule(origin: Origin, kind: RequestKind | None = None) -> Denied:
-    reason = f"no rule allows {origin}: if that is meant, say --allow {origin.rule}"
+    reason = f"no rule allows {origin}: if that is intended, use --allow {origin.rule}"
     return Denied(403, reason, refused_at(origin, kind))

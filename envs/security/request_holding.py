@@ -1,14 +1,14 @@
-"""Holds what a step sends until somebody has agreed to it: the part of approval that no choice of action gets past.
+"""Holds the requests of a step until a person approves them. No choice of action bypasses this part of approval.
 
-Guarantees, for the categories that it holds (:data:`envs.security.held_requests.HoldCategory`):
+Guarantees, for the held categories (:data:`envs.security.held_requests.HoldCategory`):
   - From the start of a step that was not approved until the next step starts, no such request is sent, whatever causes
     it: an element, a key, a listener, a timer, a worker, a page that is left. It is shown with method, address and
     fields; then it is sent, or it fails.
-  - What was declined fails, and so does everything further that is held in the same step: it is asked about once.
-  - Requests that are held together make one question. The clock of the step stands still meanwhile.
+  - A declined request fails, and so do all requests held later in the same step: there is one question.
+  - Requests that are held together share one question. The clock of the step is paused meanwhile.
 
-Sent without a question: what belongs to a step that was approved; what pages send while the task's start is opened;
-what repeats such a request (:mod:`envs.security.background_requests`), and what the user's settings name as background.
+Sent without a question: requests of an approved step; requests of pages while the start of the task is opened; repeated
+requests of that kind (:mod:`envs.security.background_requests`); and background requests named in the settings.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from envs.security.held_requests import Answer, HeldRequest, HoldCategory, Mask,
 from envs.security.outgoing_requests import Outgoing
 
 Ask = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
-"""Shows a person what is held. True lets it go, None says that nobody was there to ask. What it raises is raised by
-the step."""
+"""Asks a person about held requests. True sends them; None means that no person was available. Its exceptions are
+raised by the step."""
 
 CHECK: Final = "approval"
-"""The name of the check at the boundary."""
+"""The name of the check in the allowlist proxy."""
 GATHER_S: Final = 0.1
-"""Requests that come no further apart than this make one question."""
+"""Requests at most this far apart share one question."""
 GATHER_MOST_S: Final = 1.0
 MAX_TOGETHER: Final = 10
-"""Requests in one question; further ones make another."""
+"""Requests in one question; further ones are asked about separately."""
 MAX_QUESTIONS: Final = 10
-"""About one step; what it sends after that fails."""
+"""Questions in one step; later requests of the step fail."""
 MAX_REPORTED: Final = 50
-"""Requests that one result tells of."""
+"""Held requests listed in one result."""
 _MESSAGES: Final[dict[Answer, str]] = {
     "no": "was not sent, a person declined it: do not try it again",
     "nobody": "was not sent, nobody is there to approve it: do not try it again",
@@ -49,14 +49,14 @@ _NOTHING: Final[frozenset[HoldCategory]] = frozenset()
 
 @dataclass(eq=False, slots=True)
 class _Window:
-    """From the start of a step until the next step starts."""
+    """The time from the start of a step until the next step starts."""
 
     passes: frozenset[HoldCategory]
     questions: int = 0
     refused: Answer = ""
-    """What everything further is answered, once one question was."""
+    """The answer for all later requests of the step, set by the first refusal."""
     is_reported: bool = True
-    """Whether results tell of what was held."""
+    """True: results list the held requests."""
 
 
 @dataclass(eq=False, slots=True)
@@ -67,14 +67,15 @@ class _Held:
 
 
 class RequestHolding:
-    """Of one browser session. Begins as the task's start: everything passes, and is learned as background."""
+    """Holds the requests of one browser session. Initially everything passes and is learned as background, as at the
+    start of a task."""
 
     def __init__(self, held: Sequence[HoldCategory], background: Sequence[str] = (), mask: Mask = str) -> None:
-        """Holds nothing where *held* is empty. *background*: see `SessionSettings.background`; *mask* is put over what
-        is shown."""
+        """*held*: categories to hold; empty holds nothing. *background*: see `SessionSettings.background`. *mask* is
+        applied to what is shown."""
         self.clock = StepClock(may_stop=bool(held))
         self.ask: Ask | None = None
-        """None: nobody is there to ask."""
+        """None: no person is available."""
         self._held = frozenset(held)
         self._mask = mask
         self._background = Background(background)
@@ -84,23 +85,23 @@ class RequestHolding:
         self._reported: list[HeldRequest] = []
 
     def begin(self, *, approved: bool) -> None:
-        """A step starts. With *approved* everything that it sends passes."""
+        """Starts a step. With *approved* all its requests pass."""
         self._background.learning = False
         self._window = _Window(_ALL if approved else _NOTHING)
 
     def restart(self) -> None:
-        """The start of a task is opened, which the user has named."""
+        """Starts opening the start of a task, which the user named: all requests pass and are learned."""
         self._background.learning = True
         self._window = _Window(_ALL)
 
     def reopen(self) -> None:
-        """Saved tabs are opened again: their documents pass. What they send by themselves fails unasked, for it may be
-        what a person has declined before; it belongs to no step, so no result tells of it."""
+        """Starts reopening saved tabs: their documents pass. Other requests fail without a question, because a person
+        may have declined them before. They belong to no step, so no result lists them."""
         self._background.learning = False
         self._window = _Window(_DOCUMENTS, refused="nobody", is_reported=False)
 
     def acted(self) -> None:
-        """Something was done to a page: what it sends from now on is not only its own doing."""
+        """Ends learning of background, because an action was done on a page."""
         self._background.learning = False
 
     async def check(self, sent: Outgoing) -> str:
@@ -117,7 +118,7 @@ class RequestHolding:
         return _MESSAGES.get(await self._decision(_Held(shown, window)), "")
 
     async def decided(self) -> bool:
-        """Waits until nothing is held; whether anything was. Raises what the asking raised."""
+        """Waits until nothing is held. Returns whether anything was held. Raises the exceptions of `ask`."""
         asking = self._asking
         if asking is None:
             return False
@@ -129,20 +130,20 @@ class RequestHolding:
         return True
 
     def drain(self) -> tuple[HeldRequest, ...]:
-        """What was held and answered since the last call; at most MAX_REPORTED."""
+        """The requests held and answered since the last call; at most MAX_REPORTED."""
         reported, self._reported = self._reported, []
         return tuple(reported)
 
     async def close(self) -> None:
-        """Whatever is held fails, and everything that would be held from now on."""
+        """Lets all held requests fail, and all that would be held later."""
         self._window = _Window(_NOTHING, refused="nobody")
         asking, self._asking = self._asking, None
         if asking is not None:
             asking.cancel()
             await asyncio.wait({asking})
             _ = asking.cancelled() or asking.exception()
-        for one in self._waiting:
-            self._settle(one, "nobody")
+        for held in self._waiting:
+            self._settle(held, "nobody")
         self._waiting.clear()
 
     async def _decision(self, held: _Held) -> Answer:
@@ -152,15 +153,15 @@ class RequestHolding:
         try:
             return await held.answer
         finally:
-            if held in self._waiting:  # the browser has given the request up
+            if held in self._waiting:  # the browser has cancelled the request
                 self._waiting.remove(held)
 
     async def _ask_all(self) -> None:
-        """One question after the other until nothing is held."""
+        """Asks one question after the other until nothing is held."""
         with self.clock.stopped():
             while self._waiting:
-                await self._gathered()
-                batch = [one for one in self._waiting if one.window is self._waiting[0].window][:MAX_TOGETHER]
+                await self._wait_for_more()
+                batch = [held for held in self._waiting if held.window is self._waiting[0].window][:MAX_TOGETHER]
                 try:
                     answer = await self._answer(batch)
                 except BaseException:
@@ -168,8 +169,8 @@ class RequestHolding:
                     raise
                 self._decide(batch, answer)
 
-    async def _gathered(self) -> None:
-        """Waits for what comes together."""
+    async def _wait_for_more(self) -> None:
+        """Waits until no more requests arrive, so that they share one question."""
         for _ in range(int(GATHER_MOST_S / GATHER_S)):
             count = len(self._waiting)
             await asyncio.sleep(GATHER_S)
@@ -183,21 +184,21 @@ class RequestHolding:
         if window.refused or window.questions >= MAX_QUESTIONS:
             return window.refused or "no"
         window.questions += 1
-        answer = await self.ask(tuple(one.shown for one in batch)) if self.ask is not None else None
+        answer = await self.ask(tuple(held.shown for held in batch)) if self.ask is not None else None
         return "yes" if answer is True else "nobody" if answer is None else "no"
 
     def _decide(self, batch: Sequence[_Held], answer: Answer) -> None:
-        for one in tuple(batch):
-            self._settle(one, answer)
-            if one in self._waiting:
-                self._waiting.remove(one)
+        for held in tuple(batch):
+            self._settle(held, answer)
+            if held in self._waiting:
+                self._waiting.remove(held)
 
-    def _settle(self, one: _Held, answer: Answer) -> None:
+    def _settle(self, held: _Held, answer: Answer) -> None:
         if answer != "yes":
-            one.window.refused = answer
-        self._report(one.shown.model_copy(update={"answer": answer}), one.window)
-        if not one.answer.done():
-            one.answer.set_result(answer)
+            held.window.refused = answer
+        self._report(held.shown.model_copy(update={"answer": answer}), held.window)
+        if not held.answer.done():
+            held.answer.set_result(answer)
 
     def _report(self, shown: HeldRequest, window: _Window) -> None:
         if window.is_reported and len(self._reported) < MAX_REPORTED:
@@ -205,7 +206,8 @@ class RequestHolding:
 
 
 def refusal_messages(requests: Sequence[HeldRequest]) -> tuple[str, ...]:
-    """What a result says of requests that were not sent: the first three, and how many more."""
-    lines = [f"the request {one.method} {one.place} {_MESSAGES[one.answer]}" for one in requests if not one.sent]
+    """The lines of a result for requests that were not sent: the first three, and the number of the others."""
+    refused = [request for request in requests if not request.sent]
+    lines = [f"the request {request.method} {request.place} {_MESSAGES[request.answer]}" for request in refused]
     more = f"{len(lines) - 3} more requests were not sent"
     return (*lines[:3], *([more] if len(lines) > 3 else []))

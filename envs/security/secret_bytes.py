@@ -1,8 +1,9 @@
 """Searches bytes (a request body, a downloaded file) for the spellings of :mod:`envs.security.secret_spellings`.
 
-The bytes are read as UTF-8, UTF-16 and Latin-1. What is packed in them is unpacked and searched too, PACKED_LEVELS
-deep and at most MAX_UNPACKED bytes in total: gzip, zlib (PDF streams among it) and zip members at any offset, raw
-deflate, and base64 of at least MIN_TOKEN characters. Other archives, encryption and pictures are not read.
+The bytes are decoded as UTF-8, UTF-16 and Latin-1. Compressed and encoded parts are unpacked and searched too,
+PACKED_LEVELS deep and at most MAX_UNPACKED bytes in total: gzip, zlib (including PDF streams) and zip members at any
+offset, raw deflate, and base64 of at least MIN_TOKEN characters. Other archives, encrypted data and images are not
+searched.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ MIN_TOKEN: Final = 16
 WINDOW: Final = 8_000_000
 """Characters searched at once."""
 OVERLAP: Final = 100_000
-"""Characters that two windows share, so that a spelling at their border is found; a longer spelling may be missed."""
+"""Characters shared by two windows, so that a spelling at their border is found; a longer spelling may be missed."""
 _MAX_STREAMS: Final = 256
 _MAX_TOKENS: Final = 5_000
 _SHORT_TOKEN: Final = 4_096
-"""A longer run of base64 is decoded from its beginning only, a shorter one from each of the four places in a group."""
+"""A longer run of base64 is decoded from its beginning only, a shorter one from each of four offsets."""
 
 _GZIP: Final = re.compile(rb"\x1f\x8b\x08")
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
@@ -37,46 +38,46 @@ _TOKEN: Final = re.compile(rb"[A-Za-z0-9+/_-]{%d,}" % MIN_TOKEN)
 
 
 def names_in(finder: Finder, data: bytes) -> frozenset[str]:
-    """Which values *data* holds."""
+    """The names of the secrets whose values *data* contains."""
     left = MAX_UNPACKED
-    found: set[str] = set()
+    names: set[str] = set()
     layer = [data]
     for _ in range(PACKED_LEVELS + 1):
         inner: list[bytes] = []
-        for one in layer:
-            found |= _names_in_plain(finder, one)
-            for unpacked in _unpacked(one, left):
+        for part in layer:
+            names |= _names_in_plain(finder, part)
+            for unpacked in _unpacked(part, left):
                 left -= len(unpacked)
                 inner.append(unpacked)
                 if left <= 0:
                     break
         layer = inner
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _names_in_plain(finder: Finder, data: bytes) -> frozenset[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     texts = [(text, 0 if is_binary else LEVELS) for text, is_binary in _texts(data, ascii_only=finder.is_ascii)]
     texts.append((_strings(data) if any(not levels for _, levels in texts) else "", LEVELS))
     for text, levels in texts:
         for start in range(0, len(text), WINDOW):
-            found |= finder.names(text[start : start + WINDOW + OVERLAP], levels)
-    return frozenset(found)
+            names |= finder.names(text[start : start + WINDOW + OVERLAP], levels)
+    return frozenset(names)
 
 
 def _strings(data: bytes) -> str:
-    """The readable parts of binary data, where alone escapes are undone."""
+    """The readable parts of binary data. Escapes are decoded only in these."""
     return "\n".join(run.decode() for run in _READABLE.findall(data))
 
 
 def _texts(data: bytes, *, ascii_only: bool) -> Iterator[tuple[str, bool]]:
-    """Each reading of *data*, and whether it is binary data.
+    """Each decoding of *data*, and whether it is binary data.
 
-    *ascii_only*: as far as ASCII values are sought, for which UTF-16 is ASCII with a zero byte beside each other.
+    *ascii_only*: only ASCII values are searched for; UTF-16 of those is ASCII with a zero byte beside each character.
     """
-    whole = data.decode("utf-8", "replace")
-    is_binary = "\0" in whole or "\ufffd" in whole
-    yield whole, is_binary
+    text = data.decode("utf-8", "replace")
+    is_binary = "\0" in text or "\ufffd" in text
+    yield text, is_binary
     if b"\0" in data:
         yield data.replace(b"\0", b"").decode("utf-8", "replace"), is_binary
     if ascii_only or not is_binary:
@@ -88,7 +89,7 @@ def _texts(data: bytes, *, ascii_only: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _unpacked(data: bytes, most: int) -> Iterator[bytes]:
-    """What is packed in *data*, each at most *most* bytes."""
+    """The unpacked contents of *data*, each at most *most* bytes."""
     yield from _inflated(data, _GZIP, 31, most)
     yield from _inflated(data, _ZLIB, 15, most)
     if raw := _inflate(data, -15, most):
@@ -106,7 +107,8 @@ def _inflated(data: bytes, magic: re.Pattern[bytes], wbits: int, most: int) -> I
 
 
 def _inflate(data: bytes | memoryview, wbits: int, most: int) -> bytes:
-    """What *data* begins with, inflated; empty where it is no such stream. A broken end costs only the rest."""
+    """Inflates the stream at the beginning of *data*; empty if there is none. If its end is damaged, the part before is
+    returned."""
     unpacker, plain = zlib.decompressobj(wbits), bytearray()
     try:
         for start in range(0, len(data), 65_536):
@@ -129,7 +131,7 @@ def _zipped(data: bytes, most: int) -> Iterator[bytes]:
                 with archive.open(member) as file:
                     yield file.read(most)
     except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, NotImplementedError, EOFError, ValueError):
-        return  # damaged, encrypted, or packed in a way that the standard library does not read
+        return  # damaged, encrypted, or compressed by a method that the standard library does not support
 
 
 def _decoded(data: bytes) -> Iterator[bytes]:
@@ -138,8 +140,8 @@ def _decoded(data: bytes) -> Iterator[bytes]:
             return
         token = match.group().replace(b"-", b"+").replace(b"_", b"/")
         for start in range(4 if len(token) <= _SHORT_TOKEN else 1):
-            whole = token[start : start + (len(token) - start) // 4 * 4]
+            groups = token[start : start + (len(token) - start) // 4 * 4]
             try:
-                yield base64.b64decode(whole)
+                yield base64.b64decode(groups)
             except binascii.Error:
                 continue

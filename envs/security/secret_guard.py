@@ -1,16 +1,15 @@
-"""What an action may not do while secrets are declared, so that no value leaves its origin through the browser.
+"""Refuses actions that could move the value of a declared secret to another origin through the browser.
 
 Refused before anything reaches the page:
 
-  - Copy, cut and paste, by keys or by the middle button. The clipboard is shared by all origins (and, headless, by all
-    sessions of a browser), and what a page copies by itself cannot be told from what a person selected.
-  - A drag where documents inside and outside a secret's scope are shown together: it carries selected text over.
+  - Copy, cut and paste, by keys or by the middle button. All origins share the clipboard (headless: all sessions of a
+    browser), and a page's own copy cannot be distinguished from a person's selection.
+  - A drag while documents inside and outside a secret's scope are shown together: it transfers selected text.
   - A value that the model types literally, in any spelling of :mod:`envs.security.secret_spellings` and also in several
-  parts,
-    into a document, a dialog or an address where the secret may not be used.
-  - A secret in a form that sends to another origin, the submission of such a form, and a link that carries a value.
+    parts, into a document, a dialog or an address where the secret may not be used.
+  - A secret in a form that sends to another origin, the submission of such a form, and a link that contains a value.
 
-Below that, where the boundary's proxy can read requests, those that carry a value out of its scope fail
+In addition, where the allowlist proxy can read requests, those that carry a value out of its scope fail
 (:class:`envs.security.secret_requests.LeakCheck`).
 """
 
@@ -42,9 +41,9 @@ _COMMAND_KEYS: Final = re.compile(
 _INSERT: Final = frozenset(("Insert", "Numpad0"))
 _DELETE: Final = frozenset(("Delete", "NumpadDecimal"))
 _KEPT_PARTS: Final = 4_000
-"""Characters of literally typed text that are remembered, to find a value that is typed in parts."""
+"""Characters of literally typed text that are kept, to find a value that is typed in parts."""
 
-# The addresses that the form of an element may be sent to, by itself or by any of its buttons. The getters are those of
+# The addresses that the form of an element may be sent to, by itself or by any of its buttons. It uses the getters of
 # the prototypes, because a field called `action` hides the form's own. An address that runs a script sends nothing.
 _FORM: Final = """
   const getter = (type, name) => Object.getOwnPropertyDescriptor(type.prototype, name).get;
@@ -70,7 +69,7 @@ SENT_TO: Final = f"""function () {{{_FORM}
   return [...leads(form, null), ...fields(form).filter(isButton).flatMap(button => leads(form, button))];
 }}"""
 
-# What a click on the element, or Enter in it, submits or follows: addresses, and the values that would go there.
+# The addresses that a click on the element, or Enter in it, submits to or follows, and the values that are sent there.
 SUBMITS: Final = f"""function (enter) {{{_FORM}
   const link = Element.prototype.closest.call(this, 'a,area');
   if (link) return [[String(link.href)], [String(link.href)]];
@@ -117,7 +116,7 @@ POINTED: Final = f"""(x, y) => {{{_FORM}{_INNER}
   }}
   return at ? ({SUBMITS}).call(at, false) : [[], []];
 }}"""
-# What a field holds, or the text of another element.
+# The value of a field, or the text of another element.
 HELD: Final = """function () {
   const read = (type, name) => {
     try { return Object.getOwnPropertyDescriptor(type.prototype, name).get.call(this); } catch { return null; }
@@ -127,8 +126,8 @@ HELD: Final = """function () {
 }"""
 
 
-class Called(Protocol):
-    """A live element, see :class:`envs.observer.target.Target`."""
+class LiveElement(Protocol):
+    """An element of the live page, see :class:`envs.observer.target.Target`."""
 
     async def call(self, function: str, *args: object) -> Any: ...
 
@@ -139,27 +138,27 @@ class Submission(NamedTuple):
 
 
 class SecretGuard:
-    """The rules for one session; without declared secrets every question is answered at once."""
+    """Checks the actions of one session. Without declared secrets, all pass."""
 
     def __init__(self, vault: SecretVault) -> None:
         self.vault = vault
         self.typed: set[str] = set()
-        """Secrets that were typed in this session, or may have been in the one that it continues."""
+        """Secrets that were typed in this session, or may have been in the session that it continues."""
         self._parts = ""
         self.outgoing = LeakCheck(vault)
 
     @classmethod
-    def at(cls, boundary: AllowlistProxy, vault: SecretVault) -> Self:
-        """A guard whose check of outgoing requests is put at *boundary*. None is put where every allowed origin is in
-        every secret's scope, or where the browser does not accept the key that reading https needs."""
+    def at(cls, proxy: AllowlistProxy, vault: SecretVault) -> Self:
+        """Creates a guard and adds its check of outgoing requests to the proxy. No check is added if every allowed
+        origin is in every secret's scope, or if the browser does not accept the key for reading https."""
         guard = cls(vault)
-        if boundary.may_read_tls and vault.can_leave(boundary.origins):
-            boundary.checks.put(CHECK, guard.outgoing.check)
+        if proxy.may_read_tls and vault.can_leave(proxy.origins):
+            proxy.checks.put(CHECK, guard.outgoing.check)
         return guard
 
     def refusal(self, action: Action, page: Page, absolute: Callable[[str, str], str]) -> ActionResult | None:
-        """Why *action* may not be done on *page*; None where it may. *absolute*: the address that Goto opens, from what
-        it says and the present address."""
+        """The refusal of *action* on *page*; None if it is allowed. *absolute* resolves the URL of a Goto against the
+        current address."""
         if not self.vault:
             return None
         message = ""
@@ -178,22 +177,23 @@ class SecretGuard:
                 pass
         return _blocked(message)
 
-    async def typing(self, target: Called, text: str, url: str) -> ActionResult | None:
-        """Why *text*, as the model wrote it, may not be typed into *target*, whose document is at *url*."""
+    async def typing(self, target: LiveElement, text: str, url: str) -> ActionResult | None:
+        """The refusal to type *text*, as the model wrote it, into *target* in a document at *url*; None if allowed."""
         if not self.vault:
             return None
         names = self.vault.named_in(text)
         self.typed.update(names)
-        addresses = [str(one) for one in await target.call(SENT_TO)] if names else []
+        addresses = [str(address) for address in await target.call(SENT_TO)] if names else []
         for address in addresses:
             if barred := [name for name in self.vault.barred_at(address) if name in names]:
                 return _blocked(self._form(barred[0], address))
         held = str(await target.call(HELD)) if self.vault.barred_at(url) else ""
         return _blocked(self._literal(text, [url], held))
 
-    def submission(self, found: Sequence[Sequence[str]]) -> ActionResult | None:
-        """Why a form may not be submitted or a link followed, from the answer of SUBMITS, FOCUSED or POINTED."""
-        submission = Submission(*found)
+    def submission(self, answer: Sequence[Sequence[str]]) -> ActionResult | None:
+        """The refusal to submit a form or follow a link, from the answer of SUBMITS, FOCUSED or POINTED; None if
+        allowed."""
+        submission = Submission(*answer)
         for address in submission.addresses:
             barred = self.vault.barred_at(address)
             held = self.vault.names_in_host("\n".join(submission.values)) if barred else frozenset[str]()
@@ -209,7 +209,7 @@ class SecretGuard:
         return f"the form or link sends to {place}, and secret {name} may only be used at {scope}"
 
     def _literal(self, text: str, urls: Iterable[str], held: str = "") -> str:
-        """*held*: what the field holds already."""
+        """The problem of typing *text* literally; *held* is the present value of the field."""
         barred = {name for url in urls for name in self.vault.barred_at(url)}
         if not barred or not text:
             return ""
@@ -236,12 +236,12 @@ class SecretGuard:
 
 
 def is_clipboard(keys: str) -> bool:
-    """Whether a chord in Playwright's notation copies, cuts or pastes, or is one that this list does not know."""
+    """True if a key combination in Playwright's notation copies, cuts or pastes, or is not in the list of safe ones."""
     *held, key = [part or "+" for part in re.split(r"(?<=.)\+", keys, flags=re.DOTALL)] or [""]
     if key in _INSERT:
         return bool(held)
     if key in _DELETE:
-        return any(one.startswith("Shift") for one in held)
+        return any(modifier.startswith("Shift") for modifier in held)
     if not _MODIFIERS.union(_MODIFIERS_ALSO).intersection(held):
         return False
     return _COMMAND_KEYS.fullmatch(key) is None
@@ -255,7 +255,7 @@ def _typed_by(keys: str) -> str:
 
 
 def _urls(page: Page) -> list[str]:
-    """Of every document on *page* that has an address of its own: the others are the work of one that has."""
+    """The addresses of the documents on *page*. Documents without an own address were created by one of these."""
     return [frame.url for frame in page.frames if not frame.url.startswith("about:") and frame.url]
 
 

@@ -1,7 +1,7 @@
-"""Which declared secret an outgoing request would carry to an origin that the secret does not belong to.
+"""Finds declared secrets in outgoing requests to origins outside the secrets' scopes.
 
-:func:`leaks` is pure. :class:`LeakCheck` applies it to the requests that the boundary's proxy reads. Searched are the
-address, every header and the body, in all the spellings of :mod:`envs.security.secret_spellings`, packed ones included
+:func:`leaks` is pure. :class:`LeakCheck` applies it to the requests that the allowlist proxy reads. It searches the
+address, every header and the body for all spellings of :mod:`envs.security.secret_spellings`, packed ones included
 (:mod:`envs.security.secret_bytes`). Not found: a value that a page encrypts, hashes, or spreads over several requests.
 """
 
@@ -18,7 +18,7 @@ from envs.security.secrets import SecretVault
 
 Part = Literal["method", "address", "headers", "body"]
 CHECK: Final = "secrets"
-"""The name of the check at the boundary."""
+"""The name of the check in the allowlist proxy."""
 IN_THREAD_BYTES: Final = 20_000
 """Bodies above this are searched in a thread, so that the event loop is not blocked."""
 MAX_REPORTED: Final = 10
@@ -27,14 +27,14 @@ MAX_REPORTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """A request as it would leave. Shown by method and origin only: the rest may hold a value."""
+    """An outgoing request. Its `repr` shows method and origin only, because the rest may contain a value."""
 
     method: str
     url: str
-    """Canonical: as the browser has it."""
+    """Canonical, as in the browser."""
     headers: Sequence[tuple[str, str]] = ()
     body: bytes = b""
-    """As sent; of a longer body its beginning, as far as the caller keeps it."""
+    """As sent; for a long body its beginning, as far as the caller keeps it."""
 
     def __repr__(self) -> str:
         return f"OutgoingRequest({self.method} {origin_of(self.url)})"
@@ -46,19 +46,20 @@ class Leak:
 
     name: str
     origin: str
-    """Where it would go, with secrets masked; `this address` where the URL has no origin."""
+    """The target, with secrets masked; `this address` if the URL has no origin."""
     scope: str
-    """The origins that it belongs to."""
+    """The origins at which it may be used."""
     part: Part
 
     @property
     def message(self) -> str:
-        """One line for the policy and for people; it holds no value."""
+        """One line for the policy and for people, without the value."""
         return f"the {self.part} would carry secret {self.name} to {self.origin}; it may only be used at {self.scope}"
 
 
 def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
-    """Every secret that *request* would carry out of its scope, one entry a secret, the first part that holds it."""
+    """The secrets that *request* would carry out of their scopes: one entry per secret, with the first part that
+    contains it."""
     barred = vault.barred_at(request.url)
     if not barred:
         return ()
@@ -70,17 +71,16 @@ def leaks(vault: SecretVault, request: OutgoingRequest) -> tuple[Leak, ...]:
         "headers": vault.names_in(headers, deep=True),
         "body": vault.names_in_bytes(request.body),
     }
-    found: dict[str, Part] = {}
+    part_of: dict[str, Part] = {}
     for part, names in parts.items():
-        found |= dict.fromkeys(names - found.keys(), part)
+        part_of |= dict.fromkeys(names - part_of.keys(), part)
     scopes = dict(vault.scopes)
-    return tuple(Leak(name, origin, scopes[name], found[name]) for name in barred if name in found)
+    return tuple(Leak(name, origin, scopes[name], part_of[name]) for name in barred if name in part_of)
 
 
 class LeakCheck:
-    """Lets every request fail that would carry a declared secret out of its scope, see
-    :data:`envs.security.outgoing_requests.Check`. Of a body or WebSocket message the first
-    :data:`envs.security.outgoing_requests.BODY_BYTES` are searched."""
+    """A :data:`envs.security.outgoing_requests.Check` that stops requests which carry a declared secret out of its
+    scope. It searches the first :data:`envs.security.outgoing_requests.BODY_BYTES` of a body or WebSocket message."""
 
     def __init__(self, vault: SecretVault) -> None:
         self._vault = vault
@@ -100,6 +100,6 @@ class LeakCheck:
         return "; ".join(messages)
 
     def drain(self) -> tuple[str, ...]:
-        """What was stopped since the last call, each leak once, at most MAX_REPORTED lines; no line holds a value."""
+        """The leaks stopped since the last call, each once, at most MAX_REPORTED lines. No line contains a value."""
         reported, self._reported = self._reported[:MAX_REPORTED], []
         return tuple(reported)

@@ -1,17 +1,16 @@
-"""The spellings under which a secret value is recognised: one table, for masking and for outgoing requests.
+"""Recognises the spellings of a secret value, for masking and for the check of outgoing requests.
 
-A text is searched in several views. Each view undoes one family of disguises, so that a spelling needs no entry of its
-own where a view covers it:
+A text is searched in several views. Each view reverses one family of encodings:
 
-  - raw: the text as it is, case-sensitive. Finds the value, its reverse and rot13, and base64 (standard and URL-safe,
+  - raw: the unchanged text, case-sensitive. Finds the value, its reverse and rot13, and base64 (standard and URL-safe,
     at each of the three byte phases) of its UTF-8 and UTF-16 bytes, its reverse, its hex digits and its base64.
   - unescaped: percent, HTML, JSON, JavaScript, CSS and quoted-printable escapes decoded, three levels deep.
   - folded: compatibility characters, accents, case, white space, invisible characters and punctuation removed. Finds
     spaced, hyphenated, re-cased or full-width spellings, and hex, base32, decimal, octal and binary character codes
     with any separators, each also reversed.
 
-Not found: a value that was encrypted, hashed, cut into parts that do not stand together, reworded, or spelled with
-look-alike letters of other scripts.
+Not found: a value that was encrypted, hashed, cut into separate parts, reworded, or spelled with look-alike letters of
+other scripts.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 MIN_CHARS: Final = 4
-"""A shorter value would be masked in the middle of ordinary words, and guessed from the masks."""
+"""A shorter value would be masked in the middle of ordinary words, and could be guessed from the masks."""
 CUT_CHARS: Final = 12
-"""Beginning of a longer spelling that is masked where a text was cut within it."""
+"""Length of the beginning of a longer spelling that is masked if the text was cut within it."""
 LEVELS: Final = 3
-"""Escapes within escapes that are undone."""
+"""Levels of nested escapes that are decoded."""
 _MIN_LINE_CHARS: Final = 8
 _MIN_BASE_CHARS: Final = 6
 _MIN_FOLDED: Final = 8
 _MIN_MIXED_FOLDED: Final = 6
-"""The same where a value has both letters and digits, which ordinary words do not."""
+"""The same for a value with both letters and digits, which ordinary words do not have."""
 
 
 class Span(NamedTuple):
-    """Characters *start* to *end* (exclusive) of a text spell the secret *name*."""
+    """The position of a spelling of the secret *name*: characters *start* to *end* (exclusive)."""
 
     start: int
     end: int
@@ -53,14 +52,14 @@ class Span(NamedTuple):
 class _View:
     text: str
     owners: Callable[[], list[tuple[int, int]]]
-    """For each character of `text`: the characters of the original text that it stands for. Computed on a hit only."""
+    """For each character of `text`: the range in the original text that it represents. Computed on a match only."""
 
 
 class Finder:
     """Finds all spellings of all *values* (by name) in a text."""
 
     def __init__(self, values: Mapping[str, str], *, any_case: bool = False) -> None:
-        """*any_case*: for texts that were written in lower case, such as host names."""
+        """*any_case*: ignore case, for texts that were converted to lower case, such as host names."""
         self._any_case = any_case
         self.is_ascii = all(value.isascii() for value in values.values())
         cased = str.lower if any_case else str
@@ -72,39 +71,39 @@ class Finder:
         self._folded, self._coded = table(folded_forms), table(coded_forms)
 
     def spans(self, text: str, levels: int = LEVELS, *, cut: bool = True) -> list[Span]:
-        """Where *text* spells a value, sorted by position; spans may overlap. *levels*: of escapes that are undone;
-        *cut*: also where the text was cut within a spelling."""
-        found: set[Span] = set()
-        for view, places in self._places(text, levels, cut):
-            owners = view.owners() if places else []
-            found.update(Span(owners[start][0], owners[end - 1][1], name) for start, end, name in places)
-        return sorted(found)
+        """The spellings of values in *text*, sorted by position; spans may overlap. *levels*: levels of escapes to
+        decode; *cut*: also match where the text was cut within a spelling."""
+        spans: set[Span] = set()
+        for view, matches in self._matches(text, levels, cut):
+            owners = view.owners() if matches else []
+            spans.update(Span(owners[start][0], owners[end - 1][1], name) for start, end, name in matches)
+        return sorted(spans)
 
     def names(self, text: str, levels: int = LEVELS, *, cut: bool = True) -> frozenset[str]:
-        """Which values *text* spells."""
-        return frozenset(name for _, places in self._places(text, levels, cut) for _, _, name in places)
+        """The names of the values that *text* spells."""
+        return frozenset(name for _, matches in self._matches(text, levels, cut) for _, _, name in matches)
 
-    def _places(self, text: str, levels: int, cut: bool) -> Iterator[tuple[_View, list[Span]]]:
-        """Each view of *text*, and where values stand in it, by its own characters."""
+    def _matches(self, text: str, levels: int, cut: bool) -> Iterator[tuple[_View, list[Span]]]:
+        """Each view of *text* with its matches, as positions in the view."""
         mark, folded_mark = ("…", _ELLIPSIS) if cut else ("", "")
         for view in _views(text.lower() if self._any_case else text, levels):
             based = _OF_BASE64.runs(view.text, self._based.shortest)
-            yield view, [*_found(view, self._raw, view.text, mark), *_found(view, self._based, based, mark)]
+            yield view, [*_spans(view, self._raw, view.text, mark), *_spans(view, self._based, based, mark)]
             folded = _folded_view(view)
             coded = _OF_HEX.runs(folded.text, self._coded.shortest)
             yield (
                 folded,
                 [
-                    *_found(folded, self._folded, folded.text, folded_mark),
-                    *_found(folded, self._coded, coded, folded_mark),
+                    *_spans(folded, self._folded, folded.text, folded_mark),
+                    *_spans(folded, self._coded, coded, folded_mark),
                 ],
             )
 
 
 class _Form(NamedTuple):
     begin: str
-    """Its first CUT_CHARS characters: what a text is searched for first."""
-    whole: str
+    """Its first CUT_CHARS characters, which are searched for first."""
+    full: str
     name: str
 
 
@@ -118,37 +117,37 @@ class _Table:
 
 def raw_forms(value: str) -> frozenset[str]:
     """The spellings of *value* that are searched case-sensitively in the raw and unescaped views."""
-    found: set[str] = set()
+    forms: set[str] = set()
     for plain in _plains(value):
-        found |= {plain, plain[::-1], codecs.encode(plain, "rot13"), plain.replace(" ", "+"), *_escaped(plain)}
-    return frozenset(found)
+        forms |= {plain, plain[::-1], codecs.encode(plain, "rot13"), plain.replace(" ", "+"), *_escaped(plain)}
+    return frozenset(forms)
 
 
 def base_forms(value: str) -> frozenset[str]:
-    """The same in base64 and base32, without white space in them."""
-    found: set[str] = set()
+    """The base64 and base32 spellings of *value*, without white space."""
+    forms: set[str] = set()
     for plain in _plains(value):
         inner, hexed = base64.b64encode(plain.encode()), plain.encode().hex().encode()
         for data in {*_encodings(plain), plain[::-1].encode(), inner, hexed, hexed.upper()}:
-            found |= _base64(data)
-        found |= _base32(plain.encode())
-    return frozenset(found | {form[::-1] for form in found})
+            forms |= _base64(data)
+        forms |= _base32(plain.encode())
+    return frozenset(forms | {form[::-1] for form in forms})
 
 
 def folded_forms(value: str) -> frozenset[str]:
-    """The spellings of *value* that are searched in the folded view, themselves folded."""
+    """The folded spellings of *value*, which are searched in the folded view."""
     forms = {fold(text) for plain in _plains(value) for text in (plain, codecs.encode(plain, "rot13"))}
     return frozenset(form for form in forms | {form[::-1] for form in forms} if _is_foldable(form))
 
 
 def coded_forms(value: str) -> frozenset[str]:
-    """The digits of its bytes or characters, as they stand in the folded view."""
-    found: set[str] = set()
+    """The digits of the bytes or characters of *value*, as they appear in the folded view."""
+    forms: set[str] = set()
     for plain in _plains(value):
-        found |= {"".join(str(ord(char)) for char in plain)}
+        forms |= {"".join(str(ord(char)) for char in plain)}
         for data in _encodings(plain):
-            found |= {data.hex(), *("".join(f"{byte:{how}}" for byte in data) for how in _DIGITS)}
-    return frozenset(found | {form[::-1] for form in found})
+            forms |= {data.hex(), *("".join(f"{byte:{digits}}" for byte in data) for digits in _DIGITS)}
+    return frozenset(forms | {form[::-1] for form in forms})
 
 
 _DIGITS: Final = ("d", "03d", "o", "03o", "08b", "07b")
@@ -169,7 +168,7 @@ def _encodings(plain: str) -> set[bytes]:
 
 
 def _escaped(value: str) -> set[str]:
-    """Spellings in which an escape stands for a character of *value* that itself begins an escape."""
+    """Escaped spellings of *value*, for values with characters that themselves begin an escape."""
     urls = {quote(value, safe=""), quote(value), quote_plus(value), quote(quote(value, safe=""))}
     jsons = {json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]}
     jsons |= {json.dumps(text)[1:-1] for text in jsons} | {text.replace("/", "\\/") for text in jsons}
@@ -177,36 +176,36 @@ def _escaped(value: str) -> set[str]:
 
 
 def _base64(data: bytes) -> set[str]:
-    """The characters that stand for *data* alone, wherever in a longer encoded text it begins."""
-    found: set[str] = set()
+    """The base64 characters that encode only *data*, for each offset of *data* in a longer encoded text."""
+    forms: set[str] = set()
     for shift, skip in ((0, 0), (1, 2), (2, 3)):
         coded = base64.b64encode(bytes(shift) + data).decode()
-        whole = coded.rstrip("=")[: len(coded) if (shift + len(data)) % 3 == 0 else -1][skip:]
-        if len(whole) >= _MIN_BASE_CHARS:
-            found |= {whole, whole.replace("+", "-").replace("/", "_")}
-    return found
+        form = coded.rstrip("=")[: len(coded) if (shift + len(data)) % 3 == 0 else -1][skip:]
+        if len(form) >= _MIN_BASE_CHARS:
+            forms |= {form, form.replace("+", "-").replace("/", "_")}
+    return forms
 
 
 def _base32(data: bytes) -> set[str]:
-    """As `_base64`, in upper and in lower case."""
-    found: set[str] = set()
+    """Like `_base64`, in upper and in lower case."""
+    forms: set[str] = set()
     for shift in range(5):
         coded = base64.b32encode(bytes(shift) + data).decode()
-        whole = coded[-(-8 * shift // 5) : 8 * (shift + len(data)) // 5]
-        if len(whole) >= _MIN_BASE_CHARS:
-            found |= {whole, whole.lower()}
-    return found
+        form = coded[-(-8 * shift // 5) : 8 * (shift + len(data)) // 5]
+        if len(form) >= _MIN_BASE_CHARS:
+            forms |= {form, form.lower()}
+    return forms
 
 
-def _found(view: _View, table: _Table, haystack: str, ellipsis: str) -> Iterator[Span]:
-    """*haystack*: the part of the view that can hold a spelling of the table at all."""
+def _spans(view: _View, table: _Table, haystack: str, ellipsis: str) -> Iterator[Span]:
+    """The spellings of *table* in *view*. *haystack*: the part of the view that can contain one."""
     hits = [form for form in table.forms if form.begin in haystack] if haystack else []
-    return (Span(start, end, form.name) for form in hits for start, end in _matches(view.text, form.whole, ellipsis))
+    return (Span(start, end, form.name) for form in hits for start, end in _positions(view.text, form.full, ellipsis))
 
 
-def _matches(text: str, form: str, ellipsis: str) -> Iterator[tuple[int, int]]:
-    """Where *form* stands whole, and where *text* holds its beginning and was cut there: before *ellipsis*, or at its
-    end; only whole where *ellipsis* is empty."""
+def _positions(text: str, form: str, ellipsis: str) -> Iterator[tuple[int, int]]:
+    """The positions of *form* in *text*: complete, or its beginning where *text* was cut, before *ellipsis* or at its
+    end. Only complete if *ellipsis* is empty."""
     start = text.find(form)
     while start >= 0:
         yield start, start + len(form)
@@ -223,7 +222,7 @@ def _matches(text: str, form: str, ellipsis: str) -> Iterator[tuple[int, int]]:
 
 
 def _views(text: str, levels: int) -> Iterator[_View]:
-    """The text, and what its escapes stand for, level by level."""
+    """The text, and the text with its escapes decoded, level by level."""
     view = _View(text, lambda: [(i, i + 1) for i in range(len(text))])
     for _ in range(levels):
         yield view
@@ -242,7 +241,7 @@ def _may_hold_escapes(text: str) -> bool:
 
 _PRINTABLE: Final = re.compile(r"=(?:[0-9A-F]{2}|\r?\n)")
 _ESCAPE: Final = re.compile(
-    r"(?=[%&\\=0])(?:"  # found fast; the rest is tried at few places
+    r"(?=[%&\\=0])(?:"  # a fast first test, so that the rest is tried at few positions
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
     r"|(?P<unit>(?:[\\%]u[0-9A-Fa-f]{4})+)"
     r"|(?P<point>\\u\{[0-9A-Fa-f]{1,6}\})"
@@ -259,12 +258,12 @@ _ESCAPE: Final = re.compile(
 
 def _unescaped(view: _View) -> _View:
     def owners() -> list[tuple[int, int]]:
-        outer, found, done = view.owners(), list[tuple[int, int]](), 0
+        outer, inner, done = view.owners(), list[tuple[int, int]](), 0
         for match in _ESCAPE.finditer(view.text):
-            found += outer[done : match.start()]
-            found += [(outer[match.start()][0], outer[match.end() - 1][1])] * len(_decoded(match))
+            inner += outer[done : match.start()]
+            inner += [(outer[match.start()][0], outer[match.end() - 1][1])] * len(_decoded(match))
             done = match.end()
-        return found + outer[done:]
+        return inner + outer[done:]
 
     return _View(_ESCAPE.sub(_decoded, view.text), owners)
 
@@ -298,16 +297,16 @@ def _char(point: int) -> str:
 
 
 _ELLIPSIS: Final = "\x1e"
-"""What `…` becomes when folded; other punctuation goes."""
+"""Replaces `…` in folded text; other punctuation is removed."""
 _BARRIERS: Final = '[]"'
-"""Kept when folding: they bound the controls of an observation, whose numbers and names are no part of a value."""
+"""Kept in folded text: they delimit the controls of an observation, whose numbers and names are no part of a value."""
 _KEPT: Final = frozenset(_BARRIERS + _ELLIPSIS)
 _ASCII: Final = bytes(range(128))
 _DROPPED_ASCII: Final = bytes(code for code in _ASCII if not chr(code).isalnum() and chr(code) not in _KEPT)
 
 
 def fold(text: str) -> str:
-    """*text* as the folded view has it; UTF-8 bytes as one character each, because those are dropped fastest."""
+    """*text* in the form of the folded view. UTF-8 bytes become one character each, because removing those is fast."""
     if text.isascii():
         return text.lower().encode().translate(None, _DROPPED_ASCII).decode()
     text = unicodedata.normalize("NFKD", text.replace("…", _ELLIPSIS)).casefold()
@@ -322,7 +321,7 @@ def fold(text: str) -> str:
 
 
 class _Alphabet:
-    """Cuts a text down to its runs of certain characters: most texts have few, and few are searched fast."""
+    """Extracts runs of certain characters from a text. Most texts have few, so the search is fast."""
 
     def __init__(self, characters: str) -> None:
         members = characters.encode()
@@ -330,7 +329,7 @@ class _Alphabet:
         self._mark = bytes(120 if code in members else 32 for code in range(256))
 
     def runs(self, text: str, shortest: int) -> str:
-        """The runs of at least *shortest* characters in *text*, one a line."""
+        """The runs of at least *shortest* characters in *text*, one per line."""
         data = text.encode("utf-8", "replace")
         if not shortest or b"x" * shortest not in data.translate(self._mark):
             return ""
@@ -338,7 +337,7 @@ class _Alphabet:
 
 
 _MANY: Final = 16
-"""Different characters that are dropped faster one by one than all at once."""
+"""Up to this many different characters are removed faster one by one than all at once."""
 
 _OF_BASE64: Final = _Alphabet(string.ascii_letters + string.digits + "+/-_")
 _OF_HEX: Final = _Alphabet(string.digits + "abcdef")

@@ -1,10 +1,10 @@
-"""Declared secrets: put in at their own origin only, masked everywhere else.
+"""Stores declared secrets, fills them in at their own origins only, and masks them everywhere else.
 
-The model knows a secret by name and writes `<secret>NAME</secret>`. The value is put in below the model, when the
-frame that receives it has one of the secret's origins. On the way back, every text that could hold a value passes
-:meth:`SecretVault.mask`.
+The model knows a secret by name and writes `<secret>NAME</secret>`. The session replaces the name by the value if the
+receiving frame has one of the secret's origins. Every text that could contain a value passes :meth:`SecretVault.mask`
+before the model or a trace receives it.
 
-Which spellings of a value are found is said in :mod:`envs.security.secret_spellings`.
+:mod:`envs.security.secret_spellings` lists the spellings of a value that are recognised.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DECLARATION = "NAME=env:VARIABLE or NAME=file:PATH, optionally followed by @ori
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a text was not filled in; the message is for the policy and holds no value."""
+    """The reason why a text was not filled in. The message is for the policy and contains no value."""
 
     message: str
 
@@ -42,7 +42,7 @@ class _Secret:
 
 
 class SecretVault:
-    """The values of a run's secrets. Shows names only: in `repr`, in errors, and it refuses to be pickled."""
+    """The values of a run's secrets. `repr` and errors show names only, and pickling raises an error."""
 
     def __init__(self, declared: Mapping[str, tuple[str, Origins]]) -> None:
         for name, (value, _) in declared.items():
@@ -58,7 +58,7 @@ class SecretVault:
 
     @property
     def scopes(self) -> tuple[tuple[str, str], ...]:
-        """Each name, and the origins at which its value may be typed."""
+        """The names, each with the origins at which its value may be typed."""
         return tuple((name, str(secret.origins)) for name, secret in self._secrets.items())
 
     def __bool__(self) -> bool:
@@ -71,7 +71,8 @@ class SecretVault:
         raise TypeError("a SecretVault is never stored or sent to another process")
 
     def fill(self, text: str, url: str) -> str | Refusal:
-        """*text* with the secrets it names put in, for a frame at *url*; a Refusal if any may not go there."""
+        """Replaces the names of secrets in *text* by values, for a frame at *url*; a Refusal if one may not be used
+        there."""
         for name in dict.fromkeys(_PLACEHOLDER.findall(text)):
             secret = self._secrets.get(name)
             if secret is None:
@@ -87,31 +88,32 @@ class SecretVault:
         return self._text.mask(text)
 
     def mask_host(self, origin: str) -> str:
-        """As `mask`, for a host name or an origin: the browser writes those in lower case, whatever the page did."""
+        """Like `mask`, for a host name or an origin, which the browser always writes in lower case."""
         return self._hosts.mask(origin)
 
     def names_in(self, text: str, *, deep: bool = False) -> frozenset[str]:
-        """The secrets whose values *text* spells; *deep*: also inside what is packed in it."""
+        """The secrets whose values *text* spells; *deep*: also inside packed parts of it."""
         return self.names_in_bytes(text.encode("utf-8", "replace")) if deep else self._text.finder.names(text)
 
     def names_whole_in(self, text: str) -> frozenset[str]:
-        """The secrets that *text* spells whole: where an answer about a part would help to guess the rest."""
+        """The secrets that *text* spells completely. For checks whose answer about a part would help to guess the
+        rest."""
         return self._text.finder.names(text, cut=False)
 
     def names_in_host(self, url: str) -> frozenset[str]:
-        """As `names_in`, packed parts included, for an address: its host is in lower case whatever the page wrote."""
+        """Like `names_in`, packed parts included, for an address, whose host is always in lower case."""
         return self.names_in(url, deep=True) | self._hosts.finder.names(url)
 
     def names_in_bytes(self, data: bytes) -> frozenset[str]:
-        """The secrets whose values *data* holds in any spelling, packed ones included."""
+        """The secrets whose values *data* contains in any spelling, packed ones included."""
         return names_in(self._text.finder, data) if self._secrets else frozenset()
 
     def named_in(self, text: str) -> frozenset[str]:
-        """The declared secrets that *text* names as `<secret>NAME</secret>`."""
+        """The declared secrets that *text* names in the form `<secret>NAME</secret>`."""
         return frozenset(name for name in _PLACEHOLDER.findall(text) if name in self._secrets)
 
     def mask_lines(self, lines: Sequence[str]) -> list[str]:
-        """As `mask`, for lines that stand together: a value that goes over several is masked in each of them."""
+        """Like `mask`, for consecutive lines: a value that spans several lines is masked in each of them."""
         spans = self._text.finder.spans("\n".join(lines))
         if not spans:
             return list(lines)
@@ -128,21 +130,21 @@ class SecretVault:
         return masked
 
     def can_leave(self, allowed: Origins) -> bool:
-        """Whether *allowed* has a rule that is not one of some secret's own."""
+        """True if *allowed* has a rule outside the scope of some secret."""
         return any(set(allowed.rules) - set(secret.origins.rules) for secret in self._secrets.values())
 
     def barred_at(self, url: str) -> tuple[str, ...]:
-        """The secrets that may not go to *url*."""
+        """The secrets that may not be sent to *url*."""
         return tuple(name for name, secret in self._secrets.items() if not secret.origins.allows(url))
 
     @classmethod
     def declare(
         cls, declarations: Sequence[str], start_url: str | None, environ: Mapping[str, str] = os.environ
     ) -> SecretVault:
-        """Reads `NAME=env:VARIABLE[@origin[,origin…]]` and `NAME=file:PATH[@origin…]`.
+        """Parses `NAME=env:VARIABLE[@origin[,origin…]]` and `NAME=file:PATH[@origin…]`.
 
-        Without `@origin` a secret belongs to the origin of *start_url*. Raises BadInput with one line that
-        never holds a value; a value given literally is refused, because command lines are logged.
+        Without `@origin` a secret belongs to the origin of *start_url*. Raises BadInput with one line that never
+        contains a value. A literal value is refused, because command lines are logged.
         """
         declared: dict[str, tuple[str, Origins]] = {}
         for number, declaration in enumerate(declarations, start=1):
@@ -154,7 +156,7 @@ class SecretVault:
 
 
 class _Masker:
-    """Replaces what a finder finds."""
+    """Replaces the values that a finder finds."""
 
     def __init__(self, values: Mapping[str, str], *, any_case: bool = False) -> None:
         self.finder = Finder(values, any_case=any_case)
@@ -171,7 +173,7 @@ class _Masker:
 
 
 def _replaced(text: str, spans: Sequence[Span]) -> str:
-    """Replaces the union of all spans, so that overlapping values leave no rest."""
+    """Replaces the union of all spans, so that nothing remains of overlapping values."""
     shown: list[str] = []
     done = 0
     for start, end, name in spans:
@@ -191,7 +193,7 @@ def _check(name: str, value: str) -> None:
 def _read(declaration: str, number: int, start_url: str | None, environ: Mapping[str, str]) -> tuple[str, str, Origins]:
     name, equals, source = declaration.partition("=")
     if not equals or _NAME.fullmatch(name) is None:
-        # Never quoted: somebody may have put the value where the name belongs.
+        # Never quoted, because it may be the value in place of the name.
         raise BadInput(f"secret number {number} must be written {_DECLARATION}")
     kind, colon, place = source.partition(":")
     if not colon or kind not in ("env", "file"):
@@ -201,7 +203,7 @@ def _read(declaration: str, number: int, start_url: str | None, environ: Mapping
         origins = Origins.parse(scope.split(","))
         if origins.has_subresources:
             raise BadInput(
-                f"secret {name}: it is typed into pages, and a subresources: rule opens none; name the origin"
+                f"secret {name}: a subresources: rule admits no pages to type it into; name the origin instead"
             )
     elif start_url is not None:
         origins = Origins().with_url(start_url)
@@ -212,7 +214,7 @@ def _read(declaration: str, number: int, start_url: str | None, environ: Mapping
 
 def _value(name: str, kind: str, place: str, environ: Mapping[str, str]) -> str:
     if kind == "env":
-        if not place.isidentifier():  # a shell may have put the value here: do not repeat it
+        if not place.isidentifier():  # it may be the value, expanded by a shell: do not repeat it
             raise BadInput(f"secret {name}: after env: comes the name of an environment variable, without $")
         value = environ.get(place)
         if value is None:
@@ -227,4 +229,4 @@ def _value(name: str, kind: str, place: str, environ: Mapping[str, str]) -> str:
 
 
 NO_SECRETS: Final = SecretVault({})
-"""The vault of a run that declared none."""
+"""The vault of a run without secrets."""

@@ -1,8 +1,8 @@
-"""Which requests are passive loads: what a rule such as `subresources:cdn.example` lets through, and nothing else.
+"""Recognises passive loads, the only requests that a rule such as `subresources:cdn.example` admits.
 
-The boundary decides by the request's own header: the browser writes `Sec-Fetch-Dest` (W3C Fetch Metadata) into every
-request to an https address or to this machine, and a page can neither set nor change a header whose name begins with
-`Sec-`. A request without it is refused. Not covered: a renderer process that was taken over can lie about its loads.
+The allowlist proxy decides by the header `Sec-Fetch-Dest` (W3C Fetch Metadata). The browser adds it to every request to
+an https address or to this machine, and a page can neither set nor change a header whose name begins with `Sec-`. A
+request without it is refused. Not covered: a compromised renderer process can send a false header.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DESTINATIONS: Final[dict[bytes, RequestKind]] = {
     b"report": "other",
 }
 PASSIVE: Final = frozenset((b"script", b"style", b"image", b"font", b"audio", b"video", b"track"))
-"""Destinations that are let through."""
+"""Admitted destinations."""
 METHODS: Final = frozenset((b"GET", b"HEAD"))
 
 _IDENTIFYING: Final = frozenset((b"cookie", b"authorization"))
@@ -46,32 +46,32 @@ _REMEMBERED: Final = frozenset((b"set-cookie", b"www-authenticate"))
 
 
 def kind_of(request: Request) -> RequestKind | None:
-    """What the request is for; None where the browser does not say."""
+    """The purpose of the request; None if the browser does not name one."""
     if request.values(b"upgrade"):
         return "websocket"
-    named = request.values(b"sec-fetch-dest")
-    return DESTINATIONS.get(named[0], "other") if len(named) == 1 else None
+    destinations = request.values(b"sec-fetch-dest")
+    return DESTINATIONS.get(destinations[0], "other") if len(destinations) == 1 else None
 
 
 def problem(request: Request) -> str:
-    """Why the request is no passive load; empty where it is one."""
+    """Why the request is no passive load; empty if it is one."""
     kind = kind_of(request)
     if kind is None:
-        return "over plain http the browser does not say what a request is for"
+        return "over plain http the browser does not name the purpose of a request"
     if kind == "websocket" or request.values(b"sec-fetch-dest") not in [[name] for name in PASSIVE]:
-        return f"it asks for a {kind}"
+        return f"it requests a {kind}"
     if request.method not in METHODS or _has_body(request):
         return "it is more than a GET"
     return ""
 
 
-def anonymous(request: Request) -> Request:
-    """*request* without what tells who asks: an admitted load acts on nobody's account."""
+def without_credentials(request: Request) -> Request:
+    """*request* without cookies and passwords: an admitted load does not act with an account."""
     return replace(request, fields=tuple(field for field in request.fields if field[0] not in _IDENTIFYING))
 
 
-def forgotten(response: Response) -> Response:
-    """*response* without what the browser would say at the next request, or ask for a password about."""
+def without_cookies(response: Response) -> Response:
+    """*response* without the fields that set cookies or request a password."""
     return replace(response, fields=tuple(field for field in response.fields if field[0] not in _REMEMBERED))
 
 

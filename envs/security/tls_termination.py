@@ -1,9 +1,8 @@
-"""The boundary's own end of a TLS connection: where a request must be read before it may pass.
+"""Terminates TLS in the allowlist proxy, where requests must be read before they may be forwarded.
 
-A tunnel to a host that only a `subresources:` rule covers, and every tunnel where requests are checked, ends here
-instead of at the server. Chromium is told to
-accept one key (`--ignore-certificate-errors-spki-list`), which is made for this process, is never written to disk, and
-is trusted by no other program. The connection on to the server is TLS again, with its certificate verified.
+The proxy terminates tunnels to hosts that only a `subresources:` rule covers, and every tunnel if requests are checked.
+Chromium accepts one key (`--ignore-certificate-errors-spki-list`), which is generated for this process, is never
+written to disk, and is trusted by no other program. The connection to the server uses TLS with a verified certificate.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _HANDSHAKE = b"\x16"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnEnd:
-    """A key of this process."""
+class ProxyCertificate:
+    """The key and certificate of this process."""
 
     context: ssl.SSLContext
-    """For the side of the server; speaks HTTP/1.1 only."""
+    """For the server side; HTTP/1.1 only."""
     fingerprint: str
-    """SHA-256 of the public key (SubjectPublicKeyInfo), base64: what Chromium is told to accept."""
+    """SHA-256 of the public key (SubjectPublicKeyInfo), base64, for Chromium's switch."""
 
     @property
     def switch(self) -> str:
@@ -38,26 +37,26 @@ class OwnEnd:
 
 
 @cache
-def own_end() -> OwnEnd:
-    """Made once a process, when it is first needed."""
+def own_end() -> ProxyCertificate:
+    """Generates the key once per process, on first use."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Mira's boundary")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Mira's allowlist proxy")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     dated = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + VALID_FOR)
     certificate = dated.serial_number(x509.random_serial_number()).sign(key, hashes.SHA256())
     public = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     context = _context(private + certificate.public_bytes(Encoding.PEM))
-    return OwnEnd(context, base64.b64encode(hashlib.sha256(public).digest()).decode())
+    return ProxyCertificate(context, base64.b64encode(hashlib.sha256(public).digest()).decode())
 
 
 def _context(pem: bytes) -> ssl.SSLContext:
-    """`ssl` reads keys from files alone: this one lies in memory."""
+    """Loads *pem* from a file in memory, because `ssl` reads keys only from files."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
     handle = os.memfd_create("key")
@@ -70,11 +69,11 @@ def _context(pem: bytes) -> ssl.SSLContext:
 
 
 async def begins_tls(transport: asyncio.Transport) -> bool:
-    """Whether the next byte that comes begins TLS; False where the peer closes. The byte is not read: the transport
-    must not be reading."""
+    """True if the next byte begins TLS; False if the peer closes. The byte is not consumed. Reading of the transport
+    must be paused."""
     ready = asyncio.Event()
     loop = asyncio.get_running_loop()
-    # A second descriptor: asyncio lets nobody wait for one that a transport uses.
+    # A second descriptor: asyncio does not allow waiting for one that a transport uses.
     with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as watched:
         loop.add_reader(watched, ready.set)
         try:
@@ -85,8 +84,8 @@ async def begins_tls(transport: asyncio.Transport) -> bool:
 
 
 @cache
-def verified() -> ssl.SSLContext:
-    """For connections to servers: the system's authorities, and those of `certifi` where the system has none."""
+def verified_context() -> ssl.SSLContext:
+    """For connections to servers: trusts the authorities of the system and of `certifi`."""
     import certifi
 
     context = ssl.create_default_context()
@@ -96,7 +95,7 @@ def verified() -> ssl.SSLContext:
 
 @cache
 def unverified() -> ssl.SSLContext:
-    """For connections to servers whose certificate the user said not to check (`ignore_https_errors`)."""
+    """For connections to servers without verification of certificates (`ignore_https_errors`)."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

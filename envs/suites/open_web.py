@@ -1,6 +1,7 @@
-"""An open task on a live website: a goal, an address, no checker. The world of `mira run "…" --url …`.
+"""The suite `open`: one open task on a live website, with an instruction, an address and no checker.
 
-The state lives on the server, so a killed episode is *re-opened*: see :mod:`envs.browser.live_session`.
+`mira run "…" --url …` uses it. The state is on the server, so a killed episode is *re-opened*, see
+:mod:`envs.browser.live_session`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TASK = "task"
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """What is to be done, where, and within which bounds."""
+    """Instruction, start address and limits of an open task."""
 
     instruction: str
     url: str
@@ -48,10 +49,10 @@ class OpenWorld:
         url: str,
         vault: SecretVault = NO_SECRETS,
     ) -> None:
-        """Allowed is what `settings.allow` names, and the origin of *url*. Raises BadInput."""
+        """Allows the rules of `settings.allow` and the origin of *url*. Raises BadInput."""
         plain = " ".join(instruction.split())
         if not plain:
-            raise BadInput("the task has no instruction: say what is to be done")
+            raise BadInput("the task has no instruction: describe the task in words")
         self._chromium = chromium
         bounds = Bounds(folder, settings, Origins.parse(settings.allow).with_url(url), vault)
         self._task = OpenTask(plain, url, bounds)
@@ -63,11 +64,11 @@ class OpenWorld:
         return OpenEnvironment(self._chromium, self._task)
 
     async def close(self) -> None:
-        """Each environment closes what it opened; nothing is left for the suite."""
+        """Does nothing: each environment closes its own resources."""
 
 
 class OpenEnvironment:
-    """Plays the task in one browser session behind a boundary of its own."""
+    """Runs the task in one browser session with its own allowlist proxy."""
 
     restore: Restore = "reopen"
 
@@ -85,14 +86,14 @@ class OpenEnvironment:
         return self._start
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
-        """One look; a browser that died is started again at the last saved state."""
+        """Observes the page; a browser that died is restarted at the last saved state."""
         return await self._live.observe(screenshot=screenshot)
 
     async def execute(self, action: Action) -> ActionResult:
         return await self._live.execute(action)
 
     async def done(self) -> bool:
-        """Never: only the agent ends an open task."""
+        """Always False: only the agent ends an open task."""
         return False
 
     async def score(self, answer: str | None) -> Score | None:
@@ -103,11 +104,11 @@ class OpenEnvironment:
         return None
 
     async def save_state(self, folder: Path) -> None:
-        """Writes tabs, cookies and local storage where they have changed."""
+        """Writes tabs, cookies and local storage if they have changed."""
         await self._live.save(folder)
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
-        """Opens the saved tabs again with their storage; the start, if nothing was saved. Raises ResetFailed."""
+        """Reopens the saved tabs with their storage; without a saved state, opens the start. Raises ResetFailed."""
         await self._live.reopen(folder)
         return self._start
 

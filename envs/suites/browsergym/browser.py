@@ -1,4 +1,4 @@
-"""A Chromium that two programs drive: its debugging port is on loopback, its every request passes a boundary."""
+"""Starts a Chromium for two programs, with a debugging port on loopback and all requests through a proxy."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ QUIET = (
     "--password-store=basic",
     "--use-mock-keychain",
 )
-"""What Playwright passes to a browser that it starts itself: no calls home of the browser's own."""
+"""Switches that Playwright uses for browsers that it starts: they disable the browser's own requests."""
 END_S = 5.0
 POLL_S = 0.02
 
 
 class SharedChromium:
-    """Made by :meth:`start`; `end` it. The guard ends it with this process, however that ends.
+    """A running Chromium. Create it with :meth:`start` and `end` it; a guard process ends it with this process.
 
-    Trade-off, accepted: other programs of this machine can reach the debugging port while it runs; pages cannot.
+    Accepted trade-off: other programs of this machine can access the debugging port while it runs; pages cannot.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, home: Path, endpoint: str) -> None:
         self.endpoint = endpoint
-        """For `connect_over_cdp`."""
+        """The address for `connect_over_cdp`."""
         self._process = process
         self._home = home
 
     @classmethod
-    async def start(cls, boundary: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
-        """Raises BrowserMissing and BrowserNotStarted."""
+    async def start(cls, proxy: AllowlistProxy, *, headed: bool = False) -> SharedChromium:
+        """Starts Chromium. Raises BrowserMissing and BrowserNotStarted."""
         chromium = find_chromium()
         home = Path(tempfile.mkdtemp(prefix="mira-shared-"))
         (home / "tmp").mkdir()
@@ -56,7 +56,7 @@ class SharedChromium:
             *guard,
             str(home),
             str(chromium),
-            *_switches(home, boundary, headed),
+            *_switches(home, proxy, headed),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
@@ -78,16 +78,16 @@ class SharedChromium:
         await _end(self._process, self._home)
 
 
-def _switches(home: Path, boundary: AllowlistProxy, headed: bool) -> list[str]:
-    ours = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
-    ours += [*QUIET, f"--proxy-server={boundary.server}"]
-    ours += [own_end().switch] if boundary.origins.has_subresources else []
-    ours += [] if headed else ["--headless=new", "--hide-scrollbars"]
-    return [*SWITCHES, *ours, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+def _switches(home: Path, proxy: AllowlistProxy, headed: bool) -> list[str]:
+    switches = [f"--user-data-dir={home / 'profile'}", "--remote-debugging-port=0", "--no-startup-window"]
+    switches += [*QUIET, f"--proxy-server={proxy.server}"]
+    switches += [own_end().switch] if proxy.origins.has_subresources else []
+    switches += [] if headed else ["--headless=new", "--hide-scrollbars"]
+    return [*SWITCHES, *switches, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
 
 
 async def _port(file: Path, process: asyncio.subprocess.Process) -> int:
-    """Chromium writes the port into *file* once it listens."""
+    """Waits for the port, which Chromium writes to *file* when it listens."""
     while True:
         port = _written_port(file)
         if port:
@@ -98,7 +98,7 @@ async def _port(file: Path, process: asyncio.subprocess.Process) -> int:
 
 
 def _written_port(file: Path) -> int:
-    """0 until both lines, port and path, are written."""
+    """The port; 0 until both lines of *file*, port and path, are written."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return int(lines[0]) if len(lines) >= 2 else 0
 

@@ -1,4 +1,4 @@
-"""One worker's BrowserGym environment: its task and its verdict there, our eyes and hands on the same pages."""
+"""One worker's BrowserGym environment: BrowserGym sets up and scores tasks, Mira observes and acts on the pages."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ FULL_REWARD = 1.0
 
 
 class BrowserGymEnvironment:
-    """Reset, reward and end are BrowserGym's; what is seen and done is ours.
+    """BrowserGym provides reset, reward and end of an episode; Mira provides observations and actions.
 
-    Not carried over: BrowserGym's own action strings, and messages of a task to the agent after its goal.
-    A killed episode is replayed from its seed where a reset brings the world back; a server that keeps what was done is
-    not acted on again, so an episode that did something there ends as broken.
+    Not supported: BrowserGym's action strings, and messages of a task to the agent after its goal.
+    A killed episode is replayed from its seed if a reset restores the state. If a server keeps state, actions are not
+    repeated on it, and an episode with actions ends as broken.
     """
 
     restore: Restore = "replay"
 
     def __init__(self, folder: Path, settings: SessionSettings, module: str = "") -> None:
-        """A task's name is the id under which gymnasium knows it; *module* is imported to register it."""
+        """A task's name is its gymnasium id; *module* is imported to register it."""
         self._folder = folder
         self._settings = settings
         self._module = module
         self._opened = ""
-        """The task that BrowserGym's process holds."""
-        self._boundary = AllowlistProxy(Origins.parse(settings.allow))
+        """The task that is open in BrowserGym's process."""
+        self._proxy = AllowlistProxy(Origins.parse(settings.allow))
         self._chromium: SharedChromium | None = None
         self._gym: GymProcess | None = None
         self._playwright: Playwright | None = None
@@ -59,7 +59,7 @@ class BrowserGymEnvironment:
         return self._session
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
-        """Sets the task up for its seed. Raises ResetFailed, and BadInput without BrowserGym."""
+        """Sets up the task for its seed. Raises ResetFailed, and BadInput without BrowserGym."""
         try:
             return await self._begin(task)
         except (GymFailed, PlaywrightError, TimeoutError) as error:
@@ -71,28 +71,27 @@ class BrowserGymEnvironment:
         return await self.session.observe(screenshot=screenshot)
 
     async def execute(self, action: Action) -> ActionResult:
-        """A new tab is BrowserGym's to open: only then does it share the task's cookies."""
+        """Executes *action*. BrowserGym opens new tabs, so that they share the task's cookies."""
         if isinstance(action, NewTab):
             return await self._new_tab()
         return await self.session.execute(action)
 
     async def done(self) -> bool:
-        """BrowserGym's word, asked after each action as its own loop does."""
+        """Whether BrowserGym ends the episode; validated after each action, as in its own loop."""
         try:
             return bool((await self._process().ask("check"))["done"])
         except GymFailed:
-            return True  # nothing more can come of it; the score says why
+            return True  # the episode cannot continue; the score gives the reason
 
     async def score(self, answer: str | None) -> Score | None:
-        """The reward once the answer, if any, was said in the chat. Success is the full reward."""
+        """The reward after the answer, if any, was sent to the chat. Success is the full reward."""
         try:
-            asked = {"do": "say", "text": answer} if answer is not None else {"do": "check"}
-            reward = float((await self._process().ask(**asked))["reward"])
+            request = {"do": "say", "text": answer} if answer is not None else {"do": "check"}
+            reward = float((await self._process().ask(**request))["reward"])
         except GymFailed as error:
             return Score(status="broken", reward=0.0, evidence=f"no reward: {error}")
-        won = reward >= FULL_REWARD
         return Score(
-            status="success" if won else "failure",
+            status="success" if reward >= FULL_REWARD else "failure",
             reward=max(0.0, min(1.0, reward)),
             evidence=f"BrowserGym's reward is {reward:g}",
         )
@@ -101,15 +100,15 @@ class BrowserGymEnvironment:
         return None
 
     async def save_state(self, folder: Path) -> None:
-        """Nothing is kept: the seed and the committed actions are the state."""
+        """Does nothing: the state is the seed and the committed actions."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         if committed and not is_rebuilt(self._module, task.name):
-            raise ResetFailed(f"{task.id}: its server keeps what was done there, and nothing of it is done again")
+            raise ResetFailed(f"{task.id}: its server keeps the effects of actions, so they are not repeated")
         return await redo(self, task, committed)
 
     async def close(self) -> None:
-        """Ends BrowserGym's process, the browser, and what connects us with them."""
+        """Ends BrowserGym's process, the browser, and the connections to them."""
         await self._disconnect()
         if self._gym is not None:
             await self._gym.end()
@@ -119,7 +118,7 @@ class BrowserGymEnvironment:
             await self._playwright.stop()
         self._gym = self._chromium = self._playwright = None
         self._opened = ""
-        await self._boundary.close()
+        await self._proxy.close()
 
     async def _begin(self, task: TaskRef) -> EpisodeStart:
         if self._gym is None or self._chromium is None:
@@ -131,28 +130,28 @@ class BrowserGymEnvironment:
             self._opened = task.name
         answer = await self._process().ask("reset", seed=task.seed)
         url = str(answer["url"])
-        if url.startswith("http") and not self._boundary.allows(url):
-            raise GymFailed(f"the task begins on {origin_of(url)}, where this run may not go: name it with --allow")
+        if url.startswith("http") and not self._proxy.allows(url):
+            raise GymFailed(f"the task begins on {origin_of(url)}, which this run may not access: use --allow")
         await self._connect(url)
         instruction = " ".join(str(answer["goal"]).split()) or "Do what the page asks for."
         return EpisodeStart(instruction=instruction, category=CATEGORY)
 
     async def _start(self) -> tuple[GymProcess, SharedChromium]:
-        """The browser first: BrowserGym connects to it."""
-        await self._boundary.start()
-        self._chromium = await SharedChromium.start(self._boundary)
+        """Starts the browser, then BrowserGym, which connects to it."""
+        await self._proxy.start()
+        self._chromium = await SharedChromium.start(self._proxy)
         async with asyncio.timeout(CONNECT_S):
             self._playwright = await async_playwright().start()
         return await GymProcess.start(self._folder / "browsergym.log"), self._chromium
 
     async def _connect(self, url: str) -> None:
-        """A session over the pages that the task has opened; the one at *url* is in front."""
+        """Creates a session for the pages that the task has opened, with the page at *url* in front."""
         assert self._playwright is not None and self._chromium is not None, "both were started"
         async with asyncio.timeout(CONNECT_S):
             self._browser = await self._playwright.chromium.connect_over_cdp(self._chromium.endpoint)
-        # Over this protocol the pages of BrowserGym's context are listed under the default one.
+        # Over this protocol, pages of BrowserGym's context belong to the default context.
         context = self._browser.contexts[0]
-        self._session = BrowserSession(context, self._settings, self._boundary, self._folder)
+        self._session = BrowserSession(context, self._settings, self._proxy, self._folder)
         for page in context.pages:
             self._session.tabs.arrived(page)
         front = [tab for tab in self._session.tabs.all if tab.page.url == url]
@@ -161,7 +160,7 @@ class BrowserGymEnvironment:
         self._session.tabs.focus(front[-1])
 
     async def _disconnect(self) -> None:
-        """Lets go of the pages without closing them: they are BrowserGym's."""
+        """Disconnects without closing the pages, which belong to BrowserGym."""
         session, self._session = self._session, None
         browser, self._browser = self._browser, None
         if session is not None:
@@ -171,7 +170,7 @@ class BrowserGymEnvironment:
                 async with asyncio.timeout(TAB_S):
                     await browser.close()
             except (PlaywrightError, TimeoutError):
-                return  # it has died: there is nothing to let go of
+                return  # the browser has died: there is nothing to disconnect
 
     async def _new_tab(self) -> ActionResult:
         tabs = self.session.tabs

@@ -1,4 +1,4 @@
-"""What the name of a BrowserGym suite or environment says."""
+"""Parses names of BrowserGym suites and environments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PREFIX = "browsergym:"
 
 
 def environment_of(suite: str) -> str:
-    """The environment that a suite's name holds. Raises BadInput where it holds none."""
+    """The environment in the name of a suite. Raises BadInput if there is none."""
     environment = suite.removeprefix(PREFIX)
     if not suite.startswith(PREFIX) or not environment.strip():
         raise BadInput(f"--suite {suite!r}: write browsergym:ENV, for example browsergym:miniwob.click-test")
@@ -16,13 +16,13 @@ def environment_of(suite: str) -> str:
 
 
 def module_of(suite: str) -> str:
-    """The module of the user's that registers the environment; empty where BrowserGym has it."""
+    """The user's module that registers the environment; empty if BrowserGym does."""
     return environment_of(suite).rpartition(":")[0]
 
 
 def is_rebuilt(module: str, environment: str) -> bool:
-    """Does a reset bring the world back? MiniWoB's pages and a *module*'s own tasks: yes, as gymnasium asks.
+    """True if a reset restores the state: for MiniWoB's pages and tasks of a user's *module*, as gymnasium requires.
 
-    All others (WebArena, WorkArena, AssistantBench, open tasks) act on servers that keep what was done.
+    All others (WebArena, WorkArena, AssistantBench, open tasks) act on servers that keep their state.
     """
     return bool(module) or environment.removeprefix("browsergym/").startswith("miniwob")

@@ -1,4 +1,4 @@
-"""Our side of the worker: one question, one answer, each within a bound."""
+"""Client of the BrowserGym worker process: one request, one answer, each with a timeout."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ MAX_ANSWER_BYTES = 4 * 2**20
 
 
 class GymFailed(EnvError):
-    """BrowserGym, or a task of it, failed: nothing is known about the agent."""
+    """BrowserGym or one of its tasks failed. This says nothing about the agent."""
 
 
 def gym_python() -> str:
     """The Python in which BrowserGym is installed: `BROWSERGYM_PYTHON`, else this one. Raises BadInput."""
-    named = os.environ.get(VARIABLE)
-    if named and not os.access(named, os.X_OK):
-        raise BadInput(f"{VARIABLE}={named!r} is no program: name the python of the environment with BrowserGym")
-    return named or sys.executable
+    configured = os.environ.get(VARIABLE)
+    if configured and not os.access(configured, os.X_OK):
+        raise BadInput(f"{VARIABLE}={configured!r} is no program: set it to the python of BrowserGym's environment")
+    return configured or sys.executable
 
 
 def registered(environment: str) -> tuple[str, ...]:
-    """The BrowserGym environments that *environment* names. Raises BadInput: not installed, not registered."""
+    """The BrowserGym environments that *environment* names. Raises BadInput: not installed or not registered."""
     request = json.dumps({"do": "list", "environment": environment}) + "\n"
     command = [gym_python(), str(WORKER)]
     try:
@@ -49,14 +49,14 @@ def registered(environment: str) -> tuple[str, ...]:
 
 
 class GymProcess:
-    """A running worker. Made by :meth:`start`; `end` it."""
+    """A running worker. Create it with :meth:`start` and `end` it."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     @classmethod
     async def start(cls, log: Path) -> GymProcess:
-        """*log* takes what BrowserGym prints. Raises BadInput, GymFailed."""
+        """Starts the worker; BrowserGym's output goes to *log*. Raises BadInput, GymFailed."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             process = await asyncio.create_subprocess_exec(
@@ -71,7 +71,7 @@ class GymProcess:
         return cls(process)
 
     async def ask(self, do: str, **more: object) -> dict[str, Any]:
-        """The worker's answer. Raises GymFailed: an error there, no answer in time, a worker that died; BadInput."""
+        """Sends a request and returns the answer. Raises BadInput, or GymFailed: an error, a timeout, a dead worker."""
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None and answers is not None, "both are pipes"
         try:
@@ -83,13 +83,13 @@ class GymProcess:
             await self.end()
             raise GymFailed(f"BrowserGym did not answer {do!r} within {ANSWER_S:g} s and was ended") from error
         except (OSError, ValueError) as error:
-            raise GymFailed(f"BrowserGym's process cannot be asked: {error}") from error
+            raise GymFailed(f"BrowserGym's process takes no request: {error}") from error
         if not line:
             raise GymFailed("BrowserGym's process has ended: see browsergym.log in the run's folder")
         return _read(line.decode("utf-8"))
 
     async def end(self) -> None:
-        """Ends the worker and what it started; safe to call twice."""
+        """Ends the worker and its child processes; safe to call twice."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(TimeoutError):

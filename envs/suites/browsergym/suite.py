@@ -17,13 +17,13 @@ from envs.suites.browsergym.process import registered
 class BrowserGymSuite:
     """One BrowserGym environment (`browsergym:miniwob.click-test`) or all below a name (`browsergym:miniwob`).
 
-    A registered id, with or without `browsergym/` in front; `browsergym:module:id` imports your module first.
-    From an episode only the origins in `settings.allow` can be reached. The run's own browser stays
-    unused: this suite needs one with a debugging port.
+    The name is a registered id, with or without the prefix `browsergym/`; `browsergym:module:id` first imports
+    your module. An episode can access only the origins in `settings.allow`. The run's own browser is not used,
+    because this suite needs one with a debugging port.
     """
 
     def __init__(self, chromium: Chromium, folder: Path, settings: SessionSettings | None = None, *, name: str) -> None:
-        """Raises BadInput: BrowserGym is not installed, or does not know the environment."""
+        """Raises BadInput if BrowserGym is not installed or does not know the environment."""
         self.name = name
         self._infos = task_infos(name)
         self._folder = folder
@@ -38,10 +38,10 @@ class BrowserGymSuite:
         return BrowserGymEnvironment(folder, self._settings, module_of(self.name))
 
     async def close(self) -> None:
-        """Each environment closes what it opened; nothing is left for the suite."""
+        """Does nothing: each environment closes its own resources."""
 
 
 def task_infos(name: str) -> tuple[TaskInfo, ...]:
-    """Every environment that the name stands for. Raises BadInput: BrowserGym is not installed, or does not know it."""
-    names = registered(environment_of(name))
-    return tuple(TaskInfo(name=one, category=CATEGORY, has_checker=True, needs="BrowserGym") for one in names)
+    """The environments of the suite *name*. Raises BadInput if BrowserGym is not installed or does not know it."""
+    ids = registered(environment_of(name))
+    return tuple(TaskInfo(name=task, category=CATEGORY, has_checker=True, needs="BrowserGym") for task in ids)

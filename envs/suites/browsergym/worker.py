@@ -1,7 +1,7 @@
-"""BrowserGym's side: a small program that is run by the Python in which BrowserGym is installed.
+"""The BrowserGym worker: a small program that runs in the Python in which BrowserGym is installed.
 
-It imports nothing of ours. It reads one JSON request a line from its standard input and writes one JSON
-answer a line; it ends with its input, so it never outlives the run. What libraries print goes to
+It imports nothing of Mira. It reads one JSON request per line from standard input and writes one JSON
+answer per line. It ends with its input, so it never outlives the run. Output of libraries goes to
 standard error.
 """
 
@@ -18,7 +18,7 @@ PREFIX = "browsergym/"
 
 
 class QuietChat:
-    """BrowserGym's chat without its window, which would be a second browser; tasks read `messages` alone."""
+    """BrowserGym's chat without its window, which would be a second browser. Tasks read only `messages`."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -28,17 +28,17 @@ class QuietChat:
             self.messages.append({"role": role, "timestamp": 0.0, "message": msg})
 
     def close(self) -> None:
-        """There is no window."""
+        """Does nothing: there is no window."""
 
 
 class Worker:
-    """Holds the one environment."""
+    """Executes requests on one environment."""
 
     def __init__(self) -> None:
         self._env: Any = None
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Does what `request["do"]` names."""
+        """Executes the operation `request["do"]`."""
         match request["do"]:
             case "list":
                 return {"environments": registered(request["environment"])}
@@ -71,8 +71,8 @@ class Worker:
         if self._env is not None:
             self._env.close()
         gym: Any = importlib.import_module("gymnasium")
-        made = gym.make(_full_name(environment), disable_env_checker=True, pre_observation_delay=0.0)
-        self._env = made.unwrapped
+        wrapped = gym.make(_full_name(environment), disable_env_checker=True, pre_observation_delay=0.0)
+        self._env = wrapped.unwrapped
         return {}
 
     def _reset(self, seed: int) -> dict[str, Any]:
@@ -81,9 +81,9 @@ class Worker:
         return {"goal": "\n".join(parts), "url": self._env.page.url}
 
     def _check(self) -> dict[str, Any]:
-        """The task's own verdict. Unlike `step`, it leaves no marks on the page."""
+        """Validates the task. Unlike `step`, this does not change the page."""
         env = self._env
-        env.context.cookies()  # lets waiting callbacks run, those that say which page is in front among them
+        env.context.cookies()  # runs pending callbacks, including those that set the active page
         env._active_page_check()
         reward, done, _, _ = env.task.validate(env.page, env.chat.messages)
         return {"reward": float(reward), "done": bool(done)}
@@ -101,12 +101,12 @@ def load(environment: str) -> None:
 
 
 def registered(environment: str) -> list[str]:
-    """The environment of this name, or all below it (`miniwob` stands for every `miniwob.…`)."""
+    """The environment of this name, or all below it (`miniwob` selects every `miniwob.…`)."""
     load(environment)
-    wanted = _full_name(environment)
+    prefix = _full_name(environment)
     gym: Any = importlib.import_module("gymnasium")
-    found = sorted(name for name in gym.registry if name == wanted or name.startswith(f"{wanted}."))
-    return [name.removeprefix(PREFIX) for name in found]
+    names = sorted(name for name in gym.registry if name == prefix or name.startswith(f"{prefix}."))
+    return [name.removeprefix(PREFIX) for name in names]
 
 
 def _full_name(environment: str) -> str:
@@ -114,22 +114,22 @@ def _full_name(environment: str) -> str:
 
 
 def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answers every request; what goes wrong inside BrowserGym is an answer, too."""
+    """Answers every request; an error inside BrowserGym becomes an answer."""
     worker = Worker()
     for line in requests:
         try:
             answer = worker.answer(json.loads(line))
         except ModuleNotFoundError as error:
             answer = {"missing": error.name or str(error)}
-        except Exception as error:  # noqa: BLE001  # a task may raise anything: the other side says what it means
+        except Exception as error:  # noqa: BLE001  # a task may raise any exception: the client interprets it
             answer = {"error": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
 def main() -> None:
-    """Keeps standard output for answers alone."""
-    del sys.path[0]  # the folder of this file holds names that are not BrowserGym's
+    """Runs the worker, with standard output reserved for answers."""
+    del sys.path[0]  # this file's folder contains module names that are not BrowserGym's
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     serve(sys.stdin, answers)

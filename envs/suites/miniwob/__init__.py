@@ -1,8 +1,9 @@
 """MiniWoB++ (the `miniwob` package) as a suite, with reference milestones, scripted solvers and demonstrations.
 
-Promised: every task page that ships starts by seed, steps by the typed action set and is scored by the benchmark's own
-rule, of which only the full reward is a success; a restart of the same task takes milliseconds; a killed episode is
-rebuilt from its seed and its committed actions. Not promised: that each task can be solved from text (some are drawn).
+Guaranteed: every task page of the package starts by seed, steps by the typed action set and is scored by the
+benchmark's own rule; only the full reward is a success. A restart of the same task takes milliseconds. A killed episode
+is rebuilt from its seed and its committed actions. Not guaranteed: that each task can be solved from text (some are
+drawn).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["MiniwobEnvironment", "MiniwobSuite"]
 
 
 def __getattr__(name: str) -> object:
-    """Loads the browser driver only when one of the two is used."""
+    """Imports the browser driver only when one of the two classes is used."""
     if name == "MiniwobSuite":
         from envs.suites.miniwob.suite import MiniwobSuite
 

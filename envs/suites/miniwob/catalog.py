@@ -1,4 +1,4 @@
-"""What kind of task each MiniWoB++ task is."""
+"""Assigns MiniWoB++ tasks to site categories."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
     "search": ("navigate-tree", "phone-book", "search-engine"),
     "navigation": ("click-",),
 }
-"""Site category by the beginning of the task's name; what fits none is `canvas`: drawing, dragging, shapes."""
+"""Site category by prefix of the task's name. All others are `canvas`: drawing, dragging, shapes."""
 
 
 def category(name: str) -> str:
-    """The site category of a task, which picks few-shot examples."""
+    """The site category of a task, which selects few-shot examples."""
     for kind, beginnings in CATEGORIES.items():
         if name.startswith(beginnings):
             return kind

@@ -1,4 +1,4 @@
-"""The content security policy of a task page: only the scripts that the package ships run on it.
+"""Builds the content security policy of a task page: only the scripts of the package run on it.
 
 Some task pages write typed text into the page as HTML (`terminal`, for example). Without a policy, typed markup such as
 `<img src=x onerror="core.endEpisode(1)">` would run as script and forge the reward.
@@ -12,7 +12,7 @@ import re
 from html.parser import HTMLParser
 
 _COLOR_PICKER = b"/jscolor.min.js"
-"""A library that evaluates its options, which stand in an attribute of the page's own markup, when the page loads."""
+"""A library that evaluates its options from an attribute of the page's markup when the page loads."""
 
 
 def content_security_policy(html: bytes) -> str:
@@ -38,10 +38,10 @@ def inline_script_hashes(html: bytes) -> tuple[str, ...]:
 
 
 def _inline_scripts(html: bytes, encoding: str) -> list[str]:
-    # Browsers decode the five bytes that windows-1252 leaves open as control characters (Encoding Standard, §9).
+    # Browsers decode the five bytes that windows-1252 does not define as control characters (Encoding Standard, §9).
     text = html.decode(encoding, "replace" if encoding == "utf-8" else "surrogateescape")
     reader = _InlineScripts()
-    # The HTML standard folds line ends before a script is read.
+    # The HTML standard normalises line ends before a script is read.
     reader.feed(re.sub(r"\r\n?", "\n", text.translate(_CONTROLS)))
     reader.close()
     return reader.scripts

@@ -1,7 +1,7 @@
-"""Solved episodes for training: what a policy would have seen at each step, and what the solver did.
+"""Records demonstrations for training: the observation of each step and the action of a scripted solver.
 
-Seeds below `FIRST_TRAINING_SEED` are for evaluation and demos and are refused here: nothing is ever trained on them.
-The same tasks, seeds and recovery rate give the same demonstrations, whatever the number of pages that play them.
+Seeds below `FIRST_TRAINING_SEED` are for evaluation and demos. They are refused here, so nothing is trained on them.
+The same tasks, seeds and recovery rate give the same demonstrations, whatever the number of pages used.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ class DemoStep:
 
     observation: Observation
     past: tuple[Past, ...]
-    """The actions before this step, with the elements that they named."""
+    """The actions before this step, with their target elements."""
     results: tuple[ActionResult, ...]
-    """What came of them."""
+    """Their results."""
     checks: tuple[MilestoneCheck, ...]
-    """State of the milestones before the action; empty where the task has none."""
+    """State of the milestones before the action; empty if the task has none."""
     action: Action
-    """What the solver did."""
+    """The solver's action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One episode as the solver played it."""
+    """One episode of a solver."""
 
     task: TaskRef
     start: EpisodeStart
     steps: tuple[DemoStep, ...]
-    """Only what the solver did: the slips that it recovered from are in `past`, never here."""
+    """Only actions of the solver. Injected mistakes are in `past`, never here."""
     score: Score
     note: str = ""
-    """Why the solver gave up, where it did."""
+    """Why the solver gave up; empty if it did not."""
 
     @property
     def solved(self) -> bool:
-        """Only solved demonstrations are worth learning from."""
+        """True for a success; only these are used for training."""
         return self.score.status == "success"
 
 
@@ -63,10 +63,10 @@ async def demonstrate(
     recoveries: float = 0.0,
     solvers: dict[str, Solver] = SOLVERS,
 ) -> AsyncIterator[Demonstration]:
-    """Yields a demonstration of each task, in the order of *tasks*, played on all *environments* at once.
+    """Yields a demonstration of each task, in the order of *tasks*, using all *environments* in parallel.
 
-    *recoveries* (0 to 1) is the chance that a step is first done wrongly (another box, another text), so that the
-    demonstration shows the way back. Raises BadInput for an evaluation seed or a task without solver.
+    *recoveries* (0 to 1) is the probability that a mistake precedes a step (another box, another text), so that the
+    demonstration shows the recovery. Raises BadInput for an evaluation seed or a task without solver.
     """
     for task in tasks:
         if task.seed < FIRST_TRAINING_SEED:
@@ -80,7 +80,7 @@ async def demonstrate(
         while True:
             while free and (task := next(waiting, None)) is not None:
                 environment = free.pop()
-                playing = play(environment, task, solvers[task.name], recoveries=recoveries)
+                playing = run_demonstration(environment, task, solvers[task.name], recoveries=recoveries)
                 running.append((asyncio.ensure_future(playing), environment))
             if not running:
                 return
@@ -93,7 +93,7 @@ async def demonstrate(
             playing.cancel()
 
 
-async def play(
+async def run_demonstration(
     environment: MiniwobEnvironment,
     task: TaskRef,
     solver: Solver,
@@ -101,19 +101,19 @@ async def play(
     recoveries: float = 0.0,
     max_steps: int = MAX_STEPS,
 ) -> Demonstration:
-    """Plays one episode with *solver* until the benchmark ends it, the solver gives up or *max_steps* are done.
+    """Runs one episode with *solver* until the benchmark ends it, the solver gives up or *max_steps* are reached.
 
-    Never raises for what the page or the browser does: such a demonstration is `broken`.
+    Failures of page or browser raise no exception: the demonstration is `broken`.
     """
     try:
-        return await _played(environment, task, solver, recoveries, max_steps)
+        return await _run_solver(environment, task, solver, recoveries, max_steps)
     except EnvError as error:
         nothing = EpisodeStart(instruction="", category="")
         broken = Score(status="broken", reward=0.0, evidence=str(error))
         return Demonstration(task, nothing, (), broken, type(error).__name__)
 
 
-async def _played(
+async def _run_solver(
     environment: MiniwobEnvironment, task: TaskRef, solver: Solver, recoveries: float, max_steps: int
 ) -> Demonstration:
     random = Random(f"{task.id} {recoveries}")
@@ -130,19 +130,19 @@ async def _played(
         except Unsolvable as error:
             note = str(error)
             break
-        slip = slipped(action, screen, random) if random.random() < recoveries else None
-        if slip is None:
+        mistake = harmless_mistake(action, screen, random) if random.random() < recoveries else None
+        if mistake is None:
             checks = await environment.check_milestones() or ()
             steps.append(DemoStep(seen, tuple(past), tuple(results), checks, action))
-        past.append(Past(slip or action, _target(seen, slip or action)))
-        results.append(await environment.execute(slip or action))
+        past.append(Past(mistake or action, _target(seen, mistake or action)))
+        results.append(await environment.execute(mistake or action))
     score = await environment.score(None)
     assert score is not None, "MiniWoB++ scores every task"
     return Demonstration(task, start, tuple(steps), score, note)
 
 
-def slipped(action: Action, screen: Screen, random: Random) -> Action | None:
-    """A harmless mistake in place of *action*: another box, option or text; None where no mistake is harmless."""
+def harmless_mistake(action: Action, screen: Screen, random: Random) -> Action | None:
+    """A harmless mistake in place of *action*: another box, option or text; None if there is none."""
     target = screen.observation.element(action.ref) if isinstance(action, Click | Type | Select) else None
     if target is None or "password" in target.states:
         return None

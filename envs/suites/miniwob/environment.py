@@ -1,4 +1,4 @@
-"""One worker's MiniWoB++: a single page in one browser session, played one episode after another."""
+"""One worker's MiniWoB++ environment: one page in one browser session, for consecutive episodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from envs.suites.miniwob.state import PageState
 
 
 class MiniwobEnvironment:
-    """Plays episodes in *session*. The state lives in the page, so a killed episode is replayed from its seed."""
+    """Runs episodes in *session*. The state is in the page, so a killed episode is replayed from its seed."""
 
     restore: Restore = "replay"
 
@@ -29,17 +29,17 @@ class MiniwobEnvironment:
         self._harness: Harness | None = None
         self._tracker: Tracker | None = None
         self._state: PageState | None = None
-        """The last look; None if the page of the episode is gone."""
-        self._look_taken = False
-        self._hurt = ""
-        """What the page died of, if it died in this episode."""
+        """The state last read; None if the page of the episode is gone."""
+        self._is_current = False
+        self._page_failure = ""
+        """Why the page died in this episode; empty if it did not."""
 
     @property
     def session(self) -> BrowserSession:
         return self._session
 
     async def reset(self, task: TaskRef) -> EpisodeStart:
-        """Restarts the page for the task's seed. A page that died in the episode before is replaced once."""
+        """Restarts the page for the task's seed. A page that died in the previous episode is replaced once."""
         self._session.holding.restart()
         try:
             instruction, state = await self._start(task)
@@ -47,7 +47,7 @@ class MiniwobEnvironment:
             await self._session.observe()  # the session replaces a page that has crashed or hangs
             instruction, state = await self._start(task)
         self._tracker = Tracker(MILESTONES.get(task.name, ()), instruction, state)
-        self._look_taken, self._state, self._hurt = True, state, ""
+        self._is_current, self._state, self._page_failure = True, state, ""
         return EpisodeStart(instruction=instruction, category=category(task.name), milestones=self._tracker.milestones)
 
     async def observe(self, *, screenshot: bool = False) -> Observation:
@@ -57,23 +57,23 @@ class MiniwobEnvironment:
         ended = self._state is not None and self._state.done
         result = await self._session.execute(action)
         if result.status in (Status.CRASHED, Status.TIMEOUT):
-            self._hurt = f"{action.kind} ended as {result.status}: {result.message}"
+            self._page_failure = f"{action.kind} ended as {result.status}: {result.message}"
         if not ended:
-            self._look_taken = False
+            self._is_current = False
             if self._tracker is not None and self._tracker.milestones:
-                await self.check_milestones()  # a lasting milestone must be seen while its page is up
+                await self.check_milestones()  # a lasting milestone must be checked while its page is shown
         return result
 
     async def done(self) -> bool:
-        """True once the benchmark has ended the episode, or its page is gone."""
-        state = await self._look()
+        """True if the benchmark has ended the episode or its page is gone."""
+        state = await self._read_state()
         return state is None or state.done
 
     async def score(self, answer: str | None) -> Score | None:
-        """The benchmark's verdict. Success is the full reward: partial rewards count as failure and are kept."""
-        state = await self._look()
-        if state is None and self._hurt:
-            return Score(status="broken", reward=0.0, evidence=f"the task page is gone: {self._hurt}")
+        """The benchmark's score. Success is the full reward; a partial reward is a failure and is recorded."""
+        state = await self._read_state()
+        if state is None and self._page_failure:
+            return Score(status="broken", reward=0.0, evidence=f"the task page is gone: {self._page_failure}")
         if state is None:
             return Score(status="failure", reward=0.0, evidence="the policy left the task page")
         if not state.done:
@@ -88,10 +88,10 @@ class MiniwobEnvironment:
     async def check_milestones(self) -> tuple[MilestoneCheck, ...] | None:
         if self._tracker is None or not self._tracker.milestones:
             return None
-        return self._tracker.check(await self._look())
+        return self._tracker.check(await self._read_state())
 
     async def save_state(self, folder: Path) -> None:
-        """Nothing is kept: the seed and the committed actions are the state."""
+        """Does nothing: the state is the seed and the committed actions."""
 
     async def restore_state(self, task: TaskRef, folder: Path, committed: Sequence[Action]) -> EpisodeStart:
         return await redo(self, task, committed)
@@ -112,10 +112,10 @@ class MiniwobEnvironment:
             raise ResetFailed(f"{task.id}: the page was gone as soon as it had started")
         return instruction, state
 
-    async def _look(self) -> PageState | None:
-        """The state of the page, read at most once after an action; kept once the episode has ended."""
-        if not self._look_taken:
+    async def _read_state(self) -> PageState | None:
+        """The state of the page, read at most once after each action and not after the end of the episode."""
+        if not self._is_current:
             gone = self._harness is None or self._session.page is not self._harness.page
             self._state = None if gone or self._harness is None else await self._harness.state()
-            self._look_taken = True
+            self._is_current = True
         return self._state

@@ -1,9 +1,9 @@
-"""MiniWoB++'s own start and score, called in the task page.
+"""Calls MiniWoB++'s own start and score functions in the task page.
 
-The task page is the benchmark's checker and part of the trusted base: it is a file of the installed package, served
-from loopback, and no other origin can be reached from it. The policy's actions reach it only as mouse and keyboard
-input, and markup that is typed into a page does not run as script (:mod:`envs.suites.miniwob.content_policy`), so a
-policy cannot call `core.endEpisode` by itself. This is the one suite where a verdict comes out of a page.
+The task page is the benchmark's checker and part of the trusted base: it is a file of the installed package, is served
+from loopback, and can access no other origin. The policy's actions reach it only as mouse and keyboard input, and
+markup typed into a page does not run as script (:mod:`envs.suites.miniwob.content_policy`), so a policy cannot call
+`core.endEpisode`. This is the only suite whose score comes from a page.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from envs.suites.miniwob.pages import PageServer
 from envs.suites.miniwob.state import LIMITS, SNAPSHOT_JS, PageState
 
 HIDDEN = "#query, #reward-display, #sync-task-cover, #click-canvas"
-"""The benchmark's own furniture: the goal (given as the instruction) and its timers. Not shown to a policy."""
+"""The benchmark's own elements: the goal (available as the instruction) and its timers. Not shown to a policy."""
 
 EPISODE_MS = 1_000_000
-"""The page's own time limit, 10 s by default; the run's limits are the ones that count here."""
+"""The page's own time limit, 10 s by default. It is large because the run's limits apply."""
 
 HARD_RESET = frozenset({"choose-date", "choose-date-easy", "choose-date-medium", "form-sequence-2"})
-"""Tasks whose page keeps something from one episode to the next (a calendar its month, a form its radio button): they
-are loaded anew every time."""
+"""Tasks whose pages keep state between episodes (the month of a calendar, a radio button): they are reloaded each
+time."""
 
-# What was typed in the episode before may name an element `activeElement`, so that is read by the prototype's getter.
-# The cover that the page shows after an episode would start another one when clicked: only a reset may.
+# Text typed in the previous episode may name an element `activeElement`, so it is read by the prototype's getter.
+# A click on the cover that the page shows after an episode would start another one, which only a reset may do.
 _START_JS = r"""
 async ([seed, episode, limit, wait, fresh]) => {
   const active = Object.getOwnPropertyDescriptor(Document.prototype, 'activeElement').get.call(document);
@@ -59,14 +59,14 @@ async ([seed, episode, limit, wait, fresh]) => {
     await Promise.race([Promise.all(loaded), new Promise(next => setTimeout(next, wait))]);
     await new Promise(next => requestAnimationFrame(() => setTimeout(next)));
   }
-  const said = core.getUtterance();
-  return typeof said === 'string' ? said : said.utterance;
+  const goal = core.getUtterance();
+  return typeof goal === 'string' ? goal : goal.utterance;
 }
 """
 
 
 class Harness:
-    """Starts episodes on one page and reads how they ended. Every call is bounded by `timeout_s`."""
+    """Starts episodes on one page and reads their state. Every call ends within `timeout_s`."""
 
     def __init__(self, page: Page, server: PageServer, *, timeout_s: float = 10.0) -> None:
         self.page = page
@@ -74,12 +74,12 @@ class Harness:
         self._timeout_s = timeout_s
         self._loaded: str | None = None
         self._episode = ""
-        """Marks the running episode in the page: a reload or a restart by the policy does not carry it."""
+        """Identifies the running episode in the page. A reload or a restart by the policy loses it."""
 
     async def start(self, name: str, seed: int, *, reload: bool = False) -> str:
         """Starts episode `seed` of task `name` and returns its instruction, one line.
 
-        The page is loaded only when it shows another task, has been left, or keeps state between episodes; else the
+        The page is loaded only if it shows another task, was left, or keeps state between episodes. Otherwise the
         benchmark's own restart is used, which takes milliseconds. Raises ResetFailed.
         """
         url = self._server.task_url(name)
@@ -90,18 +90,18 @@ class Harness:
                 self._loaded = None
                 await self._load(url)
                 self._loaded = name
-            said = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
+            goal = await self._call(_START_JS, [seed, self._episode, EPISODE_MS, self._timeout_s * 250, fresh])
         except PlaywrightError as error:
-            self._loaded = None  # a page that does not start again is loaded anew
+            self._loaded = None  # a page that does not restart is loaded again
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start: {error.message.splitlines()[0]}") from error
         except TimeoutError as error:
             raise ResetFailed(f"miniwob/{name} seed {seed} did not start within {self._timeout_s:g} s") from error
-        if not isinstance(said, str) or not said.strip():
+        if not isinstance(goal, str) or not goal.strip():
             raise ResetFailed(f"miniwob/{name} seed {seed}: the page was not ready within {self._timeout_s / 4:g} s")
-        return storable(" ".join(said.split()))
+        return storable(" ".join(goal.split()))
 
     async def state(self) -> PageState | None:
-        """What milestone checkers and the verdict judge; None when the page of this episode is gone or hangs."""
+        """The state for milestone checkers and score; None if the page of this episode is gone or hangs."""
         try:
             raw = await self._call(SNAPSHOT_JS, [self._episode, *LIMITS])
         except (PlaywrightError, TimeoutError):

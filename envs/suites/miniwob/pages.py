@@ -1,8 +1,8 @@
-"""A loopback server for the pages that the `miniwob` package ships, and the list of its tasks.
+"""Serves the pages of the `miniwob` package on loopback, and lists its tasks.
 
-The benchmark's HTML lies inside the installed package and is served unchanged, with a content security policy: scripts
-that a policy types into a page do not run. Nothing but files below that folder is served, and only to 127.0.0.1: a page
-of the benchmark asks for no other origin.
+The benchmark's HTML is part of the installed package. It is served unchanged with a content security policy: scripts
+that a policy types into a page do not run. Only files below that folder are served, and only to 127.0.0.1. The
+benchmark's pages request no other origin.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TASK_FOLDER = "miniwob"
 """Folder of the task pages below the HTML root; its sibling `flight` holds sub-pages of two tasks."""
 
 POLL_S = 0.05
-"""How often the serving thread looks whether it is to end; `close` waits that long at most."""
+"""How often the serving thread checks for its end; `close` waits at most this long."""
 
 
 def html_root() -> Path:
-    """The HTML folder of the installed `miniwob` package, found without importing it (its import loads Selenium)."""
+    """The HTML folder of the installed `miniwob` package, located without importing it (its import loads Selenium)."""
     spec = find_spec("miniwob")
     if spec is None or not spec.submodule_search_locations:
         raise BadInput("the `miniwob` package is not installed: pip install 'miniwob>=1.1,<1.2'")
@@ -64,11 +64,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: the benchmark's own requests are of no interest."""
+        """Logs nothing."""
 
 
 class PageServer:
-    """Serves a folder on a free loopback port from a daemon thread, from `start` until `close`."""
+    """Serves a folder on a free loopback port in a daemon thread, from `start` until `close`."""
 
     def __init__(self, root: Path) -> None:
         handler = type("Handler", (_Handler,), {"root": root.resolve()})

@@ -1,6 +1,6 @@
-// One look at a task page, see state.py. Reads only; the limits bound what comes back. What was typed may have become
-// elements whose names shadow what the DOM calls its own, so nodes are read by the getters of `pristine.js`, which stands
-// before this. One odd element does not cost the page: it is left out.
+// Reads a snapshot of a task page, see state.py. It changes nothing; the limits bound the result. Typed text may have
+// become elements that shadow names of the DOM, so nodes are read by the getters of `pristine.js`, which precedes this
+// code. An element that cannot be read is left out.
 function look([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) {
   if (typeof core === 'undefined' || core.miraEpisode !== EPISODE) return null;
   const OURS = ['query', 'reward-display', 'sync-task-cover'].map(id => byId(document, id)).filter(x => x);
@@ -22,7 +22,7 @@ function look([EPISODE, FIELDS, ITEMS, VALUE, TEXT]) {
     return text;
   };
   const own = node => !firstElement(node) ? innerText(node)
-    : attr(node, 'role') === 'menuitem' ? words(node) : ''; // its words stand beside an icon
+    : attr(node, 'role') === 'menuitem' ? words(node) : ''; // its text is beside an icon
   const items = each(all('*').filter(node => !OURS.some(ours => contains(ours, node))), node => cut(own(node)))
     .filter(text => text).slice(0, ITEMS);
   const parts = all('[id]').slice(0, FIELDS).map(node => attr(node, 'id'));

@@ -1,4 +1,4 @@
-"""A small typed picture of a task page, read in one call: what milestone checkers judge.
+"""A typed snapshot of a task page, read in one call, for milestone checkers.
 
 It is bounded: at most `MAX_FIELDS` controls and `MAX_TEXT` characters of visible text, each value cut at `MAX_VALUE`.
 """
@@ -17,17 +17,17 @@ MAX_ITEMS = 400
 MAX_VALUE = 500
 MAX_TEXT = 4000
 FULL_REWARD = 0.999
-"""Some tasks add up thirds."""
+"""Below 1, because some tasks add up thirds."""
 
 LIMITS = (MAX_FIELDS, MAX_ITEMS, MAX_VALUE, MAX_TEXT)
 _LOOK = Path(__file__).with_name("state.js").read_text(encoding="utf-8")
-SNAPSHOT_JS = f"(given) => {{ 'use strict';\n{pristine()}\n{_LOOK}\nreturn look(given);\n}}"
-"""A function of the episode's mark and `LIMITS`; null where the page shows another episode."""
+SNAPSHOT_JS = f"(options) => {{ 'use strict';\n{pristine()}\n{_LOOK}\nreturn look(options);\n}}"
+"""A function of the episode's id and `LIMITS`; returns null if the page shows another episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One form control as it is now."""
+    """The present state of one form control."""
 
     type: str
     """The input's type, or `textarea` or `select`."""
@@ -36,34 +36,34 @@ class Field:
     value: str
     checked: bool
     selected: tuple[str, ...]
-    """Labels of the chosen options; empty unless a drop-down or list."""
+    """Labels of the chosen options of a drop-down or list; otherwise empty."""
     shown: bool
     focused: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """One look at a task page. Strings in it are page content: compared, never interpreted."""
+    """A snapshot of a task page. Its strings are page content: compared, never interpreted."""
 
     done: bool
-    """True once the benchmark has ended the episode."""
+    """True if the benchmark has ended the episode."""
     reward: float
-    """-1 to 1; meaningful once `done`."""
+    """-1 to 1; meaningful if `done`."""
     reason: str | None
     fields: tuple[Field, ...]
     open: tuple[str, ...]
     """Text of the visible nodes that are expanded or selected (tabs, sections, menus)."""
     items: tuple[str, ...]
-    """Text of each visible node without child elements, and of menu items beside their icons, in document order; the
-    benchmark's own furniture left out."""
+    """Text of each visible node without child elements, and of menu items beside their icons, in document order,
+    without the benchmark's own elements."""
     parts: tuple[str, ...]
-    """Ids of the visible nodes: tells which part of a multi-part page is shown."""
+    """Ids of the visible nodes, which identify the shown part of a multi-part page."""
     text: str
     """Visible text of the task area."""
 
     @staticmethod
     def parse(raw: list[Any]) -> PageState:
-        """From what `SNAPSHOT_JS` returns."""
+        """Converts the result of `SNAPSHOT_JS`."""
         done, reward, reason, fields, opened, items, parts, text = raw
         return PageState(
             done=bool(done),
@@ -78,11 +78,11 @@ class PageState:
 
     @property
     def won(self) -> bool:
-        """The benchmark ended the episode with full reward."""
+        """True if the benchmark ended the episode with full reward."""
         return self.done and self.reward >= FULL_REWARD
 
     def values(self, *types: str) -> tuple[str, ...]:
-        """Values of the fields of these types (all, if none is named), in document order."""
+        """Values of the fields of these types (by default all), in document order."""
         return tuple(field.value for field in self.fields if not types or field.type in types)
 
     def field(self, ident: str) -> Field | None:

@@ -24,10 +24,10 @@ VIEWPORT = Viewport(width=500, height=500)
 
 
 class MiniwobSuite:
-    """Task names are the page names without `.html`, seeds are whatever `Math.seedrandom` takes: any integer.
+    """Task names are the page names without `.html`; seeds are arguments of `Math.seedrandom`: any integer.
 
-    One loopback page server serves all workers, and nothing else can be reached from them.
-    *settings* is the run's; its viewport and hidden parts are set here.
+    One loopback page server serves all workers, which can access nothing else.
+    *settings* are the run's; the suite sets viewport and hidden parts.
     Raises BadInput if the `miniwob` package is not installed.
     """
 
@@ -39,8 +39,8 @@ class MiniwobSuite:
         self._folder = folder
         self._settings = episode_settings(settings or SessionSettings())
         self._server = PageServer(root).start()
-        self._boundaries: list[AllowlistProxy] = []
-        """One an environment: what a session lets pass is its own."""
+        self._proxies: list[AllowlistProxy] = []
+        """One per environment, because approval and checks belong to a session."""
         self._numbers = count(1)
 
     def tasks(self) -> Sequence[TaskInfo]:
@@ -48,14 +48,14 @@ class MiniwobSuite:
 
     async def environment(self) -> MiniwobEnvironment:
         folder = self._folder / f"miniwob-{next(self._numbers)}"
-        boundary = await AllowlistProxy(Origins.parse([self._server.origin])).start()
-        self._boundaries.append(boundary)
-        session = await self._chromium.session(self._settings, boundary, folder)
+        proxy = await AllowlistProxy(Origins.parse([self._server.origin])).start()
+        self._proxies.append(proxy)
+        session = await self._chromium.session(self._settings, proxy, folder)
         return MiniwobEnvironment(session, self._server)
 
     async def close(self) -> None:
-        for boundary in self._boundaries:
-            await boundary.close()
+        for proxy in self._proxies:
+            await proxy.close()
         self._server.close()
 
     async def __aenter__(self) -> Self:
@@ -76,7 +76,7 @@ def _info(name: str) -> TaskInfo:
 
 
 def episode_settings(settings: SessionSettings) -> SessionSettings:
-    """*settings* with the viewport of the benchmark and its furniture hidden from the observation."""
+    """*settings* with the benchmark's viewport, and with its own elements hidden from the observation."""
     skip = ", ".join(filter(None, (settings.observe.skip, HIDDEN)))
     return settings.model_copy(
         update={"viewport": VIEWPORT, "observe": settings.observe.model_copy(update={"skip": skip})}

@@ -1,4 +1,4 @@
-"""Sets of MiniWoB++ tasks: those that the embedded model is measured on, longer ones, and held-out seeds."""
+"""Sets of MiniWoB++ tasks: those on which the embedded model is measured, longer ones, and held-out seeds."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ NAMED_TASKS: tuple[str, ...] = (
     "login-user-popup",
     "read-table",
 )
-"""Reading, copying and choosing; what needs arithmetic, drawing or a long search is left to larger models."""
+"""Reading, copying and choosing, without arithmetic, drawing or a long search."""
 
 EVALUATION_SEEDS = range(25)
-"""Of the seeds 0 … 9999, on which nothing is ever trained."""
+"""Part of the seeds 0 … 9999, which are never used for training."""
 
 LONGER_TASKS: tuple[str, ...] = (
     "choose-date",
@@ -70,7 +70,7 @@ LONGER_TASKS: tuple[str, ...] = (
     "use-autocomplete",
     "use-autocomplete-nodelay",
 )
-"""Beyond the named ones: several steps, or a choice that has to be worked out; still no arithmetic and no drawing."""
+"""Tasks with several steps or a less direct choice, without arithmetic and drawing."""
 
 TRAINING_TASKS: tuple[str, ...] = (
     *NAMED_TASKS,
@@ -84,4 +84,4 @@ TRAINING_TASKS: tuple[str, ...] = (
     "unicode-test",
     "use-spinner",
 )
-"""Demonstrated."""
+"""Tasks with demonstrations for training."""

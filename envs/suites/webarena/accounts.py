@@ -1,8 +1,8 @@
-"""Logging in: the accounts that WebArena's authors published for their copies of the sites, or yours.
+"""Logs in to the sites, with the accounts that WebArena's authors published or with yours.
 
-`WA_SHOPPING_USERNAME` and `WA_SHOPPING_PASSWORD` (and so on) override an account. A folder named by
-`WA_AUTH` with `shopping_state.json`, `gitlab_state.json` … (Playwright's storage state) replaces the
-login by cookies, as the benchmark's own harness does.
+`WA_SHOPPING_USERNAME` and `WA_SHOPPING_PASSWORD` (and so on) override an account. If `WA_AUTH` names a
+folder with `shopping_state.json`, `gitlab_state.json` … (Playwright's storage state), its cookies replace
+the login form, as in the benchmark's own harness.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from envs.suites.webarena.sites import VARIABLES, Sites
 from envs.suites.webarena.task import Site
 
 LOGIN_S = 60.0
-"""One login, from opening the form to the page behind it."""
+"""Time limit of one login, from opening the form to the page after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoginForm:
-    """Where an account is entered, by what a person sees on the form."""
+    """A login form, with its visible labels."""
 
     path: str
     by: Literal["label", "placeholder", "test id"]
@@ -65,7 +65,7 @@ FORMS: dict[Site, LoginForm] = {
     "reddit": LoginForm("/login", "label", "Username", "Password", "Log in"),
     "gitlab": LoginForm("/users/sign_in", "test id", "username-field", "password-field", "sign-in-button"),
 }
-"""Sites without a form here are used without an account."""
+"""Login forms; other sites are used without an account."""
 
 PUBLISHED_ACCOUNTS: dict[Site, Account] = {
     "shopping": Account("emma.lopez@gmail.com", "Password.123"),
@@ -77,15 +77,15 @@ PUBLISHED_ACCOUNTS: dict[Site, Account] = {
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Who the agent is on each site."""
+    """The agent's accounts on the sites."""
 
     accounts: Mapping[Site, Account]
     states: Path | None = None
-    """Folder of storage states; None: the forms are filled in."""
+    """Folder of storage states; None: login by form."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Accounts:
-        """Raises BadInput where `WA_AUTH` is no folder."""
+        """Reads the environment variables. Raises BadInput if `WA_AUTH` is no folder."""
         environ = os.environ if environ is None else environ
         accounts: dict[Site, Account] = {
             site: _account(site, known, environ) for site, known in PUBLISHED_ACCOUNTS.items()
@@ -96,9 +96,9 @@ class Accounts:
         return cls(accounts, Path(folder) if folder else None)
 
     def stored(self, sites: Iterable[Site], folder: Path) -> Path | None:
-        """One storage state for all of *sites*, written below *folder*; None where logins are by form.
+        """Writes one storage state for all of *sites* below *folder*; None for login by form.
 
-        Raises BadInput for a state that is missing or cannot be read.
+        Raises BadInput for a missing or invalid state.
         """
         if self.states is None:
             return None
@@ -109,7 +109,7 @@ class Accounts:
         return path
 
     async def log_in(self, page: Page, site: Site, sites: Sites) -> None:
-        """Fills in the form of *site*. Raises ResetFailed."""
+        """Logs in with the form of *site*. Raises ResetFailed."""
         form, account = FORMS[site], self.accounts[site]
         try:
             async with asyncio.timeout(LOGIN_S):
@@ -127,7 +127,7 @@ class Accounts:
         async with page.expect_navigation(timeout=LOGIN_S * 1000):
             await form.submit(page).click()
         if await password.is_visible():
-            raise PlaywrightError(f"the form is still there for {account.username!r}")
+            raise PlaywrightError(f"the form is still shown after login as {account.username!r}")
 
 
 def _account(site: Site, known: Account, environ: Mapping[str, str]) -> Account:
@@ -149,5 +149,5 @@ def _read_state(path: Path) -> dict[str, list[Any]]:
         raise BadInput(f"{path}: {error.strerror}: WA_AUTH must hold a storage state for each site") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(
-            f"{path} is no storage state: make it with Playwright's context.storage_state(path=…)"
+            f"{path} is no storage state: create it with Playwright's context.storage_state(path=…)"
         ) from error

@@ -1,4 +1,4 @@
-"""Latitude and longitude as people write them, in degrees."""
+"""Reads latitude and longitude in degrees from objects, pairs and texts."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from envs.suites.webarena.task import Json
 
 _DEGREES = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*°?\s*([nsew]\b)?", re.IGNORECASE)
 _AROUND = re.compile(r"(?:[\s,;:/()\[\]]|lat(?:itude)?|lon(?:g(?:itude)?)?|lng)*", re.IGNORECASE)
-"""What may stand beside the two numbers of a text."""
+"""Text that may surround the two numbers."""
 
 
 def read_coordinates(value: Json) -> tuple[float, float] | None:
-    """(latitude, longitude) of an object, a pair or a text with the two; None for everything else."""
+    """(latitude, longitude) of an object, a pair or a text with two numbers; None for other values."""
     if isinstance(value, Mapping):
         parts = named_parts(value)
-        found = None if parts is None else (_degrees(parts[0]), _degrees(parts[1]))
+        point = None if parts is None else (_degrees(parts[0]), _degrees(parts[1]))
     elif isinstance(value, list | tuple) and len(value) == 2:
-        found = _degrees(value[0]), _degrees(value[1])
+        point = _degrees(value[0]), _degrees(value[1])
     else:
-        found = _in_text(str(value))
-    if found is None or found[0] is None or found[1] is None:
+        point = _in_text(str(value))
+    if point is None or point[0] is None or point[1] is None:
         return None
-    return found[0], found[1]
+    return point[0], point[1]
 
 
 def named_parts(value: Mapping[str, Json]) -> tuple[Json, Json] | None:
-    """The values under a beginning of `latitude` (lat, Lat, LATI …) and of `longitude`, or `lng`."""
-    found: dict[str, Json] = {}
+    """The values whose names are prefixes of `latitude` (lat, Lat, LATI …) and of `longitude`, or `lng`."""
+    parts: dict[str, Json] = {}
     for name, part in value.items():
-        for whole in ("latitude", "longitude"):
-            if (len(name) >= 2 and whole.startswith(name.lower())) or (whole == "longitude" and name.lower() == "lng"):
-                found.setdefault(whole, part)
-    return (found["latitude"], found["longitude"]) if len(found) == 2 else None
+        for axis in ("latitude", "longitude"):
+            if (len(name) >= 2 and axis.startswith(name.lower())) or (axis == "longitude" and name.lower() == "lng"):
+                parts.setdefault(axis, part)
+    return (parts["latitude"], parts["longitude"]) if len(parts) == 2 else None
 
 
 def _in_text(text: str) -> tuple[float | None, float | None] | None:

@@ -1,7 +1,7 @@
-"""Dates as people write them: `January 16, 2023`, `Monday, 16 Jan 2023`, `1/16/23`, `29.01.2023`, `2023-01-16T08:00`.
+"""Reads dates: `January 16, 2023`, `Monday, 16 Jan 2023`, `1/16/23`, `29.01.2023`, `2023-01-16T08:00`.
 
-Of three numbers the first is the month, unless it cannot be: `29.01.2023` is the 29th, `2023/01/29` begins with the
-year. A time of day is read and left out. Parts that are missing stay missing.
+The first of three numbers is the month if possible: `29.01.2023` is the 29th, `2023/01/29` begins with the year. A time
+of day is skipped. Missing parts are None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MONTH = re.compile(
 )
 _WEEKDAY = re.compile(r"mon(?:day)?|tue(?:sday)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?")
 _BETWEEN = frozenset([*".,;-/'", "at", "on", "and", "ad", "of", "t", "st", "nd", "rd", "th"])
-"""What may stand between the parts."""
+"""Tokens that may separate the parts."""
 _ZONE = r"(?:\s*(?:z|utc|gmt|[+-]\d{2}:?\d{2}))?"
 _TIME = re.compile(
     rf"(?:(?<=\d)t)?(?<!\d)\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?(?:\s*[ap]m?\b)?{_ZONE}|\b\d{{1,2}}\s*[ap]m\b"
@@ -31,14 +31,14 @@ _YEAR_FROM = 32
 
 @dataclass(frozen=True, slots=True)
 class DateParts:
-    """What a text says of a date; None where it says nothing."""
+    """The parts of a date in a text; None for a missing part."""
 
     year: int | None = None
     month: int | None = None
     day: int | None = None
 
     def on(self, otherwise: date) -> date | None:
-        """The date, with the parts of *otherwise* where some are missing; None where the calendar has none such."""
+        """The date, with missing parts from *otherwise*; None if there is no such date."""
         year = otherwise.year if self.year is None else self.year
         month = otherwise.month if self.month is None else self.month
         try:
@@ -46,42 +46,42 @@ class DateParts:
         except ValueError:
             return _last_day(year, month) if self.day is None else None
 
-    def whole(self) -> date | None:
-        """The date, if all of it was said."""
+    def complete(self) -> date | None:
+        """The date if no part is missing, else None."""
         return None if None in (self.year, self.month, self.day) else self.on(date.min)
 
 
 def read_date(text: str) -> DateParts | None:
-    """The parts that *text* names; None where it is no date, or holds anything else."""
-    found = _parts(_DECIMALS.sub(r"\1", _TIME.sub(" ", text.strip().lower())))
-    if not found:
+    """The parts of the date in *text*; None if it is no date or contains other text."""
+    tokens = _tokens(_DECIMALS.sub(r"\1", _TIME.sub(" ", text.strip().lower())))
+    if not tokens:
         return None
-    parts = _resolved(found)
-    return None if parts is None else replace(parts, year=_full_year(parts.year, found))
+    parts = _resolved(tokens)
+    return None if parts is None else replace(parts, year=_full_year(parts.year, tokens))
 
 
-def _parts(text: str) -> list[str]:
-    """Numbers and names of months, in order; empty where something else is there as well."""
-    found: list[str] = []
+def _tokens(text: str) -> list[str]:
+    """Numbers and names of months, in order; empty if there is other text."""
+    tokens: list[str] = []
     for token in _TOKEN.findall(text):
         if token.isdigit():
-            found += _run(token) if not found else [token]
+            tokens += _split_digits(token) if not tokens else [token]
         elif _MONTH.fullmatch(token):
-            found.append(token[:3])
+            tokens.append(token[:3])
         elif token not in _BETWEEN and not _WEEKDAY.fullmatch(token):
             return []
-    return found if len(found) <= 3 else []
+    return tokens if len(tokens) <= 3 else []
 
 
-def _run(digits: str) -> list[str]:
+def _split_digits(digits: str) -> list[str]:
     """The parts of `20230116` and `230116`."""
     year = len(digits) - 4
     return [digits[:year], digits[year : year + 2], digits[year + 2 :]] if year in (2, 4) else [digits]
 
 
-def _resolved(found: list[str]) -> DateParts | None:
-    named = [n for n, part in enumerate(found) if not part.isdigit()]
-    values = [int(part) if part.isdigit() else _MONTHS.index(part) + 1 for part in found]
+def _resolved(tokens: list[str]) -> DateParts | None:
+    named = [n for n, part in enumerate(tokens) if not part.isdigit()]
+    values = [int(part) if part.isdigit() else _MONTHS.index(part) + 1 for part in tokens]
     if len(named) > 1:
         return None
     if named:
@@ -91,7 +91,7 @@ def _resolved(found: list[str]) -> DateParts | None:
 
 
 def _with_month(month: int, values: list[int], years: list[int]) -> DateParts | None:
-    """Day and year besides a named month: `16 Jan 23` begins with the day."""
+    """Assigns day and year to the values beside a named month: `16 Jan 23` begins with the day."""
     if not values:
         return DateParts(month=month)
     if len(values) == 1:
@@ -103,27 +103,27 @@ def _with_month(month: int, values: list[int], years: list[int]) -> DateParts | 
 
 def _numeric(values: list[int]) -> DateParts | None:
     match values:
-        case [one]:
-            return DateParts(year=one) if one >= _YEAR_FROM else DateParts(day=one)
-        case [one, two] if one >= _YEAR_FROM:
-            return DateParts(year=one, month=two)
-        case [one, two] if two >= _YEAR_FROM:
-            return DateParts(year=two, month=one)
-        case [one, two]:
-            return DateParts(month=one, day=two)
-        case [one, two, three] if one >= _YEAR_FROM:
-            return DateParts(one, two, three)
-        case [one, two, three] if one > 12:
-            return DateParts(three, two, one)
-        case [one, two, three]:
-            return DateParts(three, one, two)
+        case [first]:
+            return DateParts(year=first) if first >= _YEAR_FROM else DateParts(day=first)
+        case [first, second] if first >= _YEAR_FROM:
+            return DateParts(year=first, month=second)
+        case [first, second] if second >= _YEAR_FROM:
+            return DateParts(year=second, month=first)
+        case [first, second]:
+            return DateParts(month=first, day=second)
+        case [first, second, third] if first >= _YEAR_FROM:
+            return DateParts(first, second, third)
+        case [first, second, third] if first > 12:
+            return DateParts(third, second, first)
+        case [first, second, third]:
+            return DateParts(third, first, second)
         case _:
             return None
 
 
-def _full_year(year: int | None, found: list[str]) -> int | None:
-    """`23` is 2023: of the years that end so, the one within fifty of this one."""
-    if year is None or year >= 100 or any(part.isdigit() and int(part) > 100 for part in found):
+def _full_year(year: int | None, tokens: list[str]) -> int | None:
+    """Expands `23` to 2023, the year with this ending that is within fifty years of now."""
+    if year is None or year >= 100 or any(part.isdigit() and int(part) > 100 for part in tokens):
         return year
     now = datetime.now().year
     full = now // 100 * 100 + year

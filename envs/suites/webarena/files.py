@@ -1,4 +1,4 @@
-"""Reading task files. Whatever is wrong with one is one line that names the file, the task and the field."""
+"""Reads task files. Errors are one line that names the file, the task and the field."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ _DATA: dict[SuiteName, WheelData] = {
 
 
 def load_tasks(name: SuiteName, cache: Path | None = None) -> tuple[Task, ...]:
-    """The tasks of a suite from the cache. Raises BadInput where they were not fetched yet."""
+    """The tasks of a suite from the cache. Raises BadInput if they were not downloaded yet."""
     data = _DATA[name]
     folder = cached(data, cache)
     if folder is None:
-        raise BadInput(f"the tasks of {name} are not here yet: run `mira data get {data.name}`")
+        raise BadInput(f"the tasks of {name} were not downloaded yet: run `mira data get {data.name}`")
     main, *subsets = (folder / file.name for file in data.files)
     tasks = read_tasks(main)
-    return only(tasks, read_subset(subsets[0])) if name == "webarena-verified-hard" else tasks
+    return select_tasks(tasks, read_subset(subsets[0])) if name == "webarena-verified-hard" else tasks
 
 
 def read_tasks(path: Path) -> tuple[Task, ...]:
-    """The tasks of a file of any of the formats. Raises BadInput."""
+    """Reads the tasks of a file in any of the formats. Raises BadInput."""
     entries = _json(path)
     if not isinstance(entries, list) or not entries:
         raise BadInput(f"{path}: this is no list of tasks")
     tasks = tuple(_task(path, number, entry) for number, entry in enumerate(entries))
     ids = [task.id for task in tasks]
-    twice = next((task_id for task_id in ids if ids.count(task_id) > 1), None)
-    if twice is not None:
-        raise BadInput(f"{path}: task {twice} appears twice")
+    duplicate = next((task_id for task_id in ids if ids.count(task_id) > 1), None)
+    if duplicate is not None:
+        raise BadInput(f"{path}: task {duplicate} appears twice")
     return tasks
 
 
 def read_subset(path: Path) -> tuple[int, ...]:
-    """The ids that a subset file names. Raises BadInput."""
+    """Reads the task ids of a subset file. Raises BadInput."""
     try:
         return Subset.model_validate_json(_text(path)).task_ids
     except ValidationError as error:
         raise BadInput(f"{path}: {first_problem(error)}") from None
 
 
-def only(tasks: tuple[Task, ...], ids: tuple[int, ...]) -> tuple[Task, ...]:
-    """The tasks with these ids, in this order. Raises BadInput for an id that is not among them."""
+def select_tasks(tasks: tuple[Task, ...], ids: tuple[int, ...]) -> tuple[Task, ...]:
+    """The tasks with these ids, in this order. Raises BadInput for an unknown id."""
     known = {task.id: task for task in tasks}
     missing = [str(task_id) for task_id in ids if task_id not in known]
     if missing:
@@ -70,12 +70,12 @@ def only(tasks: tuple[Task, ...], ids: tuple[int, ...]) -> tuple[Task, ...]:
 def _task(path: Path, number: int, entry: Any) -> Task:
     if not isinstance(entry, dict):
         raise BadInput(f"{path}: entry {number} is no task")
-    called = entry.get("task_id", f"number {number}")
+    task_id = entry.get("task_id", f"number {number}")
     try:
         kind = VerifiedTask if "start_urls" in entry else RawTask
         return kind.model_validate(entry).task()
     except ValidationError as error:
-        raise BadInput(f"{path}: task {called}: {first_problem(error)}") from None
+        raise BadInput(f"{path}: task {task_id}: {first_problem(error)}") from None
 
 
 def _json(path: Path) -> Any:

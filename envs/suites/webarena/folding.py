@@ -1,11 +1,11 @@
-"""Letters without their accents, and texts without the punctuation around them."""
+"""Removes accents from letters, and punctuation at the ends of texts."""
 
 from __future__ import annotations
 
 import unicodedata
 
 EDGES = "'\"`.,;:!?"
-"""Punctuation that does not count at the beginning and at the end of a text."""
+"""Punctuation that is ignored at the beginning and at the end of a text."""
 
 _LETTERS = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i", "ħ": "h"}
 _SIGNS = {
@@ -34,7 +34,7 @@ _ASCII = str.maketrans(_SIGNS)
 
 
 def plain_letters(text: str) -> str:
-    """*text* without accents; letters that have no ASCII form stay."""
+    """*text* without accents; letters without an ASCII form are kept."""
     if text.isascii():
         return text
     spread = unicodedata.normalize("NFKD", text.translate(_LATIN))
@@ -42,9 +42,9 @@ def plain_letters(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """*text* in ASCII: accents are taken off, common signs are spelled out, whatever else has no ASCII form is lost.
+    """*text* in ASCII: removes accents, spells out common signs, and drops other characters without an ASCII form.
 
-    Less than a transliteration: of Greek, Cyrillic or Chinese nothing is left.
+    This is no transliteration: Greek, Cyrillic and Chinese text is dropped.
     """
     if text.isascii():
         return text
@@ -52,5 +52,5 @@ def fold(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """*text* without the punctuation and the quotes around it."""
+    """*text* without punctuation and quotes at its ends."""
     return text.strip(EDGES)

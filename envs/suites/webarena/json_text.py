@@ -1,4 +1,4 @@
-"""JSON that an agent or a page wrote."""
+"""Parses JSON that an agent or a page wrote."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ MAX_DEPTH = 100
 
 
 def load_json(text: str) -> Json:
-    """Raises ValueError for what is no JSON, and for lists in lists that nothing could walk through any more."""
+    """Parses *text*. Raises ValueError for invalid JSON, and for nesting deeper than MAX_DEPTH."""
     try:
         value = json.loads(text)
     except RecursionError as error:
-        raise ValueError("too many lists in lists") from error
+        raise ValueError("nested too deeply") from error
     level: list[Json] = [value]
     for _ in range(MAX_DEPTH):
-        inside = [one for part in level if isinstance(part, dict | list) for one in _parts(part)]
-        if not inside:
+        inner = [child for part in level if isinstance(part, dict | list) for child in _parts(part)]
+        if not inner:
             return value
-        level = inside
-    raise ValueError(f"more than {MAX_DEPTH} lists in lists")
+        level = inner
+    raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _parts(value: dict[str, Json] | list[Json]) -> list[Json]:

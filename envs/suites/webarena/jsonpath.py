@@ -1,4 +1,4 @@
-"""The few forms of JSONPath that task files use: `$.a.b`, `$['a b'][0]`, `$.rows[?(@.new == 1)].name`."""
+"""Evaluates the forms of JSONPath that task files use: `$.a.b`, `$['a b'][0]`, `$.rows[?(@.new == 1)].name`."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def is_path(key: str) -> bool:
 
 
 def find(data: Json, path: str) -> Json:
-    """What *path* leads to; None where it leads nowhere, a list where it filters. Texts that hold JSON are entered.
+    """The value at *path*; None if there is none, a list for a path with a filter. JSON in texts is parsed.
 
     Raises ValueError for a path of another form.
     """
-    found, filtered = [data], False
+    values, filtered = [data], False
     for step in _steps(path):
-        found = [after for value in found for after in _follow(_entered(value), step)]
+        values = [child for value in values for child in _follow(_parsed(value), step)]
         filtered = filtered or step["key"] is not None
     if filtered:
-        return found or None
-    return found[0] if found else None
+        return values or None
+    return values[0] if values else None
 
 
 def _steps(path: str) -> list[re.Match[str]]:
     steps = list(_STEP.finditer(path))
     if not is_path(path) or "".join(step[0] for step in steps) != path[1:]:
-        raise ValueError(f"{path!r} is no path that is understood here")
+        raise ValueError(f"{path!r} is no supported path")
     return steps
 
 
@@ -48,12 +48,12 @@ def _follow(value: Json, step: re.Match[str]) -> list[Json]:
         return []
     if step["index"] is not None:
         return value[int(step["index"]) :][:1]
-    wanted = json.loads(step["value"].replace("'", '"'))
-    return [item for item in value if isinstance(item, dict) and item.get(step["key"]) == wanted]
+    target = json.loads(step["value"].replace("'", '"'))
+    return [item for item in value if isinstance(item, dict) and item.get(step["key"]) == target]
 
 
-def _entered(value: Json) -> Any:
-    """Forms carry JSON as text."""
+def _parsed(value: Json) -> Any:
+    """Parses a text that contains JSON, as forms do; other values are unchanged."""
     if not isinstance(value, str) or value[:1] not in ("{", "["):
         return value
     try:

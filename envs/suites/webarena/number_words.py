@@ -1,4 +1,4 @@
-"""Numbers written in English words."""
+"""Parses numbers written in English words."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _KNOWN = {*_WORDS, *_SCALES, "point"}
 
 
 def number_in_words(text: str, *, alone: bool = True) -> float | None:
-    """`twenty-three` is 23. *alone*: nothing but such words (and `and`) may be there; else the others are skipped."""
-    said = text.lower().replace("-", " ").split()
-    words = [word for word in said if word in _KNOWN]
-    if not words or (alone and any(word not in _KNOWN and word != "and" for word in said)):
+    """Parses `twenty-three` as 23. *alone*: other words than these and `and` are invalid; else they are skipped."""
+    tokens = text.lower().replace("-", " ").split()
+    words = [word for word in tokens if word in _KNOWN]
+    if not words or (alone and any(word not in _KNOWN and word != "and" for word in tokens)):
         return None
-    whole, _, decimals = " ".join(words).partition("point")
-    scales = [_SCALES[word] for word in whole.split() if _SCALES.get(word, 0) > 100]
+    integer, _, decimals = " ".join(words).partition("point")
+    scales = [_SCALES[word] for word in integer.split() if _SCALES.get(word, 0) > 100]
     if any(first <= second for first, second in pairwise(scales)):
         return None
-    return _whole(whole.split()) + _tail(decimals.split())
+    return _integer(integer.split()) + _fraction(decimals.split())
 
 
-def _whole(words: list[str]) -> int:
+def _integer(words: list[str]) -> int:
     total = group = 0
     for word in words:
         if word == "hundred":
@@ -39,6 +39,6 @@ def _whole(words: list[str]) -> int:
     return total + group
 
 
-def _tail(words: list[str]) -> float:
+def _fraction(words: list[str]) -> float:
     digits = [_WORDS.get(word, 10) for word in words]
     return float("0." + "".join(map(str, digits))) if digits and max(digits) < 10 else 0.0

@@ -1,4 +1,4 @@
-"""Reading pages for a check: in the agent's own session (its cookies), in a script world of ours, bounded."""
+"""Reads pages for checks, in the agent's session (with its cookies), an isolated script world and time limits."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ _WHOLE = "() => mira.wholePage()"
 _SOURCE = "() => mira.pageSource()"
 
 _EXPRESSION = """() => {
-  let found;
-  try { found = (%s); } catch { return ''; }
-  return found === null || found === undefined ? '' : String(found).slice(0, 1000000);
+  let value;
+  try { value = (%s); } catch { return ''; }
+  return value === null || value === undefined ? '' : String(value).slice(0, 1000000);
 }"""
 
-# The value as JSON; '' where there is none, or the expression fails.
+# The value as JSON; '' if there is none or the expression fails.
 _VALUE = """() => {
-  let found;
-  try { found = (%s); } catch { return ''; }
-  if (found instanceof Node) return '"ref: <Node>"';
-  const text = JSON.stringify(found) ?? 'null';
+  let value;
+  try { value = (%s); } catch { return ''; }
+  if (value instanceof Node) return '"ref: <Node>"';
+  const text = JSON.stringify(value) ?? 'null';
   return text.length > 1000000 ? JSON.stringify(text.slice(0, 1000000)) : text;
 }"""
 
 
 class CheckBroken(EnvError):
-    """The world did not let itself be looked at: the episode's score is *broken*, not failed."""
+    """A check could not read a page. The episode's score is *broken*, not failed."""
 
 
 class Pages:
-    """Pages as one episode's session sees them once the agent has stopped."""
+    """Reads pages in an episode's session after the agent has stopped."""
 
     def __init__(self, session: BrowserSession, wait_s: float = 3.0) -> None:
-        """*wait_s*: how long an element that a page draws late is waited for."""
+        """*wait_s*: how long to wait for an element that appears late."""
         self._session = session
         self._wait_s = wait_s
         self.last = session.tabs.front
 
     async def unblock(self) -> None:
-        """Dismisses a dialog that the agent left open, else the page cannot be read."""
+        """Dismisses a dialog that the agent left open, because it blocks reading the page."""
         while self._session.dialogs.open is not None:
             if not (await self._session.execute(AnswerDialog(accept=False))).ok:
                 return
 
     @asynccontextmanager
     async def at(self, where: str | LastPage) -> AsyncGenerator[OpenTab]:
-        """The tab that shows *where*: the agent's last page as it is, or an address opened in a tab of its own.
+        """A tab that shows *where*: the agent's last page unchanged, or an address in a new tab.
 
-        Raises CheckBroken where the site does not answer, or answers that it failed (5xx).
+        Raises CheckBroken if the site does not answer or answers 5xx.
         """
         if isinstance(where, LastPage):
             yield self.last
@@ -84,7 +84,7 @@ class Pages:
             self._session.tabs.focus(self.last)
 
     async def text(self, tab: OpenTab, what: WholePage | Script) -> str:
-        """The text that *what* picks; empty where the page has no such element. Raises CheckBroken."""
+        """The text that *what* selects; empty if the page has no such element. Raises CheckBroken."""
         if isinstance(what, WholePage):
             return await self._call(tab, _WHOLE)
         for step in what.prepare:
@@ -92,7 +92,7 @@ class Pages:
         return await self._until_there(tab, _EXPRESSION % what.expression)
 
     async def raw_text(self, tab: OpenTab, what: WholePage | Script) -> str:
-        """The same as the benchmark's own harness reads it: with the page's code, and as Python writes a value."""
+        """The text as the benchmark's own harness reads it: the page's source, and values formatted by Python."""
         if isinstance(what, WholePage):
             return await self._call(tab, _SOURCE)
         for step in what.prepare:
@@ -104,7 +104,7 @@ class Pages:
             return text
 
     async def call(self, tab: OpenTab, function: str, argument: str) -> str:
-        """The text that a function of ours returns for *argument*; awaited like :meth:`text`. Raises CheckBroken."""
+        """The text that an own function returns for *argument*; waits like :meth:`text`. Raises CheckBroken."""
         return await self._until_there(tab, function, argument)
 
     async def fetch_json(
@@ -115,7 +115,7 @@ class Pages:
         data: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The JSON at *url*, asked for through the session's boundary. Raises CheckBroken."""
+        """The JSON at *url*, requested through the session's allowlist proxy. Raises CheckBroken."""
         try:
             async with asyncio.timeout(FETCH_S):
                 answer = await self._session.context.request.fetch(

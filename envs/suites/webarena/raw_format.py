@@ -1,7 +1,6 @@
-"""The JSON of WebArena and WebArena-Lite, field by field, and what it means.
+"""Parses the JSON of WebArena and WebArena-Lite.
 
-A field that is not known here is an error: an evaluator that silently ignores a part of a task would
-score something else than the benchmark.
+An unknown field is an error: an evaluator that ignores a part of a task would differ from the benchmark.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ class Target(Record):
         if locator.startswith("func:"):
             call = parse_call(locator)
             if call.name in _GIVES_URL:
-                raise ValueError(f"{call.name} gives an address, no content")
+                raise ValueError(f"{call.name} gives an address, not content")
             return call
         if locator.startswith(SCRIPT_STARTS):
             return Script(expression=locator, prepare=self.prep_actions)
@@ -129,7 +128,7 @@ class Evaluation(Record):
         }
         for kind in self.eval_types:
             if not needed[kind]:
-                raise ValueError(f"{kind} is named, but nothing to compare with is given")
+                raise ValueError(f"{kind} is listed, but its reference is missing")
         return self
 
     def checks(self, note: str) -> tuple[Check, ...]:
@@ -178,21 +177,21 @@ class RawTask(Record):
 
 
 def parse_call(text: str) -> Call:
-    """`func:name('argument')` as a record. Raises ValueError for any other name or form; nothing is evaluated."""
+    """Parses `func:name('argument')`; nothing is evaluated. Raises ValueError for any other name or form."""
     match = _CALL.fullmatch(text.strip())
     name = _NAMES.get(match["name"]) if match else None
     if match is None or name is None:
         raise ValueError(f"{text[:80]!r} is none of the known helpers: {', '.join(_ARITY)}")
     parts = match["arguments"].split(",") if match["arguments"].strip() else []
-    found = [_ARGUMENT.fullmatch(part) for part in parts]
-    kinds = tuple("page" if one and one[3] else "text" for one in found)
-    if not all(found) or kinds != _ARITY[name]:
+    arguments = [_ARGUMENT.fullmatch(part) for part in parts]
+    kinds = tuple("page" if argument and argument[3] else "text" for argument in arguments)
+    if not all(arguments) or kinds != _ARITY[name]:
         raise ValueError(f"{text[:80]!r}: {name} takes ({', '.join(_ARITY[name])})")
-    return Call(name=name, argument="".join((one[1] or one[2] or "") for one in found if one))
+    return Call(name=name, argument="".join((text[1] or text[2] or "") for text in arguments if text))
 
 
 def _all(value: tuple[str, ...] | str) -> tuple[str, ...]:
-    """WebArena-Lite has one plain text where a list is meant."""
+    """Converts the plain text that WebArena-Lite has once in place of a list."""
     return (value,) if isinstance(value, str) else value
 
 

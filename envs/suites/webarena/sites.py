@@ -1,4 +1,4 @@
-"""Where the sites of WebArena are: one environment variable each, and the placeholders that stand for them."""
+"""Addresses of WebArena's sites, from one environment variable each, and their placeholders in task files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PUBLISHED: dict[Site, tuple[str, ...]] = {
     "wikipedia": ("wikipedia.org",),
     "map": ("openstreetmap.org", "www.openstreetmap.org"),
 }
-"""Hosts that the benchmark's authors pretend the sites have: reference answers cite them."""
+"""Hosts of the original sites, which reference answers cite."""
 
 CATEGORIES: dict[Site, str] = {
     "shopping": "shop",
@@ -51,13 +51,13 @@ def category(task: Task) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The addresses that are known, without a slash at their end."""
+    """The configured addresses, without a trailing slash."""
 
     urls: Mapping[Site, str] = field(default_factory=dict[Site, str])
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Sites:
-        """Raises BadInput for a variable that holds no http or https address."""
+        """Reads the environment variables. Raises BadInput for a value that is no http or https address."""
         environ = os.environ if environ is None else environ
         urls: dict[Site, str] = {}
         for site, variable in VARIABLES.items():
@@ -67,32 +67,32 @@ class Sites:
         return cls(urls)
 
     def require(self, task: Task) -> None:
-        """Raises BadInput naming the variables that *task* needs and that are not set."""
+        """Raises BadInput with the names of the variables that *task* needs and that are not set."""
         missing = [VARIABLES[site] for site in dict.fromkeys(task.sites) if site not in self.urls]
         if missing:
             raise BadInput(
-                f"task {task.id} plays on {', '.join(dict.fromkeys(task.sites))}: set {', '.join(missing)} to the "
+                f"task {task.id} uses {', '.join(dict.fromkeys(task.sites))}: set {', '.join(missing)} to the "
                 "address of your copy"
             )
 
     def fill(self, text: str, *, escape: bool = False) -> str:
-        """*text* with addresses in the place of `__SHOPPING__` and the like. *escape*: it is a pattern.
+        """Replaces placeholders such as `__SHOPPING__` in *text* by addresses. *escape*: *text* is a pattern.
 
-        Raises BadInput naming the variable that is not set.
+        Raises BadInput with the name of a variable that is not set.
         """
 
         def address(match: re.Match[str]) -> str:
             site = _BY_NAME[match[1]]
             if site not in self.urls:
-                raise BadInput(f"{match[0]} stands in the task, but {VARIABLES[site]} is not set")
+                raise BadInput(f"the task contains {match[0]}, but {VARIABLES[site]} is not set")
             return re.escape(self.urls[site]) if escape else self.urls[site]
 
         return _PLACEHOLDER.sub(address, text)
 
     def neutral(self, text: str) -> str:
-        """*text* with a placeholder in the place of every address of a site, local or published.
+        """Replaces every address of a site in *text*, local or published, by its placeholder.
 
-        So an answer that cites a local copy agrees with a reference that cites `http://www.reddit.com`.
+        So an answer that cites a local copy equals a reference that cites `http://www.reddit.com`.
         """
         for site in sorted(self.urls, key=lambda site: len(self.urls[site]), reverse=True):
             known = [re.escape(self.urls[site]), *(rf"https?://{re.escape(host)}" for host in PUBLISHED.get(site, ()))]
@@ -100,7 +100,7 @@ class Sites:
         return text
 
     def origins(self, allow: Sequence[str] = ()) -> Origins:
-        """These sites and what the rules of *allow* name, nothing else. Raises BadInput for a rule that is none."""
+        """Rules for these sites plus the rules of *allow*. Raises BadInput for an invalid rule."""
         origins = Origins.parse(allow)
         for url in self.urls.values():
             origins = origins.with_url(url)
@@ -108,7 +108,7 @@ class Sites:
 
 
 def _canonical(url: str, variable: str) -> str:
-    """The address as the browser will spell it, so that patterns fit."""
+    """The address in the browser's spelling, so that patterns match."""
     origin = origin_of(url)
     if origin is None:
         raise BadInput(f"{variable}={url!r} is no http or https address: write http://HOST:PORT")

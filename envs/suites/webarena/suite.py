@@ -11,7 +11,7 @@ from envs.core.errors import BadInput
 from envs.core.settings import SessionSettings
 from envs.core.tasks import TaskInfo
 from envs.suites.webarena.accounts import Accounts
-from envs.suites.webarena.environment import WebArenaEnvironment, World
+from envs.suites.webarena.environment import SuiteContext, WebArenaEnvironment
 from envs.suites.webarena.evaluators import FuzzyJudge, no_judge
 from envs.suites.webarena.files import SuiteName, load_tasks
 from envs.suites.webarena.sites import VARIABLES, Sites, category
@@ -21,10 +21,10 @@ WAIT_S = 3.0
 
 
 class WebArenaSuite:
-    """A task's name is its id. Sites and accounts come from the environment variables.
+    """A suite of WebArena tasks. A task's name is its id. Environment variables configure sites and accounts.
 
-    From an episode only the configured sites can be reached, and what `settings.allow` names. Checks by meaning
-    (`fuzzy_match`, 40 of Lite's 165 tasks) ask *judge*; without one they are broken, never failed.
+    An episode can access only the configured sites and the rules of `settings.allow`. Checks by meaning
+    (`fuzzy_match`, 40 of Lite's 165 tasks) use *judge*; without one they are broken, never failed.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class WebArenaSuite:
         accounts: Accounts | None = None,
         wait_s: float = WAIT_S,
     ) -> None:
-        """*tasks* in the place of those in the cache. *strict_original*: scored by the benchmark's own rules.
+        """*tasks* replaces those in the cache. *strict_original*: score by the benchmark's own rules.
 
-        Raises BadInput: no tasks, no sites, variables or rules of `settings.allow` that are wrong.
+        Raises BadInput: no tasks, no sites, invalid variables, or invalid rules in `settings.allow`.
         """
         self.name = name
         sites = sites or Sites.from_environment()
         if not sites.urls:
-            raise BadInput(f"{name} plays on your copies of its sites: set {', '.join(VARIABLES.values())}")
+            raise BadInput(f"{name} needs your copies of its sites: set {', '.join(VARIABLES.values())}")
         tasks = load_tasks(name) if tasks is None else tasks
         settings = settings or SessionSettings()
         self._chromium = chromium
         self._folder = folder
         self._numbers = count(1)
-        self._world = World(
+        self._context = SuiteContext(
             tasks={task.name: task for task in tasks},
             sites=sites,
             origins=sites.origins(settings.allow),
@@ -66,17 +66,17 @@ class WebArenaSuite:
         )
 
     def tasks(self) -> Sequence[TaskInfo]:
-        return tuple(map(task_info, self._world.tasks.values()))
+        return tuple(map(task_info, self._context.tasks.values()))
 
     async def environment(self) -> WebArenaEnvironment:
-        return WebArenaEnvironment(self._chromium, self._world, self._folder / f"{self.name}-{next(self._numbers)}")
+        return WebArenaEnvironment(self._chromium, self._context, self._folder / f"{self.name}-{next(self._numbers)}")
 
     async def close(self) -> None:
-        """Each environment closes what it opened; nothing is left for the suite."""
+        """Does nothing: each environment closes its own resources."""
 
 
 def task_infos(name: SuiteName) -> tuple[TaskInfo, ...]:
-    """Every task of the suite; needs no browser and no sites. Raises BadInput where the data were not fetched."""
+    """Every task of the suite; needs no browser and no sites. Raises BadInput if the data were not downloaded."""
     return tuple(map(task_info, load_tasks(name)))
 
 
@@ -85,5 +85,5 @@ def task_info(task: Task) -> TaskInfo:
 
 
 def _needs(task: Task) -> str:
-    """The variables that say where its sites are."""
+    """The variables with the addresses of its sites."""
     return ", ".join(dict.fromkeys(VARIABLES[site] for site in task.sites))

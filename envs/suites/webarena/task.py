@@ -1,4 +1,4 @@
-"""What a WebArena task is once it is read: one shape for all three file formats."""
+"""Records of a WebArena task, common to all three file formats."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from envs.core.record import Record
 Site = Literal["shopping", "shopping_admin", "reddit", "gitlab", "map", "wikipedia", "homepage"]
 
 Json = Any
-"""A value as JSON has it. Task files hold such values, and answers are compared with them."""
+"""A JSON value. Task files contain such values, and answers are compared with them."""
 
 OR = " |OR| "
-"""What stands between alternatives in the files of WebArena."""
+"""Separates alternatives in the files of WebArena."""
 
 Alternatives = tuple[str, ...]
-"""Any one of these will do."""
+"""Texts of which any one is accepted."""
 
 
 class Texts(Record):
-    """What a text must be or hold: of an answer or of a part of a page. All that is set must be met."""
+    """Requirements for the text of an answer or of a part of a page. All that are set must be met."""
 
     exact: str | None = None
     includes: tuple[Alternatives, ...] = ()
     unlisted: bool = False
-    """`must_include` is a plain text where a list is meant: the benchmark's own evaluator fails there."""
+    """True: `must_include` is a plain text instead of a list, for which the benchmark's own evaluator fails."""
     fuzzy: tuple[str, ...] = ()
-    """Statements that a judge must find in the text, however worded."""
+    """Statements that a judge must find in the text, in any wording."""
 
 
 class StringMatch(Record):
-    """The answer."""
+    """A check of the answer."""
 
     kind: Literal["string_match"] = "string_match"
     texts: Texts = Texts()
     impossible: str | None = None
-    """Why the task cannot be done, in the words of its authors (may be empty): the answer must say so. None: it can."""
+    """The authors' reason why the task is impossible (may be empty); the answer must say so. None: it is possible."""
 
 
 class UrlMatch(Record):
-    """The page that the agent stopped at."""
+    """A check of the address at which the agent stopped."""
 
     kind: Literal["url_match"] = "url_match"
     urls: Alternatives
@@ -54,11 +54,11 @@ FunctionName = Literal[
     "shopping_get_sku_latest_review_rating",
     "gitlab_get_project_memeber_role",
 ]
-"""The helpers that task files name, spelled as they spell them."""
+"""The helpers in task files, in their spelling."""
 
 
 class Call(Record):
-    """A helper with its one argument; `page` and `last` arguments are implied by the helper itself."""
+    """A call of a helper with its argument; the helper implies `page` and `last` arguments."""
 
     kind: Literal["call"] = "call"
     name: FunctionName
@@ -66,13 +66,13 @@ class Call(Record):
 
 
 class LastPage(Record):
-    """The page that the agent stopped at, as it is, not loaded again."""
+    """The page at which the agent stopped, without reloading it."""
 
     kind: Literal["last"] = "last"
 
 
 class Address(Record):
-    """A page that is opened for the check, with the session's cookies."""
+    """A page that the check opens with the session's cookies."""
 
     kind: Literal["address"] = "address"
     url: str
@@ -83,7 +83,7 @@ class WholePage(Record):
 
 
 class Script(Record):
-    """A JavaScript expression that picks a text from the page, and what is to be clicked open before."""
+    """A JavaScript expression that selects a text of the page, and expressions that run before."""
 
     kind: Literal["script"] = "script"
     expression: str
@@ -91,7 +91,7 @@ class Script(Record):
 
 
 class PageCheck(Record):
-    """One look at one page."""
+    """A check of the text of one page."""
 
     where: Annotated[LastPage | Address | Call, Field(discriminator="kind")]
     what: Annotated[WholePage | Script | Call, Field(discriminator="kind")]
@@ -99,7 +99,7 @@ class PageCheck(Record):
 
 
 class ProgramHtml(Record):
-    """What pages show afterwards."""
+    """A check of pages after the episode."""
 
     kind: Literal["program_html"] = "program_html"
     pages: tuple[PageCheck, ...] = Field(min_length=1)
@@ -121,7 +121,7 @@ Format = Literal[
 
 
 class Shape(Record):
-    """How a JSON value is to be read before it is compared."""
+    """The schema by which a JSON value is read before it is compared."""
 
     type: Literal["null", "array", "object", "string", "number", "integer", "boolean"] | None = None
     format: Format | None = None
@@ -131,25 +131,25 @@ class Shape(Record):
 
 
 class AgentResponse(Record):
-    """The answer as one JSON object: what was done, how it ended, and the data that were asked for."""
+    """A check of the answer as a JSON object: kind of task, status, and retrieved data."""
 
     kind: Literal["agent_response"] = "agent_response"
     task_type: Literal["retrieve", "mutate", "navigate"]
     status: str
     data: tuple[Json, ...] | None
-    """Items expected; a list in the place of a plain value holds alternatives."""
+    """Expected items; a list in place of a plain value contains alternatives."""
     shape: Shape
     ordered: bool = False
     unset_data: bool = False
-    """The reference does not name the data at all: no answer is right for the benchmark's own evaluator."""
+    """True: the reference has no data field, so the benchmark's own evaluator accepts no answer."""
 
 
 class RequestSent(Record):
-    """A request that the session must have made (or must not have made)."""
+    """A check of a request that the session must have made (or must not have made)."""
 
     kind: Literal["request_sent"] = "request_sent"
     urls: Alternatives
-    """Addresses, or patterns where they begin with `^`."""
+    """Addresses, or patterns if they begin with `^`."""
     method: str | None = None
     """None: any."""
     status: int = 200
@@ -158,9 +158,9 @@ class RequestSent(Record):
     headers: dict[str, Json] = Field(default_factory=dict[str, Json])
     post_data: dict[str, Json] = Field(default_factory=dict[str, Json])
     content: dict[str, Json] = Field(default_factory=dict[str, Json])
-    """Of the JSON that came back."""
+    """Values in the response's JSON."""
     cookies: dict[str, Json] = Field(default_factory=dict[str, Json])
-    """Set by the answer."""
+    """Cookies set by the response."""
     post_shape: Shape = Shape()
     query_shape: Shape = Shape()
     ignored_query: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class RequestSent(Record):
     navigates: bool = False
     """The task is to open a page."""
     last_page: bool = False
-    """It must be the last page that was opened at all."""
+    """True: it must be the last page that was opened."""
     forbidden: bool = False
 
 
@@ -182,17 +182,17 @@ Check = Annotated[
 
 
 class Task(Record):
-    """One task. It is done if every check is met."""
+    """One task. It succeeds if every check is met."""
 
     id: int
     sites: tuple[Site, ...] = Field(min_length=1)
     start_urls: tuple[str, ...] = Field(min_length=1)
-    """With placeholders such as `__SHOPPING__`; one tab each."""
+    """Addresses with placeholders such as `__SHOPPING__`, one per tab."""
     intent: str
     template_id: int
     checks: tuple[Check, ...] = Field(min_length=1)
     original_id: int | None = None
-    """Its id among the 812 where it is one of WebArena-Lite's."""
+    """Its id among WebArena's 812, for a task of WebArena-Lite."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Addresses compared as what they are, not as strings."""
+"""Compares addresses by their parts, not as strings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _BASE64 = re.compile(r"[A-Za-z0-9_-]{4,}={0,2}")
 
 @dataclass(frozen=True, slots=True)
 class ParsedUrl:
-    """An address in the form in which two are compared."""
+    """An address in a form for comparison."""
 
     origin: Origin | None
     path: tuple[str, ...]
-    """Decoded segments, empty ones left out."""
+    """Decoded segments without empty ones."""
     query: dict[str, list[str]]
 
     @classmethod
@@ -29,18 +29,18 @@ class ParsedUrl:
         return cls(origin_of(url), segments, parse_qs(parts.query, keep_blank_values=True))
 
     def is_in(self, other: ParsedUrl) -> bool:
-        """Is this, the reference, part of *other*, the page?"""
+        """True if this reference is contained in the address *other* of a page."""
         if self.origin is None or self.origin != other.origin or other.path[: len(self.path)] != self.path:
             return False
         return all(set(values) <= set(other.query.get(name, ())) for name, values in self.query.items())
 
     def is_same_page(self, other: ParsedUrl) -> bool:
-        """The same origin and path, letter case aside; queries are not looked at."""
+        """True if origin and path are equal, ignoring letter case and queries."""
         ours, theirs = ([segment.casefold() for segment in url.path] for url in (self, other))
         return self.origin is not None and self.origin == other.origin and ours == theirs
 
     def unpacked(self) -> ParsedUrl:
-        """With the queries that hide base64-encoded in path segments moved to where queries belong."""
+        """This address with base64-encoded queries in path segments moved to the query."""
         path: list[str] = []
         query = dict(self.query)
         for segment in self.path:
@@ -52,12 +52,12 @@ class ParsedUrl:
         return replace(self, path=tuple(path), query=query)
 
     def __str__(self) -> str:
-        """Without the query."""
+        """The address without the query."""
         return f"{self.origin}/{'/'.join(self.path)}" if self.origin else ""
 
 
 def _hidden_query(segment: str) -> dict[str, list[str]]:
-    """The query that *segment* encodes; empty where it encodes none."""
+    """The query that *segment* encodes; empty if there is none."""
     if not _BASE64.fullmatch(segment):
         return {}
     try:

@@ -1,10 +1,10 @@
-"""Typed values: amounts, durations, dates … as an agent writes them, and when two of them are the same.
+"""Reads and compares typed values in answers: amounts, durations, dates …
 
-The rules are WebArena-Verified's: texts without their accents and the punctuation around them, amounts
-within 0.1, dates by value, durations within three minutes or 10 %, distances within ten metres or 2 %,
-coordinates within a metre, names of places when their words are mostly the same; an expected text that
-begins with `^` is a pattern, and a list in the place of a plain value holds alternatives. Whatever cannot
-be read as its type equals nothing. `envs.suites.webarena.evaluators.original` has those rules to the letter.
+The rules follow WebArena-Verified: texts without accents and surrounding punctuation, amounts within
+0.1, dates by value, durations within three minutes or 10 %, distances within ten metres or 2 %,
+coordinates within a metre, names of places by similarity. An expected text that begins with `^` is a
+pattern, and a list in place of a plain value contains alternatives. A value that cannot be read as its
+type equals nothing. `envs.suites.webarena.evaluators.original` implements the exact original rules.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from envs.suites.webarena.coordinates import read_coordinates
 from envs.suites.webarena.dates import read_date
 from envs.suites.webarena.folding import EDGES, bare, plain_letters
 from envs.suites.webarena.json_text import load_json
-from envs.suites.webarena.likeness import likeness
 from envs.suites.webarena.number_words import number_in_words
+from envs.suites.webarena.similarity import similarity
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Format, Json, Shape
 from envs.suites.webarena.texts import plain
 
 MAX_CHARS = 200_000
-"""Longer texts equal nothing: a pattern of the task file must not run over a page's worth of megabytes."""
+"""Longer texts equal nothing, because a pattern of the task file must not search megabytes."""
 MAX_URL_CHARS = 20_000
 MAX_TYPED_CHARS = 1_000
 MAX_MARKDOWN_CHARS = 10_000
-"""The same of what is read by patterns of ours, some of which take the square of its length."""
+"""The same limit for values that are read by own patterns, some of which take quadratic time."""
 AMOUNT = Decimal("0.1")
 DURATION_S = 180.0
 DURATION_SHARE = 0.10
 DISTANCE_M = 10.0
 DISTANCE_SHARE = 0.02
 DEGREES = 1e-5
-PLACE_LIKENESS = 80
+PLACE_SIMILARITY = 80
 """Percent."""
 
 _SECONDS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -73,14 +73,14 @@ _SSH = re.compile(
     re.IGNORECASE,
 )
 _OF_PARTS = ("coordinates", "json", "string_list")
-"""Formats whose values may be lists or objects."""
+"""Formats whose values can be lists or objects."""
 _TEXTS = ("location-name", "url", "json", "string_list")
 _TRUE, _FALSE = ("true", "yes", "y", "1", "t", "on"), ("false", "no", "n", "0", "f", "off")
 
 
 def matches(expected: Json, actual: Json, shape: Shape, sites: Sites, *, ordered: bool = False) -> bool:
-    """Is *actual* what is expected, both read as *shape*? *ordered*: the order of lists counts."""
-    actual = _entered(expected, actual, shape)
+    """True if *actual* equals *expected*, both read by *shape*. *ordered*: lists must have the same order."""
+    actual = _parsed(expected, actual, shape)
     if isinstance(expected, dict):
         if shape.format == "coordinates":
             return _same_place_on_earth(expected, actual)
@@ -91,12 +91,12 @@ def matches(expected: Json, actual: Json, shape: Shape, sites: Sites, *, ordered
     if isinstance(expected, list):
         if shape.type == "array" or isinstance(actual, list):
             return _lists(expected, actual, shape.items or Shape(), sites, ordered=ordered)
-        return any(matches(one, actual, shape, sites, ordered=ordered) for one in expected)
+        return any(matches(alternative, actual, shape, sites, ordered=ordered) for alternative in expected)
     return _scalar(expected, actual, shape, sites)
 
 
-def _entered(expected: Json, actual: Json, shape: Shape) -> Json:
-    """An object or a list that was written as text, where one is expected."""
+def _parsed(expected: Json, actual: Json, shape: Shape) -> Json:
+    """Parses *actual* if it is text and an object or list is expected."""
     opening = "{" if isinstance(expected, dict) else "[" if isinstance(expected, list) and shape.type == "array" else ""
     if not opening or not isinstance(actual, str) or not actual.lstrip().startswith(opening):
         return actual
@@ -107,7 +107,7 @@ def _entered(expected: Json, actual: Json, shape: Shape) -> Json:
 
 
 def same_items(expected: tuple[Json, ...], actual: list[Json], shape: Shape, sites: Sites, *, ordered: bool) -> bool:
-    """Each expected item (or one of its alternatives) in its own place of *actual*, and nothing more."""
+    """True if *actual* contains exactly the expected items, each matched by one item or alternative."""
     return _lists(list(expected), actual, shape, sites, ordered=ordered)
 
 
@@ -122,7 +122,7 @@ def _lists(expected: list[Json], actual: Json, shape: Shape, sites: Sites, *, or
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
-    """A perfect matching: alternatives may make an item fit several places (augmenting paths)."""
+    """True if there is a perfect matching (augmenting paths), because an item may fit several alternatives."""
     taken: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:
@@ -165,19 +165,19 @@ def _longest(shape: Shape) -> int:
 
 
 def matches_pattern(pattern: str, text: str, sites: Sites, *, heed_case: bool = False) -> bool:
-    """Patterns are the task file's; placeholders in them stand for addresses."""
+    """True if *text* matches a pattern of the task file, in which placeholders stand for addresses."""
     flags = re.DOTALL if heed_case else re.DOTALL | re.IGNORECASE
     return re.fullmatch(sites.fill(pattern, escape=True), text.strip(), flags) is not None
 
 
 def _same_text(expected: Json, actual: Json, sites: Sites) -> bool:
-    """The punctuation around a text does not count, unless the text is nothing else: `???` is not an empty text."""
+    """Compares texts without surrounding punctuation, unless a text is only punctuation: `???` is not empty."""
     want, got = (_words(sites.neutral(_plain_number(value))) for value in (expected, actual))
     return want == got or (bare(want) == bare(got) != "")
 
 
 def _plain_number(value: Json) -> str:
-    """`1.0` and `1` are one text, `true` is a word."""
+    """Text of a value: `1` for `1.0`, `true` for True."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -186,9 +186,8 @@ def _plain_number(value: Json) -> str:
 
 
 def _words(text: str) -> str:
-    """A hyphen beside a letter is a space ("Hawkeye-Yoga"), between digits it stays ("555-1234").
-
-    Accents do not count, nor do pictures beside words.
+    """Normalises a text. A hyphen beside a letter becomes a space ("Hawkeye-Yoga"), between digits it is kept
+    ("555-1234"). Accents and pictographs beside words are removed.
     """
     text = plain_letters(plain(text))
     words = " ".join(re.sub(r"(?<=[^\W\d_])-|-(?=[^\W\d_])", " ", text).split())
@@ -196,7 +195,7 @@ def _words(text: str) -> str:
 
 
 def _tidy(value: Json) -> str:
-    """What a typed value is read from: its words without the punctuation around them; `.75` keeps its point."""
+    """The normalised text from which a typed value is read, without surrounding punctuation; `.75` keeps its point."""
     text = _words(str(value)).lstrip(_AROUND.replace(".", ""))
     return ("." if re.match(r"\.\d", text) else "") + text.strip(_AROUND)
 
@@ -225,19 +224,20 @@ def _boolean(value: Json) -> bool | None:
 
 
 def _amount(value: Json) -> Decimal | None:
-    """Of a text with one number in it: `US$555.2`, `68.51 items`, `1.603,69`. A percentage is no amount."""
+    """The amount in a text with one number: `US$555.2`, `68.51 items`, `1.603,69`. A percentage is no amount."""
     if isinstance(value, int | float):
         return None if isinstance(value, bool) or not math.isfinite(value) else Decimal(str(value))
     text = _tidy(value)
-    found = list(_NUMERAL.finditer(text))
-    if len(found) != 1 or text[found[0].end() :].lstrip().startswith("%"):
+    numerals = list(_NUMERAL.finditer(text))
+    if len(numerals) != 1 or text[numerals[0].end() :].lstrip().startswith("%"):
         return Decimal(0) if text == "free" else None
-    amount = Decimal(_with_point(found[0][0]))
-    return -amount if _MINUS.search(text[: found[0].start()]) else amount
+    amount = Decimal(_with_point(numerals[0][0]))
+    return -amount if _MINUS.search(text[: numerals[0].start()]) else amount
 
 
 def _with_point(numeral: str) -> str:
-    """A comma before three digits groups thousands; with both signs the later one is the decimal one."""
+    """*numeral* with a decimal point. A comma before three digits groups thousands; of comma and point, the later one
+    is decimal."""
     numeral = re.sub(r"[ ']", "", numeral)
     comma, point = numeral.rfind(","), numeral.rfind(".")
     if point > comma >= 0 or numeral.count(",") > 1 or (point < 0 and len(numeral) - comma == 4):
@@ -255,13 +255,13 @@ def _month(value: Json) -> int | None:
     if text.isdigit():
         return int(text) if 1 <= int(text) <= 12 else None
     names = [name.lower() for name in calendar.month_name]
-    found = [n for n, name in enumerate(names) if name and len(text) >= 3 and name.startswith(text)]
-    return found[0] if found else None
+    months = [n for n, name in enumerate(names) if name and len(text) >= 3 and name.startswith(text)]
+    return months[0] if months else None
 
 
 def _date(value: Json) -> date | None:
     parts = read_date(_tidy(value).removeprefix("the "))
-    return parts.whole() if parts else None
+    return parts.complete() if parts else None
 
 
 def _duration(value: Json) -> float | None:
@@ -295,7 +295,7 @@ def _near(read: Callable[[Json], float | None], absolute: float, share: float, e
 
 def _place_name(expected: Json, actual: Json) -> bool:
     want, got = (bare(_words(str(value))) for value in (expected, actual))
-    return want == got or likeness(want, got) >= PLACE_LIKENESS
+    return want == got or similarity(want, got) >= PLACE_SIMILARITY
 
 
 def _same_place_on_earth(expected: Json, actual: Json) -> bool:
@@ -304,7 +304,7 @@ def _same_place_on_earth(expected: Json, actual: Json) -> bool:
 
 
 def _same_address(expected: Json, actual: Json, sites: Sites) -> bool:
-    """Addresses; of a repository's clone address, `__SSH_HOST__` is whatever host the copy has."""
+    """Compares addresses. In a repository's clone address, `__SSH_HOST__` matches any host."""
     want, got = _SSH.fullmatch(str(expected)), _SSH.fullmatch(str(actual).strip())
     if want and got:
         hosts = want["host"] == "__SSH_HOST__" or want["host"].lower() == got["host"].lower()
@@ -329,7 +329,7 @@ def _same_json(expected: Json, actual: Json, sites: Sites) -> bool:
 
 
 def _markdown(value: Json) -> str:
-    """Its words: white space, list signs and escapes do not count."""
+    """The words of a Markdown text, without white space, list markers and escapes."""
     return plain(re.sub(r"(?m)^\s*[-*+]\s+|\\(?=[^\w\s])", " ", str(value)))
 
 

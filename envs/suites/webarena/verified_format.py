@@ -1,4 +1,4 @@
-"""The JSON of WebArena-Verified, field by field, and what it means."""
+"""Parses the JSON of WebArena-Verified."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ResponseEvaluator(Record):
 class ExpectedRequest(Record):
     url: tuple[str, ...] | str
     http_method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
-    """GET where it is not given; any method where data are expected without one (task 423)."""
+    """Default: GET, or any method if data are expected (task 423)."""
     response_status: int = 200
     query_params: dict[str, tuple[str, ...] | str] = Field(default_factory=dict[str, tuple[str, ...] | str])
     headers: dict[str, Json] = Field(default_factory=dict[str, Json])
@@ -63,7 +63,7 @@ class ExpectedRequest(Record):
 
     @property
     def is_page(self) -> bool:
-        """It is a page of a site; else (`^.*/route/v1/…`) a request that a page of the map makes."""
+        """True for a page of a site; False for a request of the map's page (`^.*/route/v1/…`)."""
         return all(url.removeprefix("^").startswith("__") for url in self.urls)
 
     @property
@@ -79,7 +79,7 @@ class NetworkEvaluator(Record):
     ignored_query_params: tuple[str, ...] = ()
     ignored_query_params_patterns: tuple[str, ...] = ()
     ignored_post_data_params_patterns: tuple[str, ...] = ()
-    """Only the parameters that are expected are compared, so these are left out anyway."""
+    """Not used: only expected parameters are compared."""
     decode_base64_query: bool = False
     query_params_schema: Shape = Shape()
     post_data_schema: Shape = Shape()
@@ -127,7 +127,7 @@ class VerifiedTask(Record):
     revision: int
 
     def task(self) -> Task:
-        kinds = {one.expected.task_type for one in self.eval if isinstance(one, ResponseEvaluator)}
+        kinds = {check.expected.task_type for check in self.eval if isinstance(check, ResponseEvaluator)}
         task_type = next(iter(kinds), "")
         return Task(
             id=self.task_id,
@@ -140,7 +140,7 @@ class VerifiedTask(Record):
 
 
 class Subset(Record):
-    """A file that names tasks of the whole."""
+    """A file with the ids of a subset of the tasks."""
 
     description: str | None = None
     task_ids: tuple[int, ...]

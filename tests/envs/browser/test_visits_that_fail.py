@@ -40,8 +40,8 @@ MESSAGES = {
     "expired": Case("net::ERR_CERT_DATE_INVALID at x", "has expired"),
     "another name": Case("net::ERR_CERT_COMMON_NAME_INVALID at x", "for another host name"),
     "some other certificate": Case("net::ERR_CERT_REVOKED at x", "its certificate is not valid"),
-    "no TLS": Case("net::ERR_SSL_PROTOCOL_ERROR at x", "does not speak TLS"),
-    "some other TLS": Case("net::ERR_SSL_UNRECOGNIZED_NAME_ALERT at x", "does not speak TLS"),
+    "no TLS": Case("net::ERR_SSL_PROTOCOL_ERROR at x", "does not use TLS"),
+    "some other TLS": Case("net::ERR_SSL_UNRECOGNIZED_NAME_ALERT at x", "does not use TLS"),
     "closed": Case("net::ERR_EMPTY_RESPONSE at x", "closed the connection without an answer"),
     "not known here": Case("net::ERR_NEW_AND_STRANGE at x", "ERR_NEW_AND_STRANGE"),
     "no network error": Case("Navigation interrupted by another one", ""),
@@ -122,7 +122,7 @@ CERTIFICATES = {
     "expired": Certificate("localhost", 50, "https", "certificate"),
     "another name": Certificate("elsewhere.example", 0, "https", "certificate"),
     "no TLS at all": Certificate(
-        "", 0, "https", "the server does not speak TLS as browsers do: is it an http:// address?"
+        "", 0, "https", "the server does not use TLS as browsers do: is it an http:// address?"
     ),
     "TLS at an http address": Certificate("localhost", 0, "http", "the server closed the connection"),
 }

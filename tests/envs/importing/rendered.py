@@ -1,4 +1,4 @@
-"""WebArena's result folder, written as its `RenderHelper` writes it."""
+"""Writes a result folder in the format of WebArena's `RenderHelper`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Page(NamedTuple):
-    """One step: the tree that was seen, and what was predicted on it."""
+    """One step: the observed tree and the prediction."""
 
     tree: str
     parsed: str

@@ -1,4 +1,4 @@
-"""Hostile logs end as one line, within their bounds, and no file of this machine is copied."""
+"""Hostile logs end with one line, within the limits, and no file of this machine is copied."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def step(folder: Path, number: int = 0, **info: Any) -> Path:
 
 
 def outside(folder: Path) -> Path:
-    """A file beside the log folder that no import may read."""
+    """A file outside the log folder that no import may read."""
     path = folder.parent / "private.png"
     path.write_bytes(SECRET)
     return path
@@ -87,7 +87,7 @@ def raw_pickle(data: bytes) -> Callable[[Path], None]:
 
 
 def doubling(times: int) -> bytes:
-    """A tuple of itself twice, *times* over: a few bytes a level, 2^times leaves."""
+    """A tuple that nests two copies of itself, *times* levels deep: a few bytes per level, 2^times leaves."""
     return b"\x80\x04)" + b"2\x86" * times + b"."
 
 
@@ -154,7 +154,7 @@ def test_an_odd_log_becomes_a_trace_or_one_line(tmp_path: Path, kind: Format, wr
 
 
 def test_without_the_check_a_small_pickle_takes_memory(tmp_path: Path) -> None:
-    """The negative control: the bound of the process alone refuses the same file."""
+    """The negative control: the process limit alone refuses the same file."""
     path = tmp_path / "a.pkl"
     path.write_bytes(HUGE_MEMO)
     assert len(HUGE_MEMO) < 20
@@ -162,8 +162,8 @@ def test_without_the_check_a_small_pickle_takes_memory(tmp_path: Path) -> None:
         read_pickle(path)
 
 
-def test_an_import_that_takes_for_ever_is_ended(tmp_path: Path) -> None:
-    """A page whose marks make the pattern of a tree backtrack over all of it, many times."""
+def test_an_endless_import_is_ended(tmp_path: Path) -> None:
+    """A page whose markers make the tree's pattern backtrack over the whole text, many times."""
     write_result(tmp_path / "log", 7, [Page(HOME, "stop [x]", "```stop [x]```")])
     page = tmp_path / "log" / "render_7.html"
     page.write_text(

@@ -1,4 +1,4 @@
-"""Logs of other harnesses become traces that read back, and nothing in them is run."""
+"""Logs of other harnesses become valid traces, and nothing in them is executed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOG = """2023-10-01 10:00:00,000 - INFO - [Config file]: config_files/7.json
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """Three tasks: one passed, one that was stopped by the harness, one that broke; and one that no log names."""
+    """Four tasks: passed, stopped by the harness, broken, and one without an entry in the log."""
     folder = tmp_path / "results"
     account = Page(HOME, "click [12] where [12] is link 'My Account'", "I look. ```click [12]```")
     search = Page(HOME, "type [15] [red chair ] where [15] is textbox 'Search'", "```type [15] [red chair] [1]```")
@@ -108,7 +108,7 @@ def test_the_second_of_two_like_links_is_the_second() -> None:
 
 
 def test_an_experiment_that_browsergym_recorded(tmp_path: Path) -> None:
-    """Recorded with browsergym-experiments 0.14.3: fill, select, a bid that is not there, a click, a message."""
+    """Recorded with browsergym-experiments 0.14.3: fill, select, an unknown bid, a click, a message."""
     (path,) = write_episodes(read_agentlab(AGENTLAB), tmp_path / "out")
     trace = read_trace(path)
     assert (trace.header.task.name, trace.header.task.seed) == ("openended", 7)
@@ -132,7 +132,7 @@ def test_an_experiment_that_browsergym_recorded(tmp_path: Path) -> None:
 
 
 class Evil:
-    """Would write a file when it is loaded."""
+    """Writes a file when it is unpickled with its class."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.system, ("touch pwned",)
@@ -161,8 +161,8 @@ def test_what_is_no_pickle_is_one_line(tmp_path: Path, data: bytes) -> None:
 
 
 def test_folders_without_logs_are_named(tmp_path: Path) -> None:
-    for reader, wanted in ((read_webarena, "render_"), (read_agentlab, "step_0.pkl.gz")):
-        with pytest.raises(BadInput, match=wanted):
+    for reader, file_name in ((read_webarena, "render_"), (read_agentlab, "step_0.pkl.gz")):
+        with pytest.raises(BadInput, match=file_name):
             next(reader(tmp_path))
 
 

@@ -1,4 +1,4 @@
-"""Certificates for servers of the tests, made anew each time."""
+"""Certificates for servers of the tests, generated on each call."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DAY = timedelta(days=1)
 def server_and_authorities(
     folder: Path, names: Sequence[str], *, age: timedelta = timedelta()
 ) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """For a server called *names*, and for a client that trusts it; *age* back in time, it has expired after ten
-    days."""
+    """Contexts for a server with the host *names* and for a client that trusts it. *age* dates the certificate back;
+    it expires after ten days."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC) - age
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     builder = builder.not_valid_before(now - DAY).not_valid_after(now + 10 * DAY)
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     certificate = builder.serial_number(x509.random_serial_number()).sign(key, hashes.SHA256())
     shown = certificate.public_bytes(Encoding.PEM)

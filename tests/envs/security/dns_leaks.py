@@ -1,4 +1,4 @@
-"""Run in a mount namespace whose resolver is this very process: prints the names that each Chromium asks for.
+"""Prints the names that each Chromium resolves. Run in a mount namespace whose resolver is this process.
 
 unshare -m sh -c 'mount --bind FILE_SAYING_nameserver_127.0.0.1 /etc/resolv.conf && python
 tests/envs/security/dns_leaks.py'
@@ -33,13 +33,13 @@ _NAME = re.compile(rb"([a-z]+)\x04leak\x07example")
 
 
 class Resolver(asyncio.DatagramProtocol):
-    """Answers nobody; keeps who was asked for."""
+    """Answers no query; records the names."""
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
+        self.resolved: set[str] = set()
 
     def datagram_received(self, data: bytes, addr: object) -> None:
-        self.asked |= {name.decode() for name in _NAME.findall(data)}
+        self.resolved |= {name.decode() for name in _NAME.findall(data)}
 
 
 async def visit(context: BrowserContext, site: str) -> None:
@@ -57,13 +57,13 @@ async def main() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     site = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with Chromium.launch() as guarded, AllowlistProxy(Origins.parse([site])) as boundary:
-        session = await guarded.session(SessionSettings(), boundary, Path(tempfile.mkdtemp()))
+    async with Chromium.launch() as guarded, AllowlistProxy(Origins.parse([site])) as proxy:
+        session = await guarded.session(SessionSettings(), proxy, Path(tempfile.mkdtemp()))
         await visit(session.context, site)
-        found = {"guarded": sorted(resolver.asked)}
+        report = {"guarded": sorted(resolver.resolved)}
     await bare(site)
-    found["bare"] = sorted(resolver.asked)
-    json.dump(found, sys.stdout)
+    report["bare"] = sorted(resolver.resolved)
+    json.dump(report, sys.stdout)
     await runner.cleanup()
 
 

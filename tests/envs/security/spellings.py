@@ -1,4 +1,4 @@
-"""Spellings of a secret value, as a page could show it or a request carry it. Made without the code under test."""
+"""Spellings of a secret value in pages and requests, written without the code under test."""
 
 from __future__ import annotations
 
@@ -83,4 +83,4 @@ PACKED: dict[str, Callable[[str], bytes]] = {
     "base64 of gzip": lambda v: base64.b64encode(gzip.compress(b'{"value": "%s"}' % v.encode())),
     "gzip of the reverse": lambda v: gzip.compress(v[::-1].encode() * 3),
 }
-"""Spellings that only bytes have, or that are looked for in requests and files alone."""
+"""Spellings that exist only in bytes, or that are searched for only in requests and files."""

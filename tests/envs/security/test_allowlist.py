@@ -1,4 +1,4 @@
-"""Long tables of spellings, and Chromium's own word on them."""
+"""Tables of host spellings, and a comparison with Chromium."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_a_url_allows_exactly_its_own_origin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "advice"),
     [
         ("shop.example", "write https://shop.example"),
         ("www.shop.example/a?b#c", "write https://www.shop.example/a?b#c"),
@@ -287,13 +287,13 @@ def test_a_url_allows_exactly_its_own_origin() -> None:
         ("https://me:hunter2@shop.example/x", "set http_credentials under [session] instead"),
     ],
 )
-def test_an_address_without_a_scheme_is_told_with_one(url: str, told: str) -> None:
+def test_an_address_without_a_scheme_is_suggested_with_one(url: str, advice: str) -> None:
     with pytest.raises(BadInput) as error:
         check_address(url)
-    assert "no http or https address" in str(error.value) and str(error.value).endswith(told)
+    assert "no http or https address" in str(error.value) and str(error.value).endswith(advice)
     assert "hunter2" not in str(error.value) and "\n" not in str(error.value)
-    if "write https" in told or "write http:" in told:
-        check_address(told.removeprefix("write "))
+    if "write https" in advice or "write http:" in advice:
+        check_address(advice.removeprefix("write "))
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_rule_shows_as_it_is_written(rule: str) -> None:
 
 
 def _fuzz(seed: int, count: int) -> list[str]:
-    """URLs glued from the pieces that parsers disagree about."""
+    """URLs combined from parts that parsers interpret differently."""
     rng = random.Random(seed)
     pieces = ["a.example", "127.0.0.1", "0x7f", "1", ".", "@", ":", "80", "/", "\\", "?", "#", "%2e", "%40", "[::1]"]
     pieces += ["\t", "\n", " ", "http:", "https://", "ws:", "//", "\u3002", "\u00ad", "\uff11", "ß", "xn--", "..", "%"]
@@ -313,7 +313,7 @@ def _fuzz(seed: int, count: int) -> list[str]:
     return [rng.choice(starts) + "".join(rng.choices(pieces, k=rng.randint(1, 6))) for _ in range(count)]
 
 
-CHROMIUM_SAYS = """urls => urls.map(url => {
+CHROMIUM_PARSES = """urls => urls.map(url => {
     try {
         const u = new URL(url);
         return [u.protocol.slice(0, -1), u.hostname, u.port, u.username + u.password];
@@ -323,13 +323,13 @@ CHROMIUM_SAYS = """urls => urls.map(url => {
 
 @pytest.mark.browser
 async def test_chromium_agrees_with_every_origin_that_we_read(page: Page) -> None:
-    """Where we read an origin, Chromium must go exactly there; where we read none, nothing is allowed anyway."""
+    """If we parse an origin, Chromium must use exactly that one; otherwise nothing is allowed anyway."""
     urls = _fuzz(7, 4_000)
     urls += [f"http://{host}/" for host in [*LOOPBACK, *(host for host, _ in OTHERS), *NO_HOSTS[:-1]]]
     async with asyncio.timeout(60):
-        said = await page.evaluate(CHROMIUM_SAYS, urls)
+        parsed = await page.evaluate(CHROMIUM_PARSES, urls)
     read = 0
-    for url, theirs in zip(urls, said, strict=True):
+    for url, theirs in zip(urls, parsed, strict=True):
         ours = origin_of(url)
         if ours is None:
             continue

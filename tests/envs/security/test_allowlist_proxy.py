@@ -1,4 +1,4 @@
-"""The proxy spoken to directly, by well-behaved and by hostile clients and servers."""
+"""The proxy with well-behaved and hostile clients and servers, at the level of bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from envs.security import allowlist_proxy as proxy
+from envs.security import allowlist_proxy
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy, Limits
 from envs.security.blocked_requests import Place
@@ -22,7 +22,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Raw:
-    """A server that does what it is told, byte by byte; counts who came and keeps what they said."""
+    """A server that runs a given handler; counts connections."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
@@ -45,7 +45,7 @@ class Raw:
 
 @asynccontextmanager
 async def raw(serve: Serve) -> AsyncIterator[Raw]:
-    """`serve` speaks to each connection on 127.0.0.1."""
+    """Runs `serve` for each connection on 127.0.0.1."""
     server = Raw(serve)
     listening = await asyncio.start_server(server.handle, "127.0.0.1", 0)
     server.port = listening.sockets[0].getsockname()[1]
@@ -56,14 +56,14 @@ async def raw(serve: Serve) -> AsyncIterator[Raw]:
 
 
 @asynccontextmanager
-async def boundary(*rules: str, **settings: object) -> AsyncIterator[AllowlistProxy]:
-    async with AllowlistProxy(Origins.parse(rules), **settings) as made:  # type: ignore[arg-type]
-        yield made
+async def running_proxy(*rules: str, **settings: object) -> AsyncIterator[AllowlistProxy]:
+    async with AllowlistProxy(Origins.parse(rules), **settings) as proxy:  # type: ignore[arg-type]
+        yield proxy
 
 
-async def say(boundary: AllowlistProxy, *parts: bytes) -> bytes:
-    """Sends *parts* and returns everything that comes back until the proxy closes."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
+async def send_raw(proxy: AllowlistProxy, *parts: bytes) -> bytes:
+    """Sends *parts* and returns everything received until the proxy closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
     try:
         for part in parts:
             writer.write(part)
@@ -93,16 +93,16 @@ def answering(heard: list[bytes], answer: bytes = ANSWER) -> Serve:
 
 async def test_an_allowed_request_arrives_as_the_server_expects_it() -> None:
     heard: list[bytes] = []
-    async with raw(answering(heard)) as server, boundary("127.0.0.1") as bound:
+    async with raw(answering(heard)) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}?q=1"
-        said = await say(
-            bound, get(url, "Proxy-Authorization: Basic eA==", "X-Odd: \xe9", "Connection: X-Hop", "X-Hop: 1")
+        reply = await send_raw(
+            proxy, get(url, "Proxy-Authorization: Basic eA==", "X-Odd: \xe9", "Connection: X-Hop", "X-Hop: 1")
         )
-    assert said.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert said.endswith(b"\r\n\r\nok")
+    assert reply.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert reply.endswith(b"\r\n\r\nok")
     expected = f"GET /?q=1 HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: keep-alive\r\n".encode()
     assert heard == [expected + b"x-odd: \xe9\r\n\r\n"]
-    assert not bound.blocked
+    assert not proxy.blocked
 
 
 REFUSED = [
@@ -148,12 +148,12 @@ REFUSED = [
 @pytest.mark.parametrize(("request_", "status"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
 async def test_what_is_not_allowed_never_arrives(request_: bytes, status: int) -> None:
     heard: list[bytes] = []
-    async with raw(answering(heard)) as server, boundary(f"127.0.0.1:{server.port}") as bound:
-        said = await say(bound, request_.replace(b"PORT", str(server.port).encode()))
-        assert said.startswith(b"HTTP/1.1 %d " % status), said[:200]
+    async with raw(answering(heard)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
+        reply = await send_raw(proxy, request_.replace(b"PORT", str(server.port).encode()))
+        assert reply.startswith(b"HTTP/1.1 %d " % status), reply[:200]
         assert heard == []
         assert server.connections == 0
-        assert bound.refusals == len(bound.blocked) == len(bound.refused) == (status == 403)
+        assert proxy.refusals == len(proxy.blocked) == len(proxy.refused) == (status == 403)
 
 
 async def test_a_body_cannot_be_made_a_request_of_its_own() -> None:
@@ -166,29 +166,29 @@ async def test_a_body_cannot_be_made_a_request_of_its_own() -> None:
         heard.append(await reader.readexactly(5))
         writer.write(ANSWER)
 
-    async with raw(serve) as server, boundary("127.0.0.1") as bound:
+    async with raw(serve) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}/"
         fields = "Content-Length: 5\r\nConnection: close, content-length"
-        said = await say(bound, f"POST {url} HTTP/1.1\r\n{fields}\r\n\r\nGET /".encode())
-    assert said.startswith(b"HTTP/1.1 200 ")
+        reply = await send_raw(proxy, f"POST {url} HTTP/1.1\r\n{fields}\r\n\r\nGET /".encode())
+    assert reply.startswith(b"HTTP/1.1 200 ")
     assert heard[1] == b"GET /"
 
 
 async def test_a_second_request_does_not_hide_behind_the_first() -> None:
     heard: list[bytes] = []
-    async with raw(answering(heard)) as server, boundary(f"127.0.0.1:{server.port}") as bound:
+    async with raw(answering(heard)) as server, running_proxy(f"127.0.0.1:{server.port}") as proxy:
         good = get(f"http://127.0.0.1:{server.port}/", close=False)
-        said = await say(bound, good + good + get("http://evil.example/"))
-    assert said.count(b"HTTP/1.1 200") == 2
-    assert said.count(b"HTTP/1.1 403") == 1
-    reason = "no rule allows http://evil.example: if that is meant, say --allow http://evil.example"
-    assert bound.refused == [("http://evil.example", reason)]
+        reply = await send_raw(proxy, good + good + get("http://evil.example/"))
+    assert reply.count(b"HTTP/1.1 200") == 2
+    assert reply.count(b"HTTP/1.1 403") == 1
+    reason = "no rule allows http://evil.example: if that is intended, use --allow http://evil.example"
+    assert proxy.refused == [("http://evil.example", reason)]
 
 
-async def resolve_to(*addresses: str, asked: list[str] | None = None) -> Callable[[str], Awaitable[list[str]]]:
+async def resolve_to(*addresses: str, lookups: list[str] | None = None) -> Callable[[str], Awaitable[list[str]]]:
     async def resolve(host: str) -> list[str]:
-        if asked is not None:
-            asked.append(host)
+        if lookups is not None:
+            lookups.append(host)
         return list(addresses)
 
     return resolve
@@ -201,58 +201,58 @@ async def resolve_to(*addresses: str, asked: list[str] | None = None) -> Callabl
 async def test_an_allowed_name_is_no_door_to_this_machine(address: str) -> None:
     heard: list[bytes] = []
     resolve = await resolve_to(address)
-    async with raw(answering(heard)) as server, boundary("shop.example", resolve=resolve) as bound:
-        said = await say(bound, get(f"http://shop.example:{server.port}/"))
-        assert said.startswith(b"HTTP/1.1 403 ")
+    async with raw(answering(heard)) as server, running_proxy("shop.example", resolve=resolve) as proxy:
+        reply = await send_raw(proxy, get(f"http://shop.example:{server.port}/"))
+        assert reply.startswith(b"HTTP/1.1 403 ")
         assert heard == []
-        assert bound.blocked == [f"http://shop.example:{server.port}"]
-        assert "leads to" in bound.refused[0].reason
+        assert proxy.blocked == [f"http://shop.example:{server.port}"]
+        assert "resolves to" in proxy.refused[0].reason
 
 
 async def test_a_local_name_works_once_its_address_is_allowed_too() -> None:
     heard: list[bytes] = []
-    asked: list[str] = []
-    resolve = await resolve_to("127.0.0.1", asked=asked)
-    async with raw(answering(heard)) as server, boundary("dev.example", "127.0.0.1", resolve=resolve) as bound:
-        assert (await say(bound, get(f"http://dev.example:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
-        await say(bound, get("http://evil.example/"))
-    assert asked == ["dev.example"], "a forbidden name must not even be looked up"
+    lookups: list[str] = []
+    resolve = await resolve_to("127.0.0.1", lookups=lookups)
+    async with raw(answering(heard)) as server, running_proxy("dev.example", "127.0.0.1", resolve=resolve) as proxy:
+        assert (await send_raw(proxy, get(f"http://dev.example:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
+        await send_raw(proxy, get("http://evil.example/"))
+    assert lookups == ["dev.example"], "a forbidden name must not even be looked up"
 
 
 async def test_localhost_is_this_machine_without_a_look_up() -> None:
     heard: list[bytes] = []
-    async with raw(answering(heard)) as server, boundary("*.localhost") as bound:
-        assert (await say(bound, get(f"http://shop.localhost:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
+    async with raw(answering(heard)) as server, running_proxy("*.localhost") as proxy:
+        assert (await send_raw(proxy, get(f"http://shop.localhost:{server.port}/"))).startswith(b"HTTP/1.1 200 ")
 
 
-async def test_one_boundary_does_not_lead_into_another() -> None:
-    async with boundary("127.0.0.1") as inner, boundary("127.0.0.1") as outer:
+async def test_one_proxy_does_not_connect_to_another() -> None:
+    async with running_proxy("127.0.0.1") as inner, running_proxy("127.0.0.1") as outer:
         port = int(inner.server.rpartition(":")[2])
-        said = await say(outer, f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
-        assert said.startswith(b"HTTP/1.1 403 ")
-        assert "own boundary" in outer.refused[0].reason
+        reply = await send_raw(outer, f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+        assert reply.startswith(b"HTTP/1.1 403 ")
+        assert "allowlist proxy of a run" in outer.refused[0].reason
 
 
 async def test_connections_are_kept_and_used_again() -> None:
     heard: list[bytes] = []
-    async with raw(answering(heard)) as server, boundary("127.0.0.1") as bound:
+    async with raw(answering(heard)) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}/"
-        said = await say(bound, get(url, close=False), get(url, close=False), get(url))
-    assert said.count(b"HTTP/1.1 200") == 3
+        reply = await send_raw(proxy, get(url, close=False), get(url, close=False), get(url))
+    assert reply.count(b"HTTP/1.1 200") == 3
     assert server.connections == 1
 
 
 async def test_a_kept_connection_that_died_is_replaced_but_nothing_is_sent_twice() -> None:
     heard: list[bytes] = []
 
-    async def once(reader: Reader, writer: Writer) -> None:
+    async def one_reply(reader: Reader, writer: Writer) -> None:
         heard.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
 
     post = b"POST URL HTTP/1.1\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc"
-    async with raw(once) as server, boundary("127.0.0.1") as bound:
+    async with raw(one_reply) as server, running_proxy("127.0.0.1") as proxy:
         url = f"http://127.0.0.1:{server.port}/"
-        await say(bound, get(url, close=False), get(url, close=False), post.replace(b"URL", url.encode()))
+        await send_raw(proxy, get(url, close=False), get(url, close=False), post.replace(b"URL", url.encode()))
     assert [line.split()[0] for line in heard] == [b"GET", b"GET", b"POST"]
 
 
@@ -262,10 +262,10 @@ async def test_a_post_whose_answer_is_lost_is_not_repeated() -> None:
     async def silent(reader: Reader, writer: Writer) -> None:
         heard.append(await reader.readuntil(b"\r\n\r\n"))
 
-    async with raw(silent) as server, boundary("127.0.0.1") as bound:
+    async with raw(silent) as server, running_proxy("127.0.0.1") as proxy:
         request = f"POST http://127.0.0.1:{server.port}/ HTTP/1.1\r\nContent-Length: 0\r\n\r\n".encode()
-        said = await say(bound, request)
-    assert said.startswith(b"HTTP/1.1 502 ")
+        reply = await send_raw(proxy, request)
+    assert reply.startswith(b"HTTP/1.1 502 ")
     assert len(heard) == 1
 
 
@@ -330,44 +330,44 @@ async def application() -> AsyncIterator[int]:
 
 @pytest.mark.parametrize(("request_", "body"), [case[1:] for case in BODIES], ids=[case[0] for case in BODIES])
 async def test_request_bodies_arrive_whole(request_: bytes, body: bytes) -> None:
-    async with application() as port, boundary("127.0.0.1") as bound:
+    async with application() as port, running_proxy("127.0.0.1") as proxy:
         absolute = request_.replace(b" /x", b" http://127.0.0.1:%d/x" % port)
-        said = await say(bound, absolute, get(f"http://127.0.0.1:{port}/status/204"))
-    assert said.startswith(b"HTTP/1.1 200 ")
-    assert body in said
-    assert b"HTTP/1.1 204 " in said
+        reply = await send_raw(proxy, absolute, get(f"http://127.0.0.1:{port}/status/204"))
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    assert body in reply
+    assert b"HTTP/1.1 204 " in reply
 
 
 async def test_a_real_client_sees_the_site_as_it_is() -> None:
-    async with application() as port, boundary("127.0.0.1") as bound, aiohttp.ClientSession() as client:
+    async with application() as port, running_proxy("127.0.0.1") as proxy, aiohttp.ClientSession() as client:
         url = f"http://127.0.0.1:{port}"
-        async with client.get(f"{url}/big", proxy=bound.server) as response:
+        async with client.get(f"{url}/big", proxy=proxy.server) as response:
             assert len(await response.read()) == 3_000_000
         for code in (204, 304, 404):
-            async with client.get(f"{url}/status/{code}", proxy=bound.server) as response:
+            async with client.get(f"{url}/status/{code}", proxy=proxy.server) as response:
                 assert response.status == code
-        async with client.head(f"{url}/x", proxy=bound.server) as response:
+        async with client.head(f"{url}/x", proxy=proxy.server) as response:
             assert response.status == 200
-        async with client.post(f"{url}/x", data=b"y" * 2_000_000, proxy=bound.server) as response:
+        async with client.post(f"{url}/x", data=b"y" * 2_000_000, proxy=proxy.server) as response:
             assert len(await response.read()) == 2_000_000
 
 
 async def test_a_stream_is_passed_on_as_it_comes() -> None:
-    async with application() as port, boundary("127.0.0.1") as bound, aiohttp.ClientSession() as client:
+    async with application() as port, running_proxy("127.0.0.1") as proxy, aiohttp.ClientSession() as client:
         url = f"http://127.0.0.1:{port}"
-        async with asyncio.timeout(10), client.get(f"{url}/stream", proxy=bound.server) as response:
+        async with asyncio.timeout(10), client.get(f"{url}/stream", proxy=proxy.server) as response:
             for _ in range(3):
                 assert await response.content.readexactly(4) == b"tick"
-                await client.post(f"{url}/go", proxy=bound.server)
+                await client.post(f"{url}/go", proxy=proxy.server)
             assert await response.content.read() == b""
 
 
 async def test_web_sockets_pass_with_and_without_a_tunnel() -> None:
-    async with application() as port, boundary("127.0.0.1") as bound, aiohttp.ClientSession() as client:
-        async with client.ws_connect(f"http://127.0.0.1:{port}/ws", proxy=bound.server) as ws:
+    async with application() as port, running_proxy("127.0.0.1") as proxy, aiohttp.ClientSession() as client:
+        async with client.ws_connect(f"http://127.0.0.1:{port}/ws", proxy=proxy.server) as ws:
             await ws.send_str("hello")
             assert await ws.receive_str(timeout=10) == "HELLO"
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
         writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
         writer.write(b"GET /status/404 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -387,15 +387,15 @@ BAD_ANSWERS = [
 
 
 @pytest.mark.parametrize("answer", [case[1] for case in BAD_ANSWERS], ids=[case[0] for case in BAD_ANSWERS])
-async def test_an_answer_that_cannot_be_trusted_is_a_502(answer: bytes) -> None:
+async def test_an_ambiguous_response_is_a_502(answer: bytes) -> None:
     async def serve(reader: Reader, writer: Writer) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
 
-    async with raw(serve) as server, boundary("127.0.0.1") as bound:
-        said = await say(bound, get(f"http://127.0.0.1:{server.port}/"))
-    assert said.startswith(b"HTTP/1.1 502 "), said[:100]
-    assert not bound.blocked
+    async with raw(serve) as server, running_proxy("127.0.0.1") as proxy:
+        reply = await send_raw(proxy, get(f"http://127.0.0.1:{server.port}/"))
+    assert reply.startswith(b"HTTP/1.1 502 "), reply[:100]
+    assert not proxy.blocked
 
 
 @pytest.mark.parametrize(
@@ -412,9 +412,9 @@ async def test_a_cut_answer_is_never_passed_off_as_whole(answer: bytes) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
 
-    async with raw(serve) as server, boundary("127.0.0.1") as bound, aiohttp.ClientSession() as client:
+    async with raw(serve) as server, running_proxy("127.0.0.1") as proxy, aiohttp.ClientSession() as client:
         with pytest.raises(aiohttp.ClientError):
-            async with client.get(f"http://127.0.0.1:{server.port}/", proxy=bound.server) as response:
+            async with client.get(f"http://127.0.0.1:{server.port}/", proxy=proxy.server) as response:
                 await response.read()
 
 
@@ -433,9 +433,9 @@ async def dripping(reader: Reader, writer: Writer) -> None:
 @pytest.mark.parametrize("serve", [forever, dripping])
 async def test_a_server_that_never_ends_is_ended(serve: Serve) -> None:
     limits = Limits(exchange_s=0.3)
-    async with raw(serve) as server, boundary("127.0.0.1", limits=limits) as bound:
+    async with raw(serve) as server, running_proxy("127.0.0.1", limits=limits) as proxy:
         async with asyncio.timeout(5):
-            await say(bound, get(f"http://127.0.0.1:{server.port}/"))
+            await send_raw(proxy, get(f"http://127.0.0.1:{server.port}/"))
             await server.closed.wait()
 
 
@@ -444,32 +444,32 @@ async def test_a_name_that_never_resolves_is_a_504() -> None:
         await asyncio.Event().wait()
         return []
 
-    async with boundary("shop.example", limits=Limits(connect_s=0.1), resolve=hang) as bound:
-        assert (await say(bound, get("http://shop.example/"))).startswith(b"HTTP/1.1 504 ")
+    async with running_proxy("shop.example", limits=Limits(connect_s=0.1), resolve=hang) as proxy:
+        assert (await send_raw(proxy, get("http://shop.example/"))).startswith(b"HTTP/1.1 504 ")
 
 
 async def test_an_unreachable_server_is_a_502() -> None:
-    async with boundary("127.0.0.1") as bound:
-        assert (await say(bound, get("http://127.0.0.1:1/"))).startswith(b"HTTP/1.1 502 ")
+    async with running_proxy("127.0.0.1") as proxy:
+        assert (await send_raw(proxy, get("http://127.0.0.1:1/"))).startswith(b"HTTP/1.1 502 ")
 
 
 async def test_bodies_and_connections_have_limits() -> None:
     limits = Limits(body_bytes=10, connections=1)
-    async with application() as port, boundary("127.0.0.1", limits=limits) as bound:
+    async with application() as port, running_proxy("127.0.0.1", limits=limits) as proxy:
         url = f"http://127.0.0.1:{port}"
         post = f"POST {url}/x HTTP/1.1\r\nContent-Length: 11\r\n\r\nhello world".encode()
-        assert (await say(bound, post)).startswith(b"HTTP/1.1 431 ")
-        assert b"xxx" not in await say(bound, get(f"{url}/big"))
-        _, idle = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
-        assert (await say(bound, get(f"{url}/x"))).startswith(b"HTTP/1.1 503 ")
+        assert (await send_raw(proxy, post)).startswith(b"HTTP/1.1 431 ")
+        assert b"xxx" not in await send_raw(proxy, get(f"{url}/big"))
+        _, idle = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
+        assert (await send_raw(proxy, get(f"{url}/x"))).startswith(b"HTTP/1.1 503 ")
         idle.close()
 
 
 @pytest.mark.parametrize("kind", ["forward", "tunnel"])
 async def test_when_the_browser_gives_up_the_server_is_let_go(kind: str) -> None:
     limits = Limits(linger_s=0.1)
-    async with raw(forever) as server, boundary("127.0.0.1", limits=limits) as bound:
-        _, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+    async with raw(forever) as server, running_proxy("127.0.0.1", limits=limits) as proxy:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
         head = get(f"http://127.0.0.1:{server.port}/")
         if kind == "tunnel":
             head = f"CONNECT 127.0.0.1:{server.port} HTTP/1.1\r\n\r\n".encode()
@@ -482,44 +482,44 @@ async def test_when_the_browser_gives_up_the_server_is_let_go(kind: str) -> None
 
 async def test_closing_ends_everything() -> None:
     async with raw(forever) as server:
-        async with boundary("127.0.0.1") as bound:
-            asking = asyncio.create_task(say(bound, get(f"http://127.0.0.1:{server.port}/")))
+        async with running_proxy("127.0.0.1") as proxy:
+            asking = asyncio.create_task(send_raw(proxy, get(f"http://127.0.0.1:{server.port}/")))
             await server.arrived.wait()
         async with asyncio.timeout(5):
             await asking
             await server.closed.wait()
-        await bound.close()
+        await proxy.close()
         with pytest.raises(OSError):
-            await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+            await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
 
 
-async def test_the_rule_that_would_admit_an_inward_name_is_told() -> None:
-    """The name itself is allowed: allowing it once more would admit nothing."""
-    async with boundary("dev.example", resolve=await resolve_to("127.0.0.1")) as bound:
-        await say(bound, get("http://dev.example:81/"))
-    (count,) = bound.tally.counts.values()
+async def test_the_rule_that_would_admit_an_internal_name_is_reported() -> None:
+    """The name itself is allowed already; a rule for it would admit nothing more."""
+    async with running_proxy("dev.example", resolve=await resolve_to("127.0.0.1")) as proxy:
+        await send_raw(proxy, get("http://dev.example:81/"))
+    (count,) = proxy.tally.counts.values()
     assert (count.origin, count.allow, count.requests) == ("http://dev.example:81", "127.0.0.1", 1)
 
 
-async def test_an_own_boundary_is_admitted_by_no_rule() -> None:
-    async with boundary("127.0.0.1") as inner, boundary("127.0.0.1") as outer:
-        await say(outer, f"CONNECT 127.0.0.1:{inner.server.rpartition(':')[2]} HTTP/1.1\r\n\r\n".encode())
+async def test_no_rule_admits_an_own_proxy() -> None:
+    async with running_proxy("127.0.0.1") as inner, running_proxy("127.0.0.1") as outer:
+        await send_raw(outer, f"CONNECT 127.0.0.1:{inner.server.rpartition(':')[2]} HTTP/1.1\r\n\r\n".encode())
     (count,) = outer.tally.counts.values()
     assert count.allow == ""
 
 
 async def test_places_without_end_are_counted_together() -> None:
-    async with boundary() as bound:
+    async with running_proxy() as proxy:
         for number in range(1_100):
-            bound.tally.add(Place(f"h{number}.example", 80), f"http://h{number}.example", "x", "image")
-    assert len(bound.tally.counts) == 1_001
-    assert bound.tally.counts[Place("*", 0)].requests == 100
+            proxy.tally.add(Place(f"h{number}.example", 80), f"http://h{number}.example", "x", "image")
+    assert len(proxy.tally.counts) == 1_001
+    assert proxy.tally.counts[Place("*", 0)].requests == 100
 
 
 async def test_refusals_without_end_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "MAX_RECORDED", 3)
-    async with boundary() as bound:
+    monkeypatch.setattr(allowlist_proxy, "MAX_RECORDED", 3)
+    async with running_proxy() as proxy:
         for _ in range(5):
-            await say(bound, get("http://evil.example/"))
-        assert bound.refusals == 5
-        assert len(bound.blocked) == len(bound.refused) == 3
+            await send_raw(proxy, get("http://evil.example/"))
+        assert proxy.refusals == 5
+        assert len(proxy.blocked) == len(proxy.refused) == 3

@@ -1,4 +1,4 @@
-"""Sites that a stranger is not let into: a certificate of their own, or HTTP Basic authentication."""
+"""Sites with restricted access: a self-signed certificate, or HTTP Basic authentication."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Open(Guarded):
 
 
 def self_signed(folder: Path) -> Path:
-    """A certificate of 127.0.0.1 that nobody vouches for, with its key."""
+    """A self-signed certificate of 127.0.0.1, with its key."""
     both = folder / "both.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     kept = ["-keyout", str(both), "-out", str(folder / "certificate.pem")]
-    subprocess.run([*made, *kept], capture_output=True, check=True)
+    subprocess.run([*command, *kept], capture_output=True, check=True)
     with both.open("ab") as file:
         file.write((folder / "certificate.pem").read_bytes())
     return both
@@ -77,8 +77,8 @@ def served(handler: type[BaseHTTPRequestHandler], certificate: Path | None = Non
 
 async def seen(chromium: Chromium, folder: Path, origin: str, settings: SessionSettings) -> tuple[bool, str]:
     """(did it open, what it shows)"""
-    async with AllowlistProxy(Origins.parse([origin])) as boundary:
-        session = await chromium.session(settings, boundary, folder)
+    async with AllowlistProxy(Origins.parse([origin])) as proxy:
+        session = await chromium.session(settings, proxy, folder)
         try:
             result = await session.execute(Goto(url=f"{origin}/"))
             return result.ok, (await session.observe()).text

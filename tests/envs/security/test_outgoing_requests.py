@@ -1,4 +1,4 @@
-"""Checks of outgoing requests at the proxy itself: what they are shown, and that nothing is sent before they agree."""
+"""Checks of outgoing requests in the proxy: what they receive, and that nothing is sent before they pass."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from aiohttp import WSMsgType, web
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.outgoing_requests import BODY_BYTES, MESSAGE, Outgoing
-from envs.security.web_sockets import Early, pass_messages
+from envs.security.web_sockets import PrefixedReader, pass_messages
 from tests.envs.security.certificates import server_and_authorities
-from tests.envs.security.test_allowlist_proxy import say
+from tests.envs.security.test_allowlist_proxy import send_raw
 
 
 class Server:
@@ -44,21 +44,21 @@ class Server:
 
 @asynccontextmanager
 async def serving(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Server]:
-    made = Server()
+    server = Server()
     app = web.Application(client_max_size=10_000_000)
-    app.router.add_route("*", "/{path:.*}", made.answer)
+    app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    made.port = runner.addresses[0][1]
+    server.port = runner.addresses[0][1]
     try:
-        yield made
+        yield server
     finally:
         await runner.cleanup()
 
 
 class Watching:
-    """A check that notes what it is shown, and refuses what holds one of its words."""
+    """A check that records its inputs and refuses those that contain one of its words."""
 
     def __init__(self, *refused: bytes) -> None:
         self.shown: list[Outgoing] = []
@@ -75,9 +75,9 @@ def post(url: str, body: bytes, *fields: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
 
 
-async def inside(boundary: AllowlistProxy, port: int, data: bytes, *, tls: bool = True) -> bytes:
-    """What comes back for *data* inside a tunnel to 127.0.0.1."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
+async def inside(proxy: AllowlistProxy, port: int, data: bytes, *, tls: bool = True) -> bytes:
+    """Sends *data* inside a tunnel to 127.0.0.1 and returns the reply."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
     try:
         writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
@@ -94,10 +94,12 @@ async def inside(boundary: AllowlistProxy, port: int, data: bytes, *, tls: bool 
 
 async def test_a_request_is_shown_with_its_body_and_sent_as_it_was() -> None:
     watching = Watching()
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", watching)
-        said = await say(bound, post(f"http://127.0.0.1:{server.port}/a?b=c", b"x=1&y=2", "Sec-Fetch-Dest: empty"))
-    assert said.endswith(b"ok")
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", watching)
+        reply = await send_raw(
+            proxy, post(f"http://127.0.0.1:{server.port}/a?b=c", b"x=1&y=2", "Sec-Fetch-Dest: empty")
+        )
+    assert reply.endswith(b"ok")
     (shown,) = watching.shown
     assert (shown.method, shown.url) == ("POST", f"http://127.0.0.1:{server.port}/a?b=c")
     assert (shown.body, shown.is_whole, shown.kind, shown.opens_page) == (b"x=1&y=2", True, "fetch", False)
@@ -116,21 +118,21 @@ async def test_a_request_is_shown_with_its_body_and_sent_as_it_was() -> None:
 async def test_a_refused_document_leaves_the_page_and_anything_else_is_an_error(
     fields: list[str], answer: bytes
 ) -> None:
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", Watching(b"secret"))
-        said = await say(bound, post(f"http://127.0.0.1:{server.port}/", b"a=secret", *fields))
-    assert said.startswith(answer)
-    assert server.heard == [] and bound.refusals == 0
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", Watching(b"secret"))
+        reply = await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", b"a=secret", *fields))
+    assert reply.startswith(answer)
+    assert server.heard == [] and proxy.refusals == 0
 
 
 async def test_a_body_in_chunks_is_shown_without_them() -> None:
     watching = Watching()
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", watching)
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", watching)
         head = (
             f"POST http://127.0.0.1:{server.port}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         )
-        await say(bound, head.encode() + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
+        await send_raw(proxy, head.encode() + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")
     assert watching.shown[0].body == b"abcde"
     assert server.heard == [("POST", "/", b"abcde")]
 
@@ -138,23 +140,23 @@ async def test_a_body_in_chunks_is_shown_without_them() -> None:
 @pytest.mark.parametrize("length", [0, 1, BODY_BYTES - 1, BODY_BYTES, BODY_BYTES + 1, 3 * BODY_BYTES])
 async def test_of_a_long_body_the_beginning_is_shown_and_all_is_sent(length: int) -> None:
     watching, body = Watching(), b"b" * length
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", watching)
-        await say(bound, post(f"http://127.0.0.1:{server.port}/", body))
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", watching)
+        await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", body))
     assert len(watching.shown[0].body) == min(length, BODY_BYTES)
     assert watching.shown[0].is_whole == (length <= BODY_BYTES)
-    assert [len(one) for _, _, one in server.heard] == [length]
+    assert [len(body) for _, _, body in server.heard] == [length]
 
 
 async def test_all_checks_are_asked_until_one_refuses() -> None:
     first, second, third = Watching(), Watching(b"a"), Watching()
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
         for name, check in (("first", first), ("second", second), ("third", third)):
-            bound.checks.put(name, check)
-        await say(bound, post(f"http://127.0.0.1:{server.port}/", b"a"))
-        bound.checks.put("second", Watching())
-        await say(bound, post(f"http://127.0.0.1:{server.port}/", b"a"))
-    assert [len(one.shown) for one in (first, second, third)] == [2, 1, 1]
+            proxy.checks.put(name, check)
+        await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", b"a"))
+        proxy.checks.put("second", Watching())
+        await send_raw(proxy, post(f"http://127.0.0.1:{server.port}/", b"a"))
+    assert [len(check.shown) for check in (first, second, third)] == [2, 1, 1]
     assert len(server.heard) == 1
 
 
@@ -164,12 +166,12 @@ async def test_https_is_read_too(tmp_path: Path, body: bytes) -> None:
     tls, authorities = _for_addresses(tls, authorities)
     watching = Watching(b"secret")
     rules = Origins.parse(["127.0.0.1"])
-    async with serving(tls) as server, AllowlistProxy(rules, authorities=authorities) as bound:
-        bound.checks.put("test", watching)
-        said = await inside(bound, server.port, post("/a", body, "Sec-Fetch-Mode: cors"))
+    async with serving(tls) as server, AllowlistProxy(rules, authorities=authorities) as proxy:
+        proxy.checks.put("test", watching)
+        reply = await inside(proxy, server.port, post("/a", body, "Sec-Fetch-Mode: cors"))
     assert watching.shown[0].url == f"https://127.0.0.1:{server.port}/a"
     assert server.heard == ([("POST", "/a", body)] if body == b"x=1" else [])
-    assert said.startswith(b"HTTP/1.1 200" if body == b"x=1" else b"HTTP/1.1 502")
+    assert reply.startswith(b"HTTP/1.1 200" if body == b"x=1" else b"HTTP/1.1 502")
 
 
 def _for_addresses(tls: ssl.SSLContext, authorities: ssl.SSLContext) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -180,23 +182,23 @@ def _for_addresses(tls: ssl.SSLContext, authorities: ssl.SSLContext) -> tuple[ss
 
 async def test_a_server_whose_certificate_nobody_vouches_for_is_sent_nothing(tmp_path: Path) -> None:
     tls, _ = server_and_authorities(tmp_path, ["127.0.0.1"])
-    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", Watching())
-        said = await inside(bound, server.port, post("/", b"x"))
-    assert said.startswith(b"HTTP/1.1 502") and b"certificate" in said
+    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", Watching())
+        reply = await inside(proxy, server.port, post("/", b"x"))
+    assert reply.startswith(b"HTTP/1.1 502") and b"certificate" in reply
     assert server.heard == []
 
 
 async def test_without_a_check_a_tunnel_is_passed_on_unread(tmp_path: Path) -> None:
     tls, _ = server_and_authorities(tmp_path, ["127.0.0.1"])
-    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        said = await inside(bound, server.port, post("/", b"x"))
-    assert said.endswith(b"ok") and server.heard == [("POST", "/", b"x")]
+    async with serving(tls) as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        reply = await inside(proxy, server.port, post("/", b"x"))
+    assert reply.endswith(b"ok") and server.heard == [("POST", "/", b"x")]
 
 
 @pytest.mark.parametrize(("mode", "arrives"), [("no-cors", True), ("cors", False)])
 async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode: str, arrives: bool) -> None:
-    """A page that is left sends a beacon and waits for no answer; anything else it has given up."""
+    """A page that is left sends a beacon without waiting for the response; other requests are cancelled."""
     let_go, ended = asyncio.Event(), asyncio.Event()
 
     async def check(_: Outgoing) -> str:
@@ -206,9 +208,9 @@ async def test_only_a_beacon_is_sent_though_the_browser_has_gone_meanwhile(mode:
             ended.set()
         return ""
 
-    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as bound:
-        bound.checks.put("test", check)
-        _, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+    async with serving() as server, AllowlistProxy(Origins.parse(["127.0.0.1"])) as proxy:
+        proxy.checks.put("test", check)
+        _, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
         fields = (f"Sec-Fetch-Mode: {mode}", "Sec-Fetch-Dest: empty")
         writer.write(post(f"http://127.0.0.1:{server.port}/", b"x", *fields))
         await writer.drain()
@@ -245,16 +247,16 @@ async def test_a_message_is_sent_only_after_it_was_checked(tmp_path: Path, secur
     authorities.check_hostname = False
     watching = Watching(b"secret")
     rules = Origins.parse(["127.0.0.1"])
-    async with serving(tls if secured else None) as server, AllowlistProxy(rules, authorities=authorities) as bound:
-        bound.checks.put("test", watching)
+    async with serving(tls if secured else None) as server, AllowlistProxy(rules, authorities=authorities) as proxy:
+        proxy.checks.put("test", watching)
         data = HANDSHAKE + frame(b"one") + frame(b"a secret") + frame(b"three")
-        said = await inside(bound, server.port, data, tls=secured)
+        reply = await inside(proxy, server.port, data, tls=secured)
         await server.arrived.wait()
-    assert b"101 Switching" in said and b"permessage-deflate" not in said
+    assert b"101 Switching" in reply and b"permessage-deflate" not in reply
     assert server.heard == [(MESSAGE, "/ws", b"one")]
     scheme = "https" if secured else "http"
-    assert {one.url for one in watching.shown} == {f"{scheme}://127.0.0.1:{server.port}/ws"}
-    assert [one.method for one in watching.shown] == ["GET", MESSAGE, MESSAGE]
+    assert {request.url for request in watching.shown} == {f"{scheme}://127.0.0.1:{server.port}/ws"}
+    assert [request.method for request in watching.shown] == ["GET", MESSAGE, MESSAGE]
 
 
 FRAMES = [
@@ -289,7 +291,7 @@ async def test_messages_are_shown_whole_and_passed_on_as_they_came(
     async def write(block: bytes) -> None:
         sent.extend(block)
 
-    await pass_messages(Early(data[:3], reader), write, check, 10_000_000)
+    await pass_messages(PrefixedReader(data[:3], reader), write, check, 10_000_000)
     assert shown == expected
     assert bytes(sent) == data or frames == FRAMES[2].values[0], "a ping may overtake the message it stands in"
     assert len(sent) == len(data)

@@ -1,8 +1,8 @@
-"""The first promise: whatever a page does, nothing leaves but to allowed origins. An attacker counts arrivals.
+"""The first promise: a page can send requests to allowed origins only. An attacker counts arrivals.
 
-The page belongs to the attacker and is served by the allowed origin. The same page is driven three ways: in a bare
-Chromium (to know which ways work at all, UDP included), behind a boundary that allows everything it asks for (to know
-that the proxy lets each way through), and behind one that allows the page's own origin only.
+The attacker's page is served by the allowed origin. It runs in three settings: in a plain Chromium (shows which ways
+work, UDP included), behind a proxy that allows all targets (shows that the proxy forwards each way), and behind one
+that allows the page's own origin only.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.security.allowlist import Origins
 from envs.security.allowlist_proxy import AllowlistProxy
-from tests.envs.security.leaks import MARKUP, SCRIPTS, TOP, WatchedBoundary, attacker, hostile_site, try_everything
+from tests.envs.security.leaks import MARKUP, SCRIPTS, TOP, WatchedProxy, attacker, hostile_site, try_everything
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 ROOM = SessionSettings(max_tabs=30)
 
 ALL = {*MARKUP, *SCRIPTS, *TOP}
 UNUSED = {"icon", "manifest", "preconnect", "turn-tcp"}
-"""Headless Chromium asks for none of these on its own here; what it does ask for must still not arrive."""
+"""Headless Chromium does not request these here; if it does, they must still not arrive."""
 SWITCHED_OFF = {"click-ping", "speculation", "service-worker"}
-"""Our Chromium does not even try: `--no-pings`, no speculation, service workers blocked in every session."""
+"""Disabled in our Chromium: `--no-pings`, no speculation, service workers blocked in every session."""
 
 
-async def test_without_the_boundary_most_ways_lead_out(chromium: Browser) -> None:
+async def test_without_the_proxy_most_ways_lead_out(chromium: Browser) -> None:
     async with attacker() as them, hostile_site(them) as site:
         context = await chromium.new_context()
         missing = await try_everything(context, site, them.arrived, ALL - UNUSED)
@@ -43,14 +43,14 @@ async def test_without_the_boundary_most_ways_lead_out(chromium: Browser) -> Non
     assert them.datagrams > 0, "no UDP was tried, so the test below would prove nothing about it"
 
 
-async def test_what_is_allowed_passes_the_boundary(tmp_path: Path) -> None:
+async def test_what_is_allowed_passes_the_proxy(tmp_path: Path) -> None:
     async with (
         attacker() as them,
         hostile_site(them) as site,
-        AllowlistProxy(Origins.parse([site, "*.localhost"])) as boundary,
+        AllowlistProxy(Origins.parse([site, "*.localhost"])) as proxy,
         Chromium.launch() as chromium,
     ):
-        session = await chromium.session(ROOM, boundary, tmp_path)
+        session = await chromium.session(ROOM, proxy, tmp_path)
         missing = await try_everything(session.context, site, them.arrived, ALL - UNUSED - SWITCHED_OFF)
         await session.close()
     assert not missing
@@ -61,19 +61,19 @@ async def test_nothing_leaves_but_to_allowed_origins(tmp_path: Path) -> None:
     async with (
         attacker() as them,
         hostile_site(them) as site,
-        WatchedBoundary(Origins.parse([site])) as boundary,
+        WatchedProxy(Origins.parse([site])) as proxy,
         Chromium.launch() as chromium,
     ):
-        session = await chromium.session(ROOM, boundary, tmp_path)
-        missing = await try_everything(session.context, site, boundary.seen, ALL - UNUSED - SWITCHED_OFF)
+        session = await chromium.session(ROOM, proxy, tmp_path)
+        missing = await try_everything(session.context, site, proxy.seen, ALL - UNUSED - SWITCHED_OFF)
         await session.close()
-    assert not missing, "these ways were not refused by the boundary: were they tried at all?"
+    assert not missing, "these ways were not refused by the proxy: were they tried at all?"
     assert them.connections == 0, f"arrived: {sorted(them.arrived.ways)}"
     assert them.datagrams == 0
 
 
 def _own_mounts() -> bool:
-    """May this user have a resolver of their own?"""
+    """True if this user can mount a resolver configuration."""
     if os.geteuid() != 0:
         return False
     tried = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
@@ -82,7 +82,7 @@ def _own_mounts() -> bool:
 
 @pytest.mark.skipif(not _own_mounts(), reason="needs root and mount namespaces")
 def test_no_name_is_looked_up_for_a_page(tmp_path: Path) -> None:
-    """Names leak too: `SECRET.evil.example` reaches the attacker's name server without any connection."""
+    """Name resolution leaks data: `SECRET.evil.example` reaches the attacker's name server without a connection."""
     resolver = tmp_path / "resolv.conf"
     resolver.write_text("nameserver 127.0.0.1\n")
     script = shlex.join([sys.executable, "-m", "tests.envs.security.dns_leaks"])
@@ -92,6 +92,6 @@ def test_no_name_is_looked_up_for_a_page(tmp_path: Path) -> None:
         ["unshare", "-m", "sh", "-c", command], capture_output=True, text=True, timeout=280, cwd=root, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["guarded"] == []
-    assert len(found["bare"]) >= 3, "the resolver is not asked: this would prove nothing"
+    names = json.loads(done.stdout)
+    assert names["guarded"] == []
+    assert len(names["bare"]) >= 3, "the resolver receives no queries, so this proves nothing"

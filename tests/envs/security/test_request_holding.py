@@ -1,4 +1,4 @@
-"""Holding without a browser: what is held, how it is asked about, and what counts as background."""
+"""Request holding without a browser: held categories, questions, background requests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sent(
         (sent(), {"submit"}),
         (sent(method="PUT"), {"submit"}),
         (sent(method="patch"), {"submit"}),
-        (sent(method="get"), {"submit"}),  # in doubt it is held: methods are told apart by case
+        (sent(method="get"), {"submit"}),  # held, because methods are case-sensitive
         (sent(b"", NAVIGATES), {"submit", "navigation"}),
         (sent(b"", NAVIGATES, method="GET"), {"navigation"}),
         (sent(b"", (b"upgrade-insecure-requests", b"1"), method="GET"), {"navigation"}),
@@ -99,83 +99,83 @@ Person = Callable[[tuple[HeldRequest, ...]], Awaitable[bool | None]]
 
 
 class Answers:
-    """Gives its answers in turn, the last one ever after."""
+    """Gives its answers in turn and repeats the last one."""
 
-    def __init__(self, *said: bool | None) -> None:
-        self._said = said
-        self.asked: list[list[str]] = []
+    def __init__(self, *replies: bool | None) -> None:
+        self._replies = replies
+        self.questions: list[list[str]] = []
 
     async def __call__(self, requests: tuple[HeldRequest, ...]) -> bool | None:
-        self.asked.append([dict(one.fields).get("a", "") for one in requests])
-        return self._said[min(len(self.asked), len(self._said)) - 1]
+        self.questions.append([dict(request.fields).get("a", "") for request in requests])
+        return self._replies[min(len(self.questions), len(self._replies)) - 1]
 
 
-def holding(person: Person | None, *, background: tuple[str, ...] = ()) -> RequestHolding:
-    made = RequestHolding(("submit",), background)
-    made.ask = person
-    return made
+def new_holding(person: Person | None, *, background: tuple[str, ...] = ()) -> RequestHolding:
+    holding = RequestHolding(("submit",), background)
+    holding.ask = person
+    return holding
 
 
-async def numbered(made: RequestHolding, *numbers: int) -> list[bool]:
-    """Whether each of these requests, which come together, was let go."""
-    problems = await asyncio.gather(*(made.check(sent(f"a={n}".encode(), FORM)) for n in numbers))
+async def numbered(holding: RequestHolding, *numbers: int) -> list[bool]:
+    """Checks requests that arrive together; True for each that was sent."""
+    problems = await asyncio.gather(*(holding.check(sent(f"a={n}".encode(), FORM)) for n in numbers))
     return [not problem for problem in problems]
 
 
 async def test_what_comes_together_makes_one_question() -> None:
     person = Answers(True)
-    made = holding(person)
-    made.begin(approved=False)
-    assert await numbered(made, 1, 2, 3) == [True] * 3
-    assert person.asked == [["1", "2", "3"]]
-    assert [one.answer for one in made.drain()] == ["yes"] * 3 and made.drain() == ()
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    assert await numbered(holding, 1, 2, 3) == [True] * 3
+    assert person.questions == [["1", "2", "3"]]
+    assert [request.answer for request in holding.drain()] == ["yes"] * 3 and holding.drain() == ()
 
 
 async def test_many_are_asked_about_in_parts() -> None:
     person = Answers(True)
-    made = holding(person)
-    made.begin(approved=False)
-    assert all(await numbered(made, *range(MAX_TOGETHER + 2)))
-    assert [len(one) for one in person.asked] == [MAX_TOGETHER, 2]
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    assert all(await numbered(holding, *range(MAX_TOGETHER + 2)))
+    assert [len(batch) for batch in person.questions] == [MAX_TOGETHER, 2]
 
 
 async def test_after_a_refusal_the_rest_of_the_step_fails_unasked() -> None:
     person = Answers(False, True)
-    made = holding(person)
-    made.begin(approved=False)
-    assert await numbered(made, 1) == [False]
-    assert await numbered(made, 2) == [False]
-    assert person.asked == [["1"]]
-    assert [one.answer for one in made.drain()] == ["no", "no"]
-    made.begin(approved=False)
-    assert await numbered(made, 3) == [True], "another step is asked about anew"
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    assert await numbered(holding, 1) == [False]
+    assert await numbered(holding, 2) == [False]
+    assert person.questions == [["1"]]
+    assert [request.answer for request in holding.drain()] == ["no", "no"]
+    holding.begin(approved=False)
+    assert await numbered(holding, 3) == [True], "another step has its own question"
 
 
 async def test_the_questions_about_one_step_have_an_end() -> None:
     person = Answers(True)
-    made = holding(person)
-    made.begin(approved=False)
-    said = [await numbered(made, n) for n in range(MAX_QUESTIONS + 2)]
-    assert said == [[True]] * MAX_QUESTIONS + [[False]] * 2
-    assert len(person.asked) == MAX_QUESTIONS
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    replies = [await numbered(holding, n) for n in range(MAX_QUESTIONS + 2)]
+    assert replies == [[True]] * MAX_QUESTIONS + [[False]] * 2
+    assert len(person.questions) == MAX_QUESTIONS
 
 
 async def test_with_nobody_to_ask_it_is_refused() -> None:
-    made = holding(None)
-    made.begin(approved=False)
-    assert await numbered(made, 1) == [False]
-    assert [one.answer for one in made.drain()] == ["nobody"]
+    holding = new_holding(None)
+    holding.begin(approved=False)
+    assert await numbered(holding, 1) == [False]
+    assert [request.answer for request in holding.drain()] == ["nobody"]
 
 
 async def test_what_was_approved_and_what_opens_the_task_is_not_asked_about() -> None:
     person = Answers(False)
-    made = holding(person)
-    assert await numbered(made, 1) == [True], "the start"
-    made.begin(approved=True)
-    assert await numbered(made, 2) == [True]
-    made.reopen()
-    assert await numbered(made, 3) == [False], "saved tabs that are opened again send nothing by themselves"
-    assert person.asked == [] and made.drain() == ()
+    holding = new_holding(person)
+    assert await numbered(holding, 1) == [True], "the start"
+    holding.begin(approved=True)
+    assert await numbered(holding, 2) == [True]
+    holding.reopen()
+    assert await numbered(holding, 3) == [False], "saved tabs that are opened again send nothing by themselves"
+    assert person.questions == [] and holding.drain() == ()
 
 
 async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -> None:
@@ -184,14 +184,14 @@ async def test_a_request_that_the_browser_gives_up_is_not_sent_by_a_late_yes() -
     async def person(requests: tuple[HeldRequest, ...]) -> bool:
         return await answer
 
-    made = holding(person)
-    made.begin(approved=False)
-    given_up, kept = (asyncio.ensure_future(made.check(sent(body))) for body in (b"1", b"2"))
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    given_up, kept = (asyncio.ensure_future(holding.check(sent(body))) for body in (b"1", b"2"))
     await asyncio.sleep(0.3)
     given_up.cancel()
     answer.set_result(True)
     assert await kept == "" and given_up.cancelled()
-    assert await made.decided()
+    assert await holding.decided()
 
 
 async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
@@ -199,25 +199,25 @@ async def test_closing_fails_what_is_held_and_what_comes_later() -> None:
         await asyncio.Event().wait()
         return True
 
-    made = holding(person)
-    made.begin(approved=True)
-    made.begin(approved=False)
-    held = asyncio.ensure_future(made.check(sent()))
+    holding = new_holding(person)
+    holding.begin(approved=True)
+    holding.begin(approved=False)
+    held = asyncio.ensure_future(holding.check(sent()))
     await asyncio.sleep(0.3)
-    await made.close()
-    assert await held != "" and await made.check(sent()) != ""
+    await holding.close()
+    assert await held != "" and await holding.check(sent()) != ""
 
 
-async def test_what_the_asking_raises_is_raised_by_the_step_and_nothing_is_sent() -> None:
+async def test_an_exception_of_the_question_is_raised_by_the_step_and_nothing_is_sent() -> None:
     async def person(requests: tuple[HeldRequest, ...]) -> bool:
         raise RuntimeError("no terminal")
 
-    made = holding(person)
-    made.begin(approved=False)
-    assert await numbered(made, 1, 2) == [False, False]
+    holding = new_holding(person)
+    holding.begin(approved=False)
+    assert await numbered(holding, 1, 2) == [False, False]
     with pytest.raises(RuntimeError, match="no terminal"):
-        await made.decided()
-    assert not await made.decided()
+        await holding.decided()
+    assert not await holding.decided()
 
 
 NOW = time.time()
@@ -244,23 +244,23 @@ POLLS = [
 
 @pytest.mark.parametrize(("first", "later", "covered"), POLLS)
 async def test_background_is_what_a_page_sent_before_any_action(first: Any, later: Any, covered: bool) -> None:
-    """One address may serve a poll and an order, so the address alone decides nothing."""
-    made = holding(None)
-    assert await made.check(sent(json.dumps(first).encode())) == ""
-    made.begin(approved=False)
-    assert (await made.check(sent(json.dumps(later).encode())) == "") == covered
+    """One address can serve a poll and an order, so the address alone does not decide."""
+    holding = new_holding(None)
+    assert await holding.check(sent(json.dumps(first).encode())) == ""
+    holding.begin(approved=False)
+    assert (await holding.check(sent(json.dumps(later).encode())) == "") == covered
 
 
 async def test_what_is_sent_after_an_action_is_never_background() -> None:
-    made = holding(None)
-    made.acted()
-    assert await made.check(sent(b"after an action of the task's start")) == ""
-    made.begin(approved=True)
-    assert await made.check(sent(b"approved")) == ""
-    made.begin(approved=False)
-    assert await made.check(sent(b"after an action of the task's start")) != ""
-    made.begin(approved=False)
-    assert await made.check(sent(b"approved")) != "", "what was approved once is asked about again"
+    holding = new_holding(None)
+    holding.acted()
+    assert await holding.check(sent(b"after an action of the task's start")) == ""
+    holding.begin(approved=True)
+    assert await holding.check(sent(b"approved")) == ""
+    holding.begin(approved=False)
+    assert await holding.check(sent(b"after an action of the task's start")) != ""
+    holding.begin(approved=False)
+    assert await holding.check(sent(b"approved")) != "", "an approved request needs approval again"
 
 
 @pytest.mark.parametrize(
@@ -279,9 +279,9 @@ async def test_what_is_sent_after_an_action_is_never_background() -> None:
     ],
 )
 async def test_the_user_may_name_background(named: str, url: str, covered: bool) -> None:
-    made = holding(None, background=(named,))
-    made.begin(approved=False)
-    assert (await made.check(sent(url=url)) == "") == covered
+    holding = new_holding(None, background=(named,))
+    holding.begin(approved=False)
+    assert (await holding.check(sent(url=url)) == "") == covered
 
 
 @pytest.mark.parametrize("named", ["shop.example/act", "https://shop.example", "ftp://a/b", "https://*/", "*", ""])
@@ -301,21 +301,21 @@ async def test_the_clock_of_a_step_stands_still_while_a_person_is_asked() -> Non
 
 async def test_a_call_is_bounded_by_the_clock_and_not_by_playwright() -> None:
     clock = StepClock(may_stop=True)
-    given: list[float] = []
+    timeouts: list[float] = []
 
     async def call(milliseconds: float) -> str:
-        given.append(milliseconds)
+        timeouts.append(milliseconds)
         await asyncio.sleep(0.4)
         return "done"
 
-    async def asked() -> None:
+    async def ask() -> None:
         with clock.stopped():
             await asyncio.sleep(0.5)
 
-    asking = asyncio.ensure_future(asked())
+    asking = asyncio.ensure_future(ask())
     assert await clock.call(call, 0.3) == "done"
     await asking
     with pytest.raises(Exception, match="Timeout 100ms exceeded"):
         await clock.call(call, 0.1)
     await StepClock().call(call, 5.0)
-    assert given == [0, 0, 5000]
+    assert timeouts == [0, 0, 5000]

@@ -1,4 +1,4 @@
-"""A downloaded file that holds a declared secret is not kept, and no name of a file shows one."""
+"""A downloaded file that contains a declared secret is not kept, and no file name shows one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def files_below(folder: Path) -> list[Path]:
 async def test_the_name_of_a_download_showed_a_secret(opener: Opener, web: Web, tmp_path: Path, spelling: str) -> None:
     name = f"key-{SPELLINGS[spelling](CANARY)}.txt"
     result = await download(opener, web, name, b"hello", declared=True)
-    assert [one.bytes for one in result.downloads] == [5], result.message
+    assert [download.bytes for download in result.downloads] == [5], result.message
     held = SecretVault({"PW": (CANARY, Origins())})
     assert held.names_in(result.model_dump_json() + stored(tmp_path), deep=True) == frozenset()
     assert "PW" in result.downloads[0].name and (tmp_path / "run" / result.downloads[0].path).read_bytes() == b"hello"
@@ -71,7 +71,7 @@ async def test_a_download_that_holds_a_secret_was_kept(
     assert refused.downloads == () and "refused: it holds the value of secret PW" in refused.message
     assert files_below(tmp_path) == []
     kept = await download(opener, web, "export.bin", padded, declared=False)
-    assert [one.bytes for one in kept.downloads] == [len(padded)], "control"
+    assert [download.bytes for download in kept.downloads] == [len(padded)], "control"
 
 
 async def test_other_downloads_are_kept_where_secrets_are_declared(opener: Opener, web: Web, tmp_path: Path) -> None:

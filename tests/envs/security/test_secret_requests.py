@@ -1,4 +1,4 @@
-"""Which secret an outgoing request would carry out of its scope: asked of requests that Chromium really sent."""
+"""Detection of secrets in outgoing requests, on requests that Chromium really sent."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def vault(value: str = CANARY, *scope: str) -> SecretVault:
 @pytest.mark.parametrize("name", [*SPELLINGS, *PACKED])
 def test_a_body_in_any_spelling_is_found(name: str) -> None:
     body = PACKED[name](CANARY) if name in PACKED else b"a=1&b=" + SPELLINGS[name](CANARY).encode()
-    found = leaks(vault(), OutgoingRequest("POST", f"{EVIL}/in", (), body))
-    assert [(one.name, one.origin, one.part) for one in found] == [("PW", EVIL, "body")]
+    result = leaks(vault(), OutgoingRequest("POST", f"{EVIL}/in", (), body))
+    assert [(leak.name, leak.origin, leak.part) for leak in result] == [("PW", EVIL, "body")]
     assert leaks(vault(), OutgoingRequest("POST", f"{HOME}/in", (), body)) == (), "control: its own origin"
     assert leaks(vault("Heron9-Basalt"), OutgoingRequest("POST", EVIL, (), body)) == (), "control: another value"
 
@@ -64,23 +64,23 @@ BASIC = base64.b64encode(f"me:{CANARY}".encode()).decode()
     ],
 )
 def test_addresses_and_headers_are_searched(url: str, headers: dict[str, str], part: str) -> None:
-    found = leaks(vault(), OutgoingRequest("GET", url, tuple(headers.items())))
-    assert [(one.name, one.part) for one in found] == [("PW", part)]
-    assert CANARY.lower() not in (found[0].message + found[0].origin).lower()
-    assert "PW" in found[0].message and HOME in found[0].message
+    result = leaks(vault(), OutgoingRequest("GET", url, tuple(headers.items())))
+    assert [(leak.name, leak.part) for leak in result] == [("PW", part)]
+    assert CANARY.lower() not in (result[0].message + result[0].origin).lower()
+    assert "PW" in result[0].message and HOME in result[0].message
     assert leaks(NO_SECRETS, OutgoingRequest("GET", url, tuple(headers.items()))) == ()
 
 
 def test_a_method_can_carry_a_value() -> None:
-    assert [one.part for one in leaks(vault(), OutgoingRequest("KESTREL7QUARTZ", EVIL))] == ["method"]
+    assert [leak.part for leak in leaks(vault(), OutgoingRequest("KESTREL7QUARTZ", EVIL))] == ["method"]
 
 
 def test_each_secret_is_judged_by_its_own_scope() -> None:
     two = SecretVault({"A": (CANARY, Origins.parse([HOME])), "B": ("Heron9-Basalt", Origins.parse([EVIL]))})
     body = f"{CANARY} Heron9-Basalt".encode()
-    assert [one.name for one in leaks(two, OutgoingRequest("POST", EVIL, (), body))] == ["A"]
-    assert [one.name for one in leaks(two, OutgoingRequest("POST", HOME, (), body))] == ["B"]
-    assert [one.name for one in leaks(two, OutgoingRequest("POST", "https://third.example", (), body))] == ["A", "B"]
+    assert [leak.name for leak in leaks(two, OutgoingRequest("POST", EVIL, (), body))] == ["A"]
+    assert [leak.name for leak in leaks(two, OutgoingRequest("POST", HOME, (), body))] == ["B"]
+    assert [leak.name for leak in leaks(two, OutgoingRequest("POST", "https://third.example", (), body))] == ["A", "B"]
 
 
 def test_a_request_does_not_show_what_it_holds() -> None:
@@ -90,7 +90,7 @@ def test_a_request_does_not_show_what_it_holds() -> None:
 
 @dataclass
 class Recorder:
-    """An HTTP server on loopback that keeps every request whole."""
+    """An HTTP server on loopback that records complete requests."""
 
     requests: list[OutgoingRequest] = field(default_factory=list[OutgoingRequest])
     arrived: Event = field(default_factory=Event)
@@ -157,15 +157,15 @@ SENDERS = {
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tmp_path: Path) -> None:
-    """Each way with the declared value is found, the same way with another value of the same length is not. No check
-    stands in the way here: the session has no secrets."""
+    """Each way is detected with the declared value, and not with another value of the same length. The session has no
+    secrets, so no check stops the requests."""
     home, evil = Recorder(), Recorder()
     servers = home.serve(), evil.serve()
     home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
     held = vault(CANARY, home_url)
     missed: list[str] = []
-    async with AllowlistProxy(Origins.parse([home_url, evil_url])) as boundary:
-        session = await guarded.session(QUICK, boundary, tmp_path)
+    async with AllowlistProxy(Origins.parse([home_url, evil_url])) as proxy:
+        session = await guarded.session(QUICK, proxy, tmp_path)
         for name, sender in SENDERS.items():
             for value in (CANARY, "Heron98-Basalts"):
                 await visit(session, home_url)
@@ -174,8 +174,8 @@ async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tm
                 script = f"(async()=>{{const v={json.dumps(value)},u='{evil_url}/in';let f,i,x;{sender}}})()"
                 await session.page.evaluate(f"setTimeout({json.dumps(script)})")
                 await asyncio.to_thread(evil.arrived.wait, 20)
-                found = [one for request in evil.requests for one in leaks(held, request)]
-                if bool(found) != (value == CANARY):
+                result = [leak for request in evil.requests for leak in leaks(held, request)]
+                if bool(result) != (value == CANARY):
                     missed.append(f"{name}: {value} {evil.requests and evil.requests[-1].url}")
         await session.close()
     for server in servers:
@@ -188,14 +188,14 @@ async def test_requests_that_chromium_sends_are_recognised(guarded: Chromium, tm
 @pytest.mark.browser
 @pytest.mark.asyncio(loop_scope="session")
 async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_path: Path) -> None:
-    """Whatever a page does with a value that was typed at its own origin; the same with another value arrives."""
+    """A page sends a value that was typed at its own origin in every way; the control with another value arrives."""
     home, evil = Recorder(), Recorder()
     servers = home.serve(), evil.serve()
     home_url, evil_url = (f"http://127.0.0.1:{server.server_address[1]}" for server in servers)
     wrong: list[str] = []
     allowed = Origins.parse([home_url, evil_url])
-    async with Chromium.launch(own_tls=True) as chromium, AllowlistProxy(allowed) as boundary:
-        session = await chromium.session(QUICK, boundary, tmp_path, vault(CANARY, home_url))
+    async with Chromium.launch(own_tls=True) as chromium, AllowlistProxy(allowed) as proxy:
+        session = await chromium.session(QUICK, proxy, tmp_path, vault(CANARY, home_url))
         for name, sender in SENDERS.items():
             await visit(session, home_url)
             evil.requests.clear()
@@ -206,14 +206,14 @@ async def test_requests_that_carry_a_secret_to_another_origin_do_not_arrive(tmp_
                 if value != CANARY:
                     await asyncio.to_thread(evil.arrived.wait, 20)
                     continue
-                said = ""
-                for _ in range(100):  # until the request has come to the boundary
-                    said += (await session.execute(Wait())).message
-                    if "a request was stopped: the " in said:
+                messages = ""
+                for _ in range(100):  # until the request has come to the proxy
+                    messages += (await session.execute(Wait())).message
+                    if "a request was stopped: the " in messages:
                         break
-                if "a request was stopped: the " not in said or CANARY in said:
-                    wrong.append(f"{name}: {said!r}")
-            leaked = [one.url for one in evil.requests if leaks(vault(CANARY, home_url), one)]
+                if "a request was stopped: the " not in messages or CANARY in messages:
+                    wrong.append(f"{name}: {messages!r}")
+            leaked = [request.url for request in evil.requests if leaks(vault(CANARY, home_url), request)]
             if leaked or not evil.requests:
                 wrong.append(f"{name}: leaked {leaked}, arrived {len(evil.requests)}")
         await session.close()

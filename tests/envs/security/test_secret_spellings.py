@@ -1,4 +1,4 @@
-"""A declared value is recognised however a page spells it, and ordinary text is not."""
+"""A declared value is recognised in every listed spelling, and ordinary text is not changed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def vault(value: str = CANARY) -> SecretVault:
 
 
 def spells(text: str, value: str = CANARY) -> bool:
-    """Whether any spelling of *value* stands in *text*, by comparison with the table."""
+    """True if *text* contains any spelling of *value* from the table."""
     return any(spelling(value) in text for spelling in SPELLINGS.values())
 
 
@@ -70,8 +70,8 @@ def test_the_number_of_a_control_is_no_part_of_a_value() -> None:
     assert vault("hunter2").mask("hunter\n2") == "<secret>PW</secret>"
 
 
-def test_only_a_whole_value_is_told_of_what_is_typed() -> None:
-    """Symptom: typing 12 right characters was refused, so that the rest could be guessed one by one."""
+def test_only_a_complete_value_is_reported_for_typed_text() -> None:
+    """Symptom: typing 12 right characters was refused, so that the rest could be guessed character by character."""
     for length in range(4, len(CANARY)):
         assert vault().names_whole_in(CANARY[:length]) == frozenset()
     assert vault().names_whole_in(CANARY) == {"PW"} and vault().names_in(CANARY[:13] + "…") == {"PW"}

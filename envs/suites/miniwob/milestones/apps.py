@@ -40,9 +40,9 @@ def _ordered(goal: Goal) -> list[str]:
 
 
 def _quantity(item: str, state: PageState) -> int:
-    """How many of *item* the menu shows as ordered: the number between its − and +."""
-    found = re.search(rf"^{re.escape(item)}\s*\n\s*-\s*(\d*)\s*\+", state.text, re.MULTILINE)
-    return int(found[1] or 0) if found else 0
+    """The ordered quantity of *item* in the menu: the number between its − and +."""
+    match = re.search(rf"^{re.escape(item)}\s*\n\s*-\s*(\d*)\s*\+", state.text, re.MULTILINE)
+    return int(match[1] or 0) if match else 0
 
 
 def _some_ordered(goal: Goal, state: PageState) -> Verdict:
@@ -61,9 +61,9 @@ def _calendar(goal: Goal, state: PageState) -> Verdict:
 
 
 def _month(goal: Goal, state: PageState) -> Verdict:
-    wanted = MONTHS[int(goal["month"]) - 1]
-    shown = wanted in state.items
-    return Verdict(shown or _date_is(goal, state), f"{wanted} is {'' if shown else 'not '}shown")
+    target = MONTHS[int(goal["month"]) - 1]
+    shown = target in state.items
+    return Verdict(shown or _date_is(goal, state), f"{target} is {'' if shown else 'not '}shown")
 
 
 def _date_is(goal: Goal, state: PageState) -> bool:

@@ -1,4 +1,4 @@
-"""The checkers that milestones are made of. Each names the values of the goal that it compares with the page."""
+"""Checkers for milestones. Their arguments name the values of the goal that they compare with the page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def _verdict(achieved: bool, evidence: str) -> Verdict:
 
 
 def finished(goal: Goal, state: PageState) -> Verdict:
-    """The benchmark ended the episode with full reward."""
+    """Checks that the benchmark ended the episode with full reward."""
     return _verdict(state.won, f"done={state.done} reward={state.reward:g}")
 
 
 def holds(key: str, *, ident: str | None = None, types: tuple[str, ...] = TEXTUAL, at: int | None = None) -> Checker:
-    """A text field holds the goal's *key*: the one with id *ident*, the one at position *at*, or any."""
+    """Checks that a text field contains the goal's *key*: the field with id *ident*, that at position *at*, or any."""
 
     def check(goal: Goal, state: PageState) -> Verdict:
         fields = [f for f in state.fields if f.type in types and (ident is None or f.id == ident)]
@@ -36,42 +36,42 @@ def holds(key: str, *, ident: str | None = None, types: tuple[str, ...] = TEXTUA
 
 
 def computed(expected: Callable[[Goal, PageState], str | None], *, ident: str | None = None) -> Checker:
-    """A text field holds what *expected* works out from the goal and the page."""
+    """Checks that a text field contains the value that *expected* computes from goal and page."""
 
     def check(goal: Goal, state: PageState) -> Verdict:
-        wanted = expected(goal, state)
+        target = expected(goal, state)
         fields = [f.value for f in state.fields if f.type in TEXTUAL and (ident is None or f.id == ident)]
-        return _verdict(wanted is not None and wanted in fields, f"fields hold {fields!r}, wanted {wanted!r}")
+        return _verdict(target is not None and target in fields, f"fields hold {fields!r}, wanted {target!r}")
 
     return check
 
 
 def listed(text: str) -> frozenset[str]:
-    """`a, b, c` → its items; `nothing` is empty."""
+    """Splits `a, b, c` into its items; `nothing` is empty."""
     return frozenset[str]() if text == "nothing" else frozenset(text.split(", "))
 
 
 def some_checked(key: str) -> Checker:
-    """At least one of the goal's listed boxes is checked."""
+    """Checks that at least one of the goal's listed boxes is checked."""
     return lambda goal, state: _verdict(
         bool(listed(goal[key]) & state.checked()), f"checked {sorted(state.checked())!r}"
     )
 
 
 def exactly_checked(key: str) -> Checker:
-    """The checked boxes are exactly those listed, and there is at least one."""
+    """Checks that the checked boxes are exactly those listed, and that there is at least one."""
     return lambda goal, state: _verdict(
         state.checked() == listed(goal[key]) != frozenset(), f"checked {sorted(state.checked())!r}"
     )
 
 
 def some_chosen(key: str) -> Checker:
-    """At least one of the goal's listed options is chosen."""
+    """Checks that at least one of the goal's listed options is chosen."""
     return lambda goal, state: _verdict(bool(listed(goal[key]) & state.chosen()), f"chosen {sorted(state.chosen())!r}")
 
 
 def exactly_chosen(key: str) -> Checker:
-    """The chosen options are exactly those listed."""
+    """Checks that the chosen options are exactly those listed."""
     return lambda goal, state: _verdict(state.chosen() == listed(goal[key]), f"chosen {sorted(state.chosen())!r}")
 
 
@@ -81,7 +81,7 @@ def position(word: str) -> int:
 
 
 def nth_checked(key: str, kind: str) -> Checker:
-    """The box of type *kind* at the goal's position (`3rd`) is the checked one."""
+    """Checks that the box of type *kind* at the goal's position (`3rd`) is checked."""
 
     def check(goal: Goal, state: PageState) -> Verdict:
         boxes = [field.checked for field in state.fields if field.type == kind]
@@ -92,28 +92,28 @@ def nth_checked(key: str, kind: str) -> Checker:
 
 
 def nth_holds(key: str, value: str) -> Checker:
-    """The text field at the goal's position *key* holds the goal's *value*."""
+    """Checks that the text field at the goal's position *key* contains the goal's *value*."""
     return lambda goal, state: holds(value, at=position(goal[key]))(goal, state)
 
 
 def shows(template: str) -> Checker:
-    """A visible node of the task has exactly this text; `{name}` stands for a value of the goal."""
+    """Checks that a visible node of the task has exactly this text; `{name}` stands for a value of the goal."""
 
     def check(goal: Goal, state: PageState) -> Verdict:
-        wanted = re.sub(r"\{(\w+)\}", lambda found: goal[found[1]], template)
-        good = wanted in state.items or (state.done and state.won)
-        return _verdict(good, f"{wanted!r} is {'' if good else 'not '}shown")
+        target = re.sub(r"\{(\w+)\}", lambda match: goal[match[1]], template)
+        good = target in state.items or (state.done and state.won)
+        return _verdict(good, f"{target!r} is {'' if good else 'not '}shown")
 
     return check
 
 
 def view(*idents: str) -> Checker:
-    """One of the parts with these ids is visible, or the episode was won."""
+    """Checks that one of the parts with these ids is visible, or that the episode was won."""
     return lambda goal, state: _verdict(
         state.won or any(ident in state.parts for ident in idents), f"visible parts {list(state.parts)!r}"
     )
 
 
 def opened(goal: Goal, state: PageState) -> Verdict:
-    """A section, tab or menu is open."""
+    """Checks that a section, tab or menu is open."""
     return _verdict(bool(state.open) or state.won, f"open: {list(state.open)!r}")

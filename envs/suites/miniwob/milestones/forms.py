@@ -22,8 +22,8 @@ from envs.suites.miniwob.state import PageState
 SUBMITTED = MilestoneSpec("submitted", "The form is submitted and accepted", finished)
 
 
-def _typed(key: str = "text", what: str = "text field") -> MilestoneSpec:
-    return MilestoneSpec("typed", f'The {what} holds "{{{key}}}"', holds(key))
+def _typed(key: str = "text", field: str = "text field") -> MilestoneSpec:
+    return MilestoneSpec("typed", f'The {field} holds "{{{key}}}"', holds(key))
 
 
 def _upper_or_lower(goal: Goal, state: PageState) -> str | None:
@@ -46,8 +46,8 @@ def _both_passwords(goal: Goal, state: PageState) -> Verdict:
 
 def _cell(label: str, state: PageState) -> str | None:
     """The cell right of *label* in the page's two-column table."""
-    found = re.search(rf"^{re.escape(label)}\t(.*)$", state.text, re.MULTILINE)
-    return found[1].strip() if found else None
+    match = re.search(rf"^{re.escape(label)}\t(.*)$", state.text, re.MULTILINE)
+    return match[1].strip() if match else None
 
 
 def _nth_word(goal: Goal, state: PageState) -> str | None:
@@ -67,23 +67,23 @@ def _captcha(goal: Goal, state: PageState) -> str | None:
 
 
 def _sum(goal: Goal, state: PageState) -> str | None:
-    found = re.search(r"(-?\d+) ([-+x×*]) (-?\d+) =", state.text)
-    if found is None:
+    match = re.search(r"(-?\d+) ([-+x×*]) (-?\d+) =", state.text)
+    if match is None:
         return None
-    a, b = int(found[1]), int(found[3])
-    return str({"+": a + b, "-": a - b}.get(found[2], a * b))
+    a, b = int(match[1]), int(match[3])
+    return str({"+": a + b, "-": a - b}.get(match[2], a * b))
 
 
 def _unknown(goal: Goal, state: PageState) -> str | None:
-    found = re.search(r"(-?\d+|x) ([+-]) (-?\d+|x) = (-?\d+)", state.text)
-    if found is None:
+    match = re.search(r"(-?\d+|x) ([+-]) (-?\d+|x) = (-?\d+)", state.text)
+    if match is None:
         return None
-    sign, total = (1 if found[2] == "+" else -1), int(found[4])
-    return str(total - sign * int(found[3]) if found[1] == "x" else sign * (total - int(found[1])))
+    sign, total = (1 if match[2] == "+" else -1), int(match[4])
+    return str(total - sign * int(match[3]) if match[1] == "x" else sign * (total - int(match[1])))
 
 
 def _table_rows(state: PageState, at: slice) -> Verdict:
-    """Fields of read-table-2 at *at* hold the value of the row that their label names."""
+    """Checks that the fields of read-table-2 at *at* contain the value of the row that their label names."""
     labels = re.findall(r"^(.*):\s*$", state.text, re.MULTILINE)
     values = [field.value for field in state.fields if field.type in ("text", "textarea")]
     pairs = list(zip(labels, values, strict=False))[at]

@@ -1,4 +1,4 @@
-"""Milestones of the tasks that find something behind tabs, sections, menus and pages, and click it."""
+"""Milestones of the tasks that search tabs, sections, menus and pages for an element and click it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from envs.suites.miniwob.state import PageState
 
 
 def _menu_level(goal: Goal, state: PageState) -> Verdict:
-    """The last item of `A>B>C` is shown, so every menu above it is open."""
+    """Checks that the last item of `A>B>C` is shown, so every menu above it is open."""
     item = goal["path"].split(">")[-1]
     return Verdict(state.won or item in state.items, f"{item!r} in {list(state.items)[:12]!r}")
 
 
 def _first_level(goal: Goal, state: PageState) -> Verdict:
-    """The second item of `A>B>C`, or one below it, is shown: menus fade, and a deeper one may be seen first."""
+    """Checks that the second item of `A>B>C` or one below it is shown: menus fade in, in any order."""
     path = goal["path"].split(">")
     below = path[1:] or path
     return Verdict(state.won or any(item in state.items for item in below), f"{below!r} in {list(state.items)[:12]!r}")
 
 
 def _results(goal: Goal, state: PageState) -> Verdict:
-    """Pages of results are shown while the field holds the right words, or the episode was won."""
+    """Checks that result pages are shown while the field contains the right words, or that the episode was won."""
     pages = {"1", "2", "3"} <= set(state.items)
     typed = any(field.value == goal["words"] for field in state.fields)
     return Verdict(state.won or (pages and typed), f"result pages shown: {pages}, words typed: {typed}")

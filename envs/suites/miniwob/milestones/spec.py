@@ -1,7 +1,7 @@
-"""Reference milestones as typed data: what each says, and the checker that decides it from the page's state.
+"""Reference milestones as typed data: a text, and a checker of the page's state.
 
 A checker is a pure function of the goal (values parsed from the instruction) and one :class:`PageState`. Milestones
-that hold before the first action are dropped from the episode: there is nothing to achieve.
+that are achieved before the first action are removed from the episode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Goal = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a checker saw."""
+    """The result of a checker, with its evidence."""
 
     achieved: bool
     evidence: str
@@ -34,10 +34,10 @@ class MilestoneSpec:
 
     id: str
     text: str
-    """A template: `{name}` is replaced by that value of the goal."""
+    """A template: `{name}` is replaced by the value of the goal."""
     checker: Checker
     lasting: bool = False
-    """True for an event (an e-mail was opened) that stays achieved after the page has moved on; False for a state."""
+    """True for an event (an e-mail was opened), which stays achieved when the page changes; False for a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class TaskMilestones:
     specs: tuple[MilestoneSpec, ...]
 
     def goal(self, instruction: str) -> Goal | None:
-        """The values of this instruction; None where the pattern does not fit: the episode then has no milestones."""
-        found = re.search(self.pattern, instruction)
-        return None if found is None else {name: value or "" for name, value in found.groupdict().items()}
+        """The values of this instruction; None if the pattern does not match: the episode then has no milestones."""
+        match = re.search(self.pattern, instruction)
+        return None if match is None else {name: value or "" for name, value in match.groupdict().items()}
 
 
 class Tracker:
-    """The reference milestones of one episode, from its first state on."""
+    """Tracks the reference milestones of one episode."""
 
     def __init__(self, forms: Sequence[TaskMilestones], instruction: str, start: PageState) -> None:
         fitting = ((form.specs, form.goal(instruction)) for form in forms)
@@ -68,7 +68,7 @@ class Tracker:
         return tuple(Milestone(id=spec.id, text=_filled(spec.text, self._goal)) for spec in self._specs)
 
     def check(self, state: PageState | None) -> tuple[MilestoneCheck, ...]:
-        """The checkers' word on *state* (None: the page is gone), in order. Lasting milestones stay once seen."""
+        """Checks all milestones on *state* (None: the page is gone). Lasting milestones stay achieved."""
         return tuple(self._check(spec, state) for spec in self._specs)
 
     def _check(self, spec: MilestoneSpec, state: PageState | None) -> MilestoneCheck:
@@ -83,5 +83,5 @@ class Tracker:
 
 
 def _filled(template: str, goal: Goal) -> str:
-    """One pass over the template: a value that looks like `{name}` is not filled again."""
-    return re.sub(r"\{(\w+)\}", lambda found: goal[found[1]], template)
+    """Fills the template in one pass, so a value that looks like `{name}` is not filled again."""
+    return re.sub(r"\{(\w+)\}", lambda match: goal[match[1]], template)

@@ -1,4 +1,4 @@
-"""The reference milestones of each task that ships them."""
+"""Assigns reference milestones to tasks."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ MILESTONES: dict[str, tuple[TaskMilestones, ...]] = {
     **{name: (task,) for name, task in NAVIGATION_TASKS.items()},
     **APP_TASKS,
 }
-"""By task name; where a task has several forms of instruction, the first whose pattern fits is used."""
+"""By task name. If a task has several forms of instruction, the first matching pattern is used."""

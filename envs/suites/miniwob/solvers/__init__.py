@@ -1,7 +1,7 @@
-"""Scripted solutions, one small function a task, that see only what a policy sees.
+"""Scripted solvers, one small function per task, with the same information as a policy.
 
-Promised: a solver is a pure function of the :class:`Screen` (instruction, observation, past actions), and solves
-nearly every seed of its task. Not promised: that it is the shortest way, or that it recovers from any state.
+Guaranteed: a solver is a pure function of the :class:`Screen` (instruction, observation, past actions), and solves
+nearly every seed of its task. Not guaranteed: the shortest solution, or recovery from any state.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 ICONS = ("reply", "retweet", "like", "share")
-"""Order of the nameless icons under a post, left to right."""
+"""Order of the unnamed icons below a post, left to right."""
 
 
 def _mail_row(screen: Screen, sender: str) -> Element:
@@ -32,29 +32,29 @@ def _icon_after(screen: Screen, element: Element, steps: int) -> Element:
 
 def _reply(screen: Screen, sender: str, text: str) -> Action:
     if screen.has("textbox"):
-        field = screen.one("textbox")
-        return fill(field, text) if field.value != text else click(screen.one(name="send-reply"))
+        field = screen.find("textbox")
+        return fill(field, text) if field.value != text else click(screen.find(name="send-reply"))
     if screen.has(name="Reply"):
-        return click(screen.one(name="Reply"))
+        return click(screen.find(name="Reply"))
     return click(_mail_row(screen, sender))
 
 
 def _forward(screen: Screen, sender: str, to: str) -> Action:
     if screen.has("textbox"):
-        field = screen.one("textbox")
-        return fill(field, to) if field.value != to else click(screen.one(name="send-forward"))
+        field = screen.find("textbox")
+        return fill(field, to) if field.value != to else click(screen.find(name="send-forward"))
     if screen.has(name="Forward"):
-        return click(screen.one(name="Forward"))
+        return click(screen.find(name="Forward"))
     return click(_mail_row(screen, sender))
 
 
 def email_inbox(screen: Screen) -> Action:
-    """Every plainly worded instruction of the inbox: reply, forward, delete, mark as important."""
-    (sender,) = screen.wanted(r"email by (\w+)")
+    """All direct instructions of the inbox: reply, forward, delete, mark as important."""
+    (sender,) = screen.parse(r"email by (\w+)")
     if "reply to them" in screen.instruction:
-        return _reply(screen, sender, *screen.wanted(r'text "(.*)"\.$'))
+        return _reply(screen, sender, *screen.parse(r'text "(.*)"\.$'))
     if "forward that email" in screen.instruction:
-        return _forward(screen, sender, *screen.wanted(r"to (\w+)\.$"))
+        return _forward(screen, sender, *screen.parse(r"to (\w+)\.$"))
     return click(_icon_after(screen, _mail_row(screen, sender), 1 if "trash" in screen.instruction else 2))
 
 
@@ -63,17 +63,17 @@ def _posts(screen: Screen) -> list[tuple[str, list[Element]]]:
     posts: list[tuple[str, list[Element]]] = []
     for piece in screen.flow:
         if isinstance(piece, str):
-            found = re.search(r"(@\w+)", piece)
-            if found:
-                posts.append((found[1], []))
+            match = re.search(r"(@\w+)", piece)
+            if match:
+                posts.append((match[1], []))
         elif posts:
             posts[-1][1].append(piece)
     return posts
 
 
 def social_media_some(screen: Screen) -> Action:
-    """Presses the icon on as many posts of the user as asked (or all), from the top, then submits."""
-    icon, user = screen.wanted(r'the "(\w+)" button .*by (@\w+)')
+    """Presses the icon on the required number of the user's posts (or all), from the top, then submits."""
+    icon, user = screen.parse(r'the "(\w+)" button .*by (@\w+)')
     count = re.search(r"on (\d+) posts?", screen.instruction)
     posts = [controls for name, controls in _posts(screen) if name == user]
     pressed = len(screen.past)
@@ -82,56 +82,56 @@ def social_media_some(screen: Screen) -> Action:
         if len(posts) <= pressed or len(posts[pressed]) <= at:
             raise Unsolvable(f"no icon {icon!r} on post {pressed + 1} by {user}")
         return click(posts[pressed][at])
-    return click(screen.one("button", name="Submit"))
+    return click(screen.find("button", name="Submit"))
 
 
 def social_media(screen: Screen) -> Action:
     """Presses an icon of the user's post, or opens its menu and presses the item."""
-    user, what = screen.wanted(r'For the user (@\w+), click on the "(.*)" button')
+    user, choice = screen.parse(r'For the user (@\w+), click on the "(.*)" button')
     controls = next((controls for name, controls in _posts(screen) if name == user), None)
     if controls is None:
         raise Unsolvable(f"no post by {user}")
-    if what.lower() in ICONS[:3]:
-        return click(controls[ICONS.index(what.lower())])
+    if choice.lower() in ICONS[:3]:
+        return click(controls[ICONS.index(choice.lower())])
     for control in controls:
-        if control.key.name in (what, f"{what} {user}"):
+        if control.key.name in (choice, f"{choice} {user}"):
             return click(control)
     return click(controls[3])
 
 
 def phone_book(screen: Screen) -> Action:
-    """Turns the pages until the contact is shown, then clicks the wanted line."""
-    name, what = screen.wanted(r"^Find (\w+) in the contact book and click on their (.*)\.$")
+    """Turns the pages until the contact is shown, then clicks the required line."""
+    name, choice = screen.parse(r"^Find (\w+) in the contact book and click on their (.*)\.$")
     if not re.search(rf"^#? ?{name}$", screen.text(), re.MULTILINE):
-        return click(screen.one("link", name=">"))
+        return click(screen.find("link", name=">"))
     label = ""
     for piece in screen.flow:
         if isinstance(piece, str):
             label = piece.lower()
-        elif {"phone number": "phone"}.get(what, what.split()[0]) in label:
+        elif {"phone number": "phone"}.get(choice, choice.split()[0]) in label:
             return click(piece)
-    raise Unsolvable(f"no {what} on the page")
+    raise Unsolvable(f"no {choice} on the page")
 
 
 def order_food(screen: Screen) -> Action:
-    """Adds each named item once, or the first item of a kind as often as asked, then orders."""
+    """Adds each named item once, or the first item of a kind the required number of times, then orders."""
     listed = re.search(r"^Order one of each item: (.*)$", screen.instruction)
     added = screen.did("click", "+")
     if listed:
         names = listed[1].split(", ")
-        wanted = [plus for name in names for item, _, plus in _menu(screen) if item == name]
+        buttons = [plus for name in names for item, _, plus in _menu(screen) if item == name]
         count = len(names)
     else:
-        number, kind = screen.wanted(r"^Order (\d+) items that are (.*)$")
+        number, kind = screen.parse(r"^Order (\d+) items that are (.*)$")
         count = int(number)
-        wanted = [plus for _, kinds, plus in _menu(screen) if f'"{kind}"' in kinds][:1] * count
-    if len(wanted) < count:
-        raise Unsolvable("the menu lacks what is asked for")
-    return click(wanted[added] if added < count else screen.one("button", name="Order!"))
+        buttons = [plus for _, kinds, plus in _menu(screen) if f'"{kind}"' in kinds][:1] * count
+    if len(buttons) < count:
+        raise Unsolvable("the menu lacks a requested item")
+    return click(buttons[added] if added < count else screen.find("button", name="Order!"))
 
 
 def _menu(screen: Screen) -> list[tuple[str, str, Element]]:
-    """Each dish of the menu: its name, the line of pictures that says its kinds, its plus."""
+    """Each dish of the menu: its name, the line of icons with its kinds, its plus button."""
     dishes: list[tuple[str, str, Element]] = []
     item = kinds = ""
     for piece in screen.flow:
@@ -146,27 +146,27 @@ def _menu(screen: Screen) -> list[tuple[str, str, Element]]:
 
 def choose_date(screen: Screen) -> Action:
     """Opens the calendar, turns to the month, picks the day, submits."""
-    month, day, year = screen.wanted(r"^Select (\d\d)/(\d\d)/(\d{4}) as the date")
-    field = screen.one("textbox")
+    month, day, year = screen.parse(r"^Select (\d\d)/(\d\d)/(\d{4}) as the date")
+    field = screen.find("textbox")
     if field.value == f"{month}/{day}/{year}":
-        return click(screen.one("button", name="Submit"))
-    found = re.search(rf"({'|'.join(MONTHS)}) ?(\d{{4}})?", screen.text())
-    if found is None:
+        return click(screen.find("button", name="Submit"))
+    match = re.search(rf"({'|'.join(MONTHS)}) ?(\d{{4}})?", screen.text())
+    if match is None:
         return click(field)
-    ahead = int(month) - 1 - MONTHS.index(found[1])
+    ahead = int(month) - 1 - MONTHS.index(match[1])
     if ahead:
-        return click(screen.one(name="Next" if ahead > 0 else "Prev"))
-    return click(screen.one("link", name=str(int(day))))
+        return click(screen.find(name="Next" if ahead > 0 else "Prev"))
+    return click(screen.find("link", name=str(int(day))))
 
 
 def guess_number(screen: Screen) -> Action:
-    """Halves what the answers so far leave open."""
+    """Guesses the middle of the range that earlier answers leave."""
     low, high = 0, 9
     guesses = [int(past.action.text) for past in screen.past if past.action.kind == "type"]
     for guess, later in pairwise(guesses):
         low, high = (guess + 1, high) if later > guess else (low, guess - 1)
     if guesses and screen.past[-1].action.kind == "type":
-        return click(screen.one("button"))
+        return click(screen.find("button"))
     if guesses:
         low, high = (low, guesses[-1] - 1) if "lower than" in screen.text() else (guesses[-1] + 1, high)
-    return fill(screen.one(*FIELD_ROLES), str((low + high) // 2))
+    return fill(screen.find(*FIELD_ROLES), str((low + high) // 2))

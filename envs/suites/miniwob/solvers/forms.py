@@ -12,11 +12,11 @@ FIELD_ROLES = ("textbox", "searchbox", "spinbutton", "combobox")
 
 
 def _submit(screen: Screen, name: str = "Submit") -> Action:
-    return click(screen.one("button", name=name))
+    return click(screen.find("button", name=name))
 
 
 def _field(screen: Screen, at: int = 0) -> Element:
-    return screen.one(*FIELD_ROLES, at=at)
+    return screen.find(*FIELD_ROLES, at=at)
 
 
 def ordinal(word: str) -> int:
@@ -25,18 +25,18 @@ def ordinal(word: str) -> int:
 
 
 def enter_text(screen: Screen) -> Action:
-    (text,) = screen.wanted(r'^Enter "(.*)" into the text field')
+    (text,) = screen.parse(r'^Enter "(.*)" into the text field')
     return fill_all([(_field(screen), text)]) or _submit(screen)
 
 
 def enter_text_2(screen: Screen) -> Action:
-    text, case = screen.wanted(r'^Type "(.*)" in all (upper|lower) case')
+    text, case = screen.parse(r'^Type "(.*)" in all (upper|lower) case')
     return fill_all([(_field(screen), text.upper() if case == "upper" else text.lower())]) or _submit(screen)
 
 
 def enter_password(screen: Screen) -> Action:
-    """A password's value is never shown, so the past says which fields are filled."""
-    (text,) = screen.wanted(r'^Enter the password "(.*)" into both')
+    """A password's value is never shown, so past actions decide which fields are filled."""
+    (text,) = screen.parse(r'^Enter the password "(.*)" into both')
     filled = {past.target for past in screen.past if past.action.kind == "type"}
     for element in screen.all(*FIELD_ROLES):
         if element.key not in filled:
@@ -45,13 +45,13 @@ def enter_password(screen: Screen) -> Action:
 
 
 def enter_date(screen: Screen) -> Action:
-    month, day, year = screen.wanted(r"^Enter (\d\d)/(\d\d)/(\d{4}) as the date")
+    month, day, year = screen.parse(r"^Enter (\d\d)/(\d\d)/(\d{4}) as the date")
     field = screen.elements[0]
     return fill_all([(field, f"{year}-{month}-{day}")]) or _submit(screen)
 
 
 def enter_time(screen: Screen) -> Action:
-    hour, minute, half = screen.wanted(r"^Enter (\d+):(\d+) (AM|PM) as the time")
+    hour, minute, half = screen.parse(r"^Enter (\d+):(\d+) (AM|PM) as the time")
     field = screen.elements[0]
     return fill_all([(field, f"{int(hour) % 12 + 12 * (half == 'PM'):02}:{minute}")]) or _submit(screen)
 
@@ -61,38 +61,38 @@ def focus_text(screen: Screen) -> Action:
 
 
 def focus_text_2(screen: Screen) -> Action:
-    (which,) = screen.wanted(r"the (\d\w\w) input textbox")
+    (which,) = screen.parse(r"the (\d\w\w) input textbox")
     return click(_field(screen, ordinal(which)))
 
 
 def login_user(screen: Screen) -> Action:
-    """Types the name, then the password (its field never shows a value, so the past decides), then logs in."""
-    user, password = screen.wanted(r'username "(.*)" and the password "(.*)" into')
+    """Types the name, then the password (its value is never shown, so past actions decide), then logs in."""
+    user, password = screen.parse(r'username "(.*)" and the password "(.*)" into')
     name_field, password_field = screen.all(*FIELD_ROLES)[:2]
     if name_field.value != user:
         return fill(name_field, user)
     if not any(past.target == password_field.key and past.action.kind == "type" for past in screen.past):
         return fill(password_field, password)
-    return click(screen.one("button", at=-1))
+    return click(screen.find("button", at=-1))
 
 
 def login_user_popup(screen: Screen) -> Action:
-    """As login-user, but a pop-up may ask whether to leave: it is cancelled."""
+    """Like login-user, but cancels a pop-up that asks whether to leave."""
     if screen.has("button", name="Cancel"):
-        return click(screen.one("button", name="Cancel"))
+        return click(screen.find("button", name="Cancel"))
     return login_user(screen)
 
 
 def choose_list(screen: Screen) -> Action:
-    (option,) = screen.wanted(r"^Select (.*) from the list")
-    field = screen.one("combobox", "listbox")
+    (option,) = screen.parse(r"^Select (.*) from the list")
+    field = screen.find("combobox", "listbox")
     return _submit(screen) if field.value == option else choose(field, option)
 
 
 def click_scroll_list(screen: Screen) -> Action:
-    """Adds each option to the choice (a list of several keeps what was chosen before), then submits."""
-    (listed,) = screen.wanted(r"^Select (.*) from the scroll list")
-    field = screen.one("listbox", "combobox")
+    """Selects each option (a multiple-choice list keeps earlier options), then submits."""
+    (listed,) = screen.parse(r"^Select (.*) from the scroll list")
+    field = screen.find("listbox", "combobox")
     chosen = (field.value or "").split(", ")
     for option in listed.split(", "):
         if option not in chosen:
@@ -101,14 +101,14 @@ def click_scroll_list(screen: Screen) -> Action:
 
 
 def click_option(screen: Screen) -> Action:
-    (name,) = screen.wanted(r"^Select (.*) and click Submit")
-    box = screen.one("radio", name=name)
+    (name,) = screen.parse(r"^Select (.*) and click Submit")
+    box = screen.find("radio", name=name)
     return _submit(screen) if "checked" in box.states else click(box)
 
 
 def click_checkboxes(screen: Screen) -> Action:
     """Checks each named box and unchecks each other one, in page order, then submits."""
-    (listed,) = screen.wanted(r"^Select (.*) and click Submit")
+    (listed,) = screen.parse(r"^Select (.*) and click Submit")
     names = set() if listed == "nothing" else set(listed.split(", "))
     for box in screen.all("checkbox"):
         if (box.key.name in names) != ("checked" in box.states):
@@ -117,7 +117,7 @@ def click_checkboxes(screen: Screen) -> Action:
 
 
 def labelled(screen: Screen) -> list[tuple[str, Element]]:
-    """Every text field with its own name, else the text before it; after it where the page begins with a field."""
+    """Every text field with its name, else the text before it, or after it if the page begins with a field."""
     pieces = [p for p in screen.flow if isinstance(p, str) or p.key.role in FIELD_ROLES]
     below = bool(pieces) and not isinstance(pieces[0], str)
     texts = [pieces[i + 1 if below else i - 1] for i in range(len(pieces) - below) if not isinstance(pieces[i], str)]
@@ -126,8 +126,8 @@ def labelled(screen: Screen) -> list[tuple[str, Element]]:
 
 
 def search_movies(screen: Screen) -> Action:
-    """multi-layouts and multi-orderings: genre, director and year by label, in whatever order and layout."""
-    genre, director, year = screen.wanted(r"^Search for (.*) movies directed by (.*) from year (\d+)")
+    """multi-layouts and multi-orderings: genre, director and year by label, in any order and layout."""
+    genre, director, year = screen.parse(r"^Search for (.*) movies directed by (.*) from year (\d+)")
     keys = {"genre": genre, "director": director, "year": year, "date": year}
     for label, field in labelled(screen):
         for key, text in keys.items():
@@ -140,15 +140,15 @@ def search_movies(screen: Screen) -> Action:
 
 
 def form_sequence_2(screen: Screen) -> Action:
-    radio, number, box = screen.wanted(r'the (\d\w\w) radio button and enter the number "(.*)" into the (\d\w\w)')
-    button = screen.one("radio", at=ordinal(radio))
+    radio, number, box = screen.parse(r'the (\d\w\w) radio button and enter the number "(.*)" into the (\d\w\w)')
+    button = screen.find("radio", at=ordinal(radio))
     if "checked" not in button.states:
         return click(button)
     return fill_all([(_field(screen, ordinal(box)), number)]) or _submit(screen)
 
 
 def read_table(screen: Screen) -> Action:
-    (label,) = screen.wanted(r"^Enter the value of (.*) into the text field")
+    (label,) = screen.parse(r"^Enter the value of (.*) into the text field")
     return fill_all([(_field(screen), _cell(screen, label))]) or _submit(screen)
 
 
@@ -167,7 +167,7 @@ def _cell(screen: Screen, label: str) -> str:
 
 
 def find_word(screen: Screen) -> Action:
-    (which,) = screen.wanted(r"^Find the (\d+\w\w) word")
+    (which,) = screen.parse(r"^Find the (\d+\w\w) word")
     words = screen.text().split()
     word = words[ordinal(which)].strip(",.")
     return fill_all([(_field(screen), word)]) or _submit(screen)
@@ -179,12 +179,12 @@ def text_transform(screen: Screen) -> Action:
 
 
 def copy_paste(screen: Screen) -> Action:
-    """Copies by the keyboard, since an observation squeezes the spaces that the benchmark counts."""
+    """Copies with the keyboard, because observations collapse the spaces that the benchmark compares."""
     areas = [element for element in screen.all(*FIELD_ROLES) if element.tag == "textarea"]
     field = next((element for element in screen.all(*FIELD_ROLES) if element.tag != "textarea"), None)
     if field is None:
         raise Unsolvable("no field to paste into")
-    at = ordinal(screen.wanted(r"from the (\d\w\w) text area")[0]) if "text area below" in screen.instruction else 0
+    at = ordinal(screen.parse(r"from the (\d\w\w) text area")[0]) if "text area below" in screen.instruction else 0
     if len(screen.past) < len(COPYING):
         return COPYING[len(screen.past)] or click(areas[at])
     if not field.value:
@@ -193,12 +193,12 @@ def copy_paste(screen: Screen) -> Action:
 
 
 COPYING: tuple[Press | None, ...] = (None, Press(keys="Control+A"), Press(keys="Control+C"))
-"""How a text area is copied; None stands for a click into it."""
+"""Keys that copy a text area; None stands for a click into it."""
 
 
 def use_spinner(screen: Screen) -> Action:
-    """The field takes no keys: the arrows beside it (first up, then down) step by one."""
-    (number,) = screen.wanted(r"^Select (-?\d+) with the spinner")
+    """Clicks the arrows beside the field (first up, then down), which step by one; the field accepts no keys."""
+    (number,) = screen.parse(r"^Select (-?\d+) with the spinner")
     missing = int(number) - int(_field(screen).value or "0")
     if missing == 0:
         return _submit(screen)
@@ -207,9 +207,9 @@ def use_spinner(screen: Screen) -> Action:
 
 
 def use_autocomplete(screen: Screen) -> Action:
-    """Types the beginning, picks the suggestion with the right ending, submits."""
-    (start,) = screen.wanted(r'starts with "([^"]*)"')
-    end = screen.wanted(r'ends with "([^"]*)"')[0] if "ends with" in screen.instruction else ""
+    """Types the beginning, selects the suggestion with the right ending, submits."""
+    (start,) = screen.parse(r'starts with "([^"]*)"')
+    end = screen.parse(r'ends with "([^"]*)"')[0] if "ends with" in screen.instruction else ""
     field = _field(screen)
     value = field.value or ""
     if len(value) > len(start) and value.startswith(start) and value.endswith(end):
@@ -227,8 +227,8 @@ def _fits(name: str, start: str, end: str) -> bool:
 
 
 def search_engine(screen: Screen) -> Action:
-    """Searches, opens the page that holds the wanted result (three a page), clicks the result."""
-    words, which = screen.wanted(r'enter "(.*)" and press "Search", then find and click the (\d\w\w)')
+    """Searches, opens the page with the required result (three per page), clicks the result."""
+    words, which = screen.parse(r'enter "(.*)" and press "Search", then find and click the (\d\w\w)')
     page, row = divmod(ordinal(which), 3)
     field = _field(screen)
     if field.value != words:
@@ -237,12 +237,12 @@ def search_engine(screen: Screen) -> Action:
     pagers = ("First", "<", "1", "2", "3", ">", "Last")
     results = [link for link in links if link.key.name not in pagers]
     if len(results) < 3:
-        return click(screen.one("button", name="Search"))
+        return click(screen.find("button", name="Search"))
     shown = max(
         (past.target.name for past in screen.past[-1:] if past.target and past.target.name in "123"), default="1"
     )
     if shown != str(page + 1):
-        return click(screen.one("link", name=str(page + 1)))
+        return click(screen.find("link", name=str(page + 1)))
     return click(results[row])
 
 
@@ -253,7 +253,7 @@ def simple_arithmetic(screen: Screen) -> Action:
 
 
 def simple_algebra(screen: Screen) -> Action:
-    """One unknown in `a ± x = c` or `x ± b = c`."""
+    """Parses one unknown in `a ± x = c` or `x ± b = c`."""
     left, operator, right, total = _numbers(screen, r"(-?\d+|x) ([+-]) (-?\d+|x) = (-?\d+)")
     sign = 1 if operator == "+" else -1
     x = int(total) - sign * int(right) if left == "x" else sign * (int(total) - int(left))
@@ -261,7 +261,7 @@ def simple_algebra(screen: Screen) -> Action:
 
 
 def _numbers(screen: Screen, pattern: str) -> tuple[str, ...]:
-    found = re.search(pattern, screen.text())
-    if found is None:
+    match = re.search(pattern, screen.text())
+    if match is None:
         raise Unsolvable("no problem on the page")
-    return found.groups()
+    return match.groups()

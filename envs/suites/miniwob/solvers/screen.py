@@ -1,6 +1,6 @@
-"""What a solver sees, arranged for reading: only the policy's own observation and its own past actions.
+"""Gives solvers access to an observation: only what a policy also receives, and the past actions.
 
-A solver knows nothing that a policy is not told, so what it does can be learned from the text alone.
+A solver has no more information than a policy, so its actions can be learned from the text alone.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from envs.core.observation import Element, ElementKey, Observation
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One action of this episode, with the element that it named."""
+    """One action of this episode, with its target element."""
 
     action: Action
     target: ElementKey | None
-    """The key of the element at `action.ref`, as observed when the action was chosen; None if it named none."""
+    """The key of the element at `action.ref`, as observed when the action was chosen; None without an element."""
 
 
 Solver = Callable[["Screen"], Action]
-"""Returns the next action of the solution. Raises Unsolvable when the page is not one that it knows."""
+"""Returns the next action of the solution. Raises Unsolvable for an unknown page."""
 
 
 class Unsolvable(Exception):
-    """The solver does not know what to do on this page: the demonstration is dropped and counted."""
+    """The solver has no action for this page. The demonstration is dropped and counted."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +49,33 @@ class Screen:
         """Page text and controls in document order: a text line as a string, a control as its element."""
         return tuple(_flow(self.observation))
 
-    def wanted(self, pattern: str) -> tuple[str, ...]:
-        """The groups of *pattern* in the instruction; Unsolvable if it does not match."""
-        found = re.search(pattern, self.instruction)
-        if found is None:
+    def parse(self, pattern: str) -> tuple[str, ...]:
+        """The groups of *pattern* in the instruction. Raises Unsolvable if it does not match."""
+        match = re.search(pattern, self.instruction)
+        if match is None:
             raise Unsolvable(f"instruction {self.instruction!r} does not match {pattern!r}")
-        return tuple(group or "" for group in found.groups())
+        return tuple(group or "" for group in match.groups())
 
     def all(self, *roles: str, name: str | None = None) -> list[Element]:
-        """Shown controls with one of these roles (any, if none is given) and exactly this name, if one is given."""
+        """Shown controls with one of these *roles* (default: any) and exactly this *name* (default: any)."""
         return [
             element
             for element in self.elements
             if (not roles or element.key.role in roles) and (name is None or element.key.name == name)
         ]
 
-    def one(self, *roles: str, name: str | None = None, at: int = 0) -> Element:
-        """The control at position *at* among those that `all` finds."""
-        found = self.all(*roles, name=name)
-        if not -len(found) <= at < len(found):
+    def find(self, *roles: str, name: str | None = None, at: int = 0) -> Element:
+        """The control at position *at* of `all`. Raises Unsolvable if there is none."""
+        controls = self.all(*roles, name=name)
+        if not -len(controls) <= at < len(controls):
             raise Unsolvable(f"no {'/'.join(roles) or 'control'} {name!r} number {at} on the page")
-        return found[at]
+        return controls[at]
 
     def has(self, *roles: str, name: str | None = None) -> bool:
         return bool(self.all(*roles, name=name))
 
     def did(self, kind: str, name: str | None = None) -> int:
-        """How often an action of *kind* was done in this episode, on a control of this name if one is given."""
+        """The number of actions of *kind* in this episode, on a control of this *name* (default: any)."""
         return sum(
             past.action.kind == kind and (name is None or (past.target is not None and past.target.name == name))
             for past in self.past
@@ -99,7 +99,7 @@ def choose(element: Element, option: str) -> Select:
 
 
 def fill_all(pairs: Sequence[tuple[Element, str]]) -> Action | None:
-    """Types into the first field that does not hold its text yet; None when all do."""
+    """Types into the first field that does not contain its text yet; None if all do."""
     for element, text in pairs:
         if (element.value or "") != text:
             return fill(element, text)
@@ -119,13 +119,13 @@ def _flow(observation: Observation) -> list[str | Element]:
     flow: list[str | Element] = []
     for line in observation.text.splitlines():
         end = 0
-        for found in _CONTROL.finditer(line):
-            element = observation.element(int(found[1]))
+        for match in _CONTROL.finditer(line):
+            element = observation.element(int(match[1]))
             if element is None:
                 continue
-            _append_text(flow, line[end : found.start()])
+            _append_text(flow, line[end : match.start()])
             flow.append(element)
-            end = found.end()
+            end = match.end()
         _append_text(flow, line[end:])
     return flow
 

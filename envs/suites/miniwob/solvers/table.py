@@ -1,4 +1,4 @@
-"""Which solver plays which task."""
+"""Assigns solvers to tasks."""
 
 from __future__ import annotations
 

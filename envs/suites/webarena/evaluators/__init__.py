@@ -1,8 +1,8 @@
-"""One module for each kind of check. Each takes the check and the evidence, and says what it found.
+"""Evaluators, one module for each kind of check. Each takes a check and the evidence, and returns a finding.
 
-`evaluate` picks the module; with *original* the benchmark's own rules decide, see
-:mod:`envs.suites.webarena.evaluators.original`. A check that could not be made raises (CheckBroken, JudgeFailed,
-BadInput): the episode is *broken* then, and nothing is known about the agent.
+`evaluate` selects the module; with *original* the benchmark's own rules apply, see
+:mod:`envs.suites.webarena.evaluators.original`. A check that cannot be made raises CheckBroken, JudgeFailed or
+BadInput. The episode is then *broken*, which says nothing about the agent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COST = {"url_match": 0, "agent_response": 0, "request_sent": 1, "string_match":
 
 
 async def evaluate(check: Check, evidence: Evidence, *, original: bool = False) -> Finding:
-    """Is *check* met? *original*: by the rules of the benchmark's own evaluator."""
+    """Evaluates *check*. *original*: by the rules of the benchmark's own evaluator."""
     if original:
         return await original_verdict(check, evidence)
     match check:
@@ -42,5 +42,5 @@ async def evaluate(check: Check, evidence: Evidence, *, original: bool = False) 
 
 
 def in_cheap_order(checks: Sequence[Check]) -> list[Check]:
-    """Those that cost nothing first: all must be met, so one that is not saves the others."""
+    """Sorts checks by cost. All must be met, so a cheap failure saves the others."""
     return sorted(checks, key=lambda check: _COST[check.kind])

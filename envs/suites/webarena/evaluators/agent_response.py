@@ -18,19 +18,19 @@ ANSWER_FORMAT = (
     '"UNKNOWN_ERROR", "retrieved_data": a list of what was asked for, or null if nothing was, "error_details": null, '
     "or why it failed}."
 )
-"""What the agent must be told besides the intent."""
+"""The format of the answer, added to the intent."""
 
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL)
 
 
 def agent_response(check: AgentResponse, evidence: Evidence) -> Finding:
-    """Kind of task, status and data must agree; data only counts where the task is to retrieve some."""
+    """Compares kind of task, status and, for a task that retrieves data, the data."""
     answer = _parse(evidence.answer)
     if answer is None:
         return Finding(False, f"the answer is no JSON object: {short(evidence.answer or '')}")
-    said = bare(str(answer.get("task_type", answer.get("performed_operation", ""))).strip().lower())
-    if said != check.task_type:
-        return Finding(False, f"task_type is {short(said)}, expected {check.task_type!r}")
+    task_type = bare(str(answer.get("task_type", answer.get("performed_operation", ""))).strip().lower())
+    if task_type != check.task_type:
+        return Finding(False, f"task_type is {short(task_type)}, expected {check.task_type!r}")
     status = bare(str(answer.get("status", "")).strip().upper())
     if status != check.status:
         return Finding(False, f"status is {short(status)}, expected {check.status!r}")
@@ -51,7 +51,7 @@ def _data(check: AgentResponse, data: Json, evidence: Evidence) -> Finding:
 
 
 def _parse(answer: str | None) -> dict[str, Json] | None:
-    """The object in the answer; one code fence around it is allowed."""
+    """The JSON object in the answer, which may be inside one code fence."""
     text = (answer or "").strip()
     fenced = _FENCE.search(text)
     try:

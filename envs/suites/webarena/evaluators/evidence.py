@@ -1,4 +1,4 @@
-"""What there is to judge by once the agent has stopped."""
+"""The evidence for the checks after the agent has stopped."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from envs.security.allowlist import Origins
 from envs.suites.webarena.accounts import Account
 from envs.suites.webarena.evaluators.finding import FuzzyJudge
 from envs.suites.webarena.pages import Pages
-from envs.suites.webarena.sent import Sent
+from envs.suites.webarena.request_log import Sent
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Site
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One finished episode."""
+    """The evidence of one finished episode."""
 
     intent: str
     answer: str | None
     url: str
-    """Of the page that the agent stopped at."""
+    """The address at which the agent stopped."""
     pages: Pages
     sent: tuple[Sent, ...]
-    """The session's requests, in the order in which they were made."""
+    """The session's requests, in order."""
     sites: Sites
     origins: Origins
-    """What the session was allowed to reach."""
+    """The origins that the session was allowed to access."""
     admin: Account
-    """Who may ask the shop's interface for orders and reviews."""
+    """The account for requesting orders and reviews from the shop's API."""
     judge: FuzzyJudge
     task_sites: tuple[Site, ...] = ()
-    """Those that the task plays on."""
+    """The sites of the task."""

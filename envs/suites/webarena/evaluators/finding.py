@@ -1,4 +1,4 @@
-"""What an evaluator found, and the judge that some of them need."""
+"""The result of an evaluator, and the protocol of the judge that some evaluators need."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from envs.core.errors import EnvError
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check's result."""
+    """The result of one check."""
 
     met: bool
     why: str
-    """One line: what was found, or what is missing."""
+    """One line with the evidence, or with what is missing."""
 
 
 class FuzzyJudge(Protocol):
-    """Compares texts by meaning; made from a chat model by :class:`judges.fuzzy.ModelFuzzyJudge`."""
+    """Compares texts by meaning; implemented with a chat model by :class:`judges.fuzzy.ModelFuzzyJudge`."""
 
     async def __call__(self, question: str, reference: str, answer: str) -> bool:
-        """Does *answer* to *question* say what *reference* says?
+        """True if *answer* to *question* has the meaning of *reference*.
 
-        Raises :class:`JudgeFailed` where no verdict was reached: that is never a "no".
+        Raises :class:`JudgeFailed` if there is no verdict, which does not count as "no".
         """
         ...
 
 
 class JudgeFailed(EnvError):
-    """No verdict: there is no judge, or it could not be reached or understood. The episode's score is *broken*."""
+    """There is no verdict: no judge, or the judge failed or its answer is invalid. The episode's score is *broken*."""
 
 
 async def no_judge(question: str, reference: str, answer: str) -> bool:
-    """The judge of a run that has none."""
+    """The default judge of a run without one; raises JudgeFailed."""
     raise JudgeFailed("this task compares by meaning (fuzzy_match): name a model as judge")
 
 
 def short(text: str, limit: int = 80) -> str:
-    """*text* on one line, for a message."""
+    """*text* quoted and shortened to one line, for a message."""
     line = " ".join(text.split())
     return repr(line if len(line) <= limit else line[: limit - 1] + "…")

@@ -1,4 +1,4 @@
-"""The few `func:` helpers that task files name, as functions. Task files never reach an interpreter."""
+"""Implements the few `func:` helpers of task files. Text of task files is never interpreted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from envs.suites.webarena.task import Call
 
 LAST_URL = "__last_url__"
 
-# The role of the member called `account` in GitLab's list of a project's members; '' where there is none.
+# The role of the member `account` in GitLab's list of a project's members; '' if there is none.
 _MEMBER_ROLE = """account => {
   const names = [...document.querySelectorAll("td[data-label='Account'] span.gl-avatar-labeled-sublabel")];
   const row = names.findIndex(name => name.outerText.trim() === '@' + account);
@@ -22,21 +22,21 @@ _MEMBER_ROLE = """account => {
 
 
 async def address_of(call: Call, evidence: Evidence) -> str:
-    """The address that a helper stands for. Raises CheckBroken, BadInput."""
+    """The address that a helper returns. Raises CheckBroken, BadInput."""
     if call.name == "reddit_get_post_url":
         return post_url(call.argument.replace(LAST_URL, evidence.url))
     return await _latest_order(evidence)
 
 
 async def content_of(call: Call, tab: OpenTab, evidence: Evidence) -> str:
-    """The text that a helper stands for. Raises CheckBroken, BadInput."""
+    """The text that a helper returns. Raises CheckBroken, BadInput."""
     if call.name == "gitlab_get_project_memeber_role":
         return await evidence.pages.call(tab, _MEMBER_ROLE, call.argument)
     return await _latest_review(call, evidence)
 
 
 def post_url(url: str) -> str:
-    """The address of the post that *url* is or belongs to (a comment, an edit form); *url* where it is no post's."""
+    """The address of the post to which *url* belongs (also for a comment or edit form); *url* if there is none."""
     parts = urlsplit(url)
     segments = parts.path.split("/")
     if len(segments) < 4 or segments[1] != "f" or not segments[3]:

@@ -1,4 +1,4 @@
-"""`program_html`: what pages show once the agent has stopped."""
+"""`program_html`: checks the contents of pages after the agent has stopped."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from envs.suites.webarena.task import Address, Call, LastPage, PageCheck, Progra
 
 
 async def program_html(check: ProgramHtml, evidence: Evidence) -> Finding:
-    """Every page must show what it should. Raises CheckBroken, JudgeFailed, BadInput (a variable that is not set)."""
-    found = Finding(False, "no page was looked at")
+    """Checks every page. Raises CheckBroken, JudgeFailed, BadInput (a variable that is not set)."""
+    finding = Finding(False, "no page was checked")
     for page in check.pages:
-        found = await _look(page, evidence)
-        if not found.met:
-            return found
-    return found
+        finding = await _check_page(page, evidence)
+        if not finding.met:
+            return finding
+    return finding
 
 
-async def _look(check: PageCheck, evidence: Evidence) -> Finding:
+async def _check_page(check: PageCheck, evidence: Evidence) -> Finding:
     async with evidence.pages.at(await address_for(check, evidence)) as tab:
         if isinstance(check.what, Call):
             text = await content_of(check.what, tab, evidence)
         else:
             text = await evidence.pages.text(tab, check.what)
         shown = tab.page.url
-    found = await texts_match(check.texts, text, evidence)
-    return Finding(found.met, f"{shown}: {found.why}")
+    finding = await texts_match(check.texts, text, evidence)
+    return Finding(finding.met, f"{shown}: {finding.why}")
 
 
 async def address_for(check: PageCheck, evidence: Evidence) -> str | LastPage:
-    """Where the page is. Raises CheckBroken, BadInput."""
+    """The address of the page, or the last page. Raises CheckBroken, BadInput."""
     match check.where:
         case LastPage():
             return check.where

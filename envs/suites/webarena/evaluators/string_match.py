@@ -1,4 +1,4 @@
-"""`string_match`: the answer against the reference answers."""
+"""`string_match`: compares the answer with the reference answers."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from envs.suites.webarena.task import StringMatch, Texts
 from envs.suites.webarena.texts import includes, plain, same
 
 NOT_ACHIEVABLE = ("n/a", "na", "n.a.", "not achievable", "not applicable")
-"""Answers that say no more than that the task cannot be done."""
+"""Answers that only say that the task cannot be done."""
 
 
 async def string_match(check: StringMatch, evidence: Evidence) -> Finding:
-    """Every reference must be met. Raises JudgeFailed where only a judge could tell and it could not."""
+    """Checks all references. Raises JudgeFailed if a needed judge gives no verdict."""
     answer = evidence.answer
     if answer is None or not answer.strip():
         return Finding(False, "no answer was given")
     if check.impossible is not None:
-        found = await _says_impossible(check.impossible, answer, evidence)
-        if not found.met:
-            return found
+        finding = await _says_impossible(check.impossible, answer, evidence)
+        if not finding.met:
+            return finding
     return await texts_match(check.texts, answer, evidence)
 
 
 async def texts_match(texts: Texts, text: str, evidence: Evidence) -> Finding:
-    """Shared with `program_html`. What can be told without the judge is told first: it settles most misses."""
+    """Checks a text; also for `program_html`. Checks without the judge run first, because they decide most misses."""
     neutral = evidence.sites.neutral
-    found = neutral(text)
-    if texts.exact is not None and not same(neutral(texts.exact), found):
+    actual = neutral(text)
+    if texts.exact is not None and not same(neutral(texts.exact), actual):
         return Finding(False, f"{short(text)} is not {short(texts.exact)}")
     for alternatives in texts.includes:
-        if not any(includes(neutral(reference), found) for reference in alternatives):
+        if not any(includes(neutral(reference), actual) for reference in alternatives):
             return Finding(False, f"{short(' or '.join(alternatives))} is not in {short(text)}")
     for reference in texts.fuzzy:
         if not same(reference, text) and not await evidence.judge(evidence.intent, reference, text):

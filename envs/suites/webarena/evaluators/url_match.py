@@ -1,8 +1,8 @@
-"""`url_match`: the page that the agent stopped at ("GOLD in PRED").
+"""`url_match`: compares the address at which the agent stopped with references ("GOLD in PRED").
 
-The same origin, the reference's path as a prefix of whole path segments, every query parameter of
-the reference with its value. So `/f/books` matches `/f/books/new` but not `/f/bookshelf`, and each
-alternative brings its own parameters.
+It requires the same origin, the reference's path as a prefix of complete path segments, and every query
+parameter of the reference with its value. So `/f/books` matches `/f/books/new` but not `/f/bookshelf`,
+and each alternative has its own parameters.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from envs.suites.webarena.urls import ParsedUrl
 
 
 def url_match(check: UrlMatch, evidence: Evidence) -> Finding:
-    """Raises BadInput where the reference names a site whose variable is not set."""
+    """Checks the last address. Raises BadInput if the variable of a site in a reference is not set."""
     page = ParsedUrl.parse(evidence.url)
-    wanted = [evidence.sites.fill(reference.strip()) for reference in check.urls]
-    if any(ParsedUrl.parse(reference).is_in(page) for reference in wanted):
+    references = [evidence.sites.fill(reference.strip()) for reference in check.urls]
+    if any(ParsedUrl.parse(reference).is_in(page) for reference in references):
         return Finding(True, f"the agent stopped at {short(evidence.url)}")
-    return Finding(False, f"the agent stopped at {short(evidence.url)}, expected {short(' or '.join(wanted), 200)}")
+    return Finding(False, f"the agent stopped at {short(evidence.url)}, expected {short(' or '.join(references), 200)}")

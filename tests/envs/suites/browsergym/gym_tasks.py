@@ -1,4 +1,4 @@
-"""A BrowserGym benchmark of three tasks, as a user would bring it. Imported by BrowserGym's Python alone."""
+"""A BrowserGym benchmark of three tasks, as a user would write it. Only BrowserGym's Python imports it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from browsergym.core.task import AbstractBrowserTask
 
 
 class PressButton(AbstractBrowserTask):
-    """Done, with reward 1, once the page's title is `done N` for the seed N."""
+    """Done with reward 1 when the page's title is `done N` for the seed N."""
 
     @classmethod
     def get_task_id(cls) -> str:
@@ -39,12 +39,12 @@ class TellNumber(PressButton):
         return "miratest.tell"
 
     def validate(self, page: Any, chat_messages: list[dict[str, Any]]) -> tuple[float, bool, str, dict[str, Any]]:
-        said = [message["message"] for message in chat_messages if message["role"] == "assistant"][1:]
-        return (1.0 if str(self.seed) in said else 0.5 if said else 0.0), False, "", {}
+        answers = [message["message"] for message in chat_messages if message["role"] == "assistant"][1:]
+        return (1.0 if str(self.seed) in answers else 0.5 if answers else 0.0), False, "", {}
 
 
 class Broken(PressButton):
-    """Cannot be judged."""
+    """Raises an error when it is validated."""
 
     @classmethod
     def get_task_id(cls) -> str:

@@ -1,6 +1,6 @@
 """BrowserGym environments through the adapter.
 
-Tests that need BrowserGym itself are `heavy`: it pins an old Playwright and lives in an environment of its own.
+Tests that need BrowserGym itself are `heavy`: it pins an old Playwright and needs its own environment.
 Run them with BROWSERGYM_PYTHON=…/python pytest -m heavy tests/envs/browsergym.
 """
 
@@ -38,7 +38,7 @@ PRESS = """<button onclick="document.title = 'done ' + new URLSearchParams(locat
 
 
 def _fake_python(folder: Path, script: str) -> str:
-    """A program that stands where BrowserGym's Python should be."""
+    """A program in place of BrowserGym's Python."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
@@ -61,13 +61,13 @@ def test_a_name_without_an_environment_is_one_line(name: str) -> None:
         ("", "browsergym/workarena.servicenow.order-loaner-laptop", False),
     ],
 )
-def test_which_worlds_a_reset_brings_back(module: str, environment: str, rebuilt: bool) -> None:
+def test_which_environments_a_reset_restores(module: str, environment: str, rebuilt: bool) -> None:
     assert is_rebuilt(module, environment) is rebuilt
 
 
-async def test_a_server_that_keeps_what_was_done_is_not_acted_on_again(tmp_path: Path) -> None:
+async def test_actions_are_not_repeated_on_a_server_that_keeps_its_state(tmp_path: Path) -> None:
     environment = BrowserGymEnvironment(tmp_path, QUICK)
-    with pytest.raises(ResetFailed, match="nothing of it is done again"):
+    with pytest.raises(ResetFailed, match="they are not repeated"):
         await environment.restore_state(
             TaskRef(suite="browsergym:webarena", name="webarena.310", seed=0), tmp_path, [Click(ref=1)]
         )
@@ -96,7 +96,7 @@ def test_without_the_package_the_line_says_what_to_do(monkeypatch: pytest.Monkey
         ('echo \'{"error": "ValueError: odd"}\'', "ValueError: odd"),
     ],
 )
-def test_a_worker_that_cannot_tell_is_one_line(
+def test_a_worker_without_an_answer_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, says: str
 ) -> None:
     monkeypatch.setenv("BROWSERGYM_PYTHON", _fake_python(tmp_path, script))
@@ -123,8 +123,8 @@ async def test_a_worker_that_dies_or_hangs_is_an_error_in_time(tmp_path: Path, m
 
 @pytest.mark.browser
 async def test_the_shared_browser_answers_and_leaves_nothing() -> None:
-    async with AllowlistProxy(Origins()) as boundary:
-        chromium = await SharedChromium.start(boundary)
+    async with AllowlistProxy(Origins()) as proxy:
+        chromium = await SharedChromium.start(proxy)
         home = chromium._home  # pyright: ignore[reportPrivateUsage]
         assert chromium.endpoint.startswith("http://127.0.0.1:")
         assert belonging(str(home))
@@ -151,9 +151,9 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 @pytest_asyncio.fixture
 async def environment(web: Web, tmp_path: Path) -> AsyncIterator[BrowserGymEnvironment]:
     settings = QUICK.model_copy(update={"allow": (f"http://127.0.0.1:{web.port}",)})
-    made = BrowserGymEnvironment(tmp_path, settings, "gym_tasks")
-    yield made
-    await made.close()
+    environment = BrowserGymEnvironment(tmp_path, settings, "gym_tasks")
+    yield environment
+    await environment.close()
 
 
 def ref(name: str, seed: int = 3) -> TaskRef:
@@ -179,7 +179,7 @@ async def test_environments_of_a_module_are_listed(web: Web, tmp_path: Path) -> 
 
 @pytest.mark.heavy
 @pytest.mark.browser
-async def test_a_task_is_done_by_our_hands_and_judged_by_browsergym(environment: BrowserGymEnvironment) -> None:
+async def test_mira_solves_a_task_and_browsergym_scores_it(environment: BrowserGymEnvironment) -> None:
     start = await environment.reset(ref("press"))
     assert (start.instruction, start.category) == ("Press the button number 3.", "open")
     assert not await environment.done()
@@ -198,7 +198,7 @@ async def test_a_task_is_done_by_our_hands_and_judged_by_browsergym(environment:
 
 @pytest.mark.heavy
 @pytest.mark.browser
-async def test_an_answer_is_said_in_the_chat(environment: BrowserGymEnvironment) -> None:
+async def test_an_answer_is_sent_to_the_chat(environment: BrowserGymEnvironment) -> None:
     await environment.reset(ref("tell"))
     assert (await environment.execute(Stop(answer="3"))).status is Status.STOPPED
     score = await environment.score("3")
@@ -220,7 +220,7 @@ async def test_a_task_that_raises_is_broken_and_not_failed(environment: BrowserG
 
 @pytest.mark.heavy
 @pytest.mark.browser
-async def test_tabs_and_the_boundary(environment: BrowserGymEnvironment, web: Web) -> None:
+async def test_tabs_and_the_proxy(environment: BrowserGymEnvironment, web: Web) -> None:
     await environment.reset(ref("press"))
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(NewTab())).status is Status.OK
@@ -235,7 +235,7 @@ async def test_tabs_and_the_boundary(environment: BrowserGymEnvironment, web: We
 @pytest.mark.browser
 async def test_a_task_on_a_site_that_is_not_allowed_says_so(web: Web, tmp_path: Path) -> None:
     environment = BrowserGymEnvironment(tmp_path, QUICK, "gym_tasks")
-    with pytest.raises(ResetFailed, match=rf"begins on http://127\.0\.0\.1:{web.port}, where .* name it with --allow"):
+    with pytest.raises(ResetFailed, match=rf"begins on http://127\.0\.0\.1:{web.port}, which .* use --allow"):
         await environment.reset(ref("press"))
     await environment.close()
 

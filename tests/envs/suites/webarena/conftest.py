@@ -1,4 +1,4 @@
-"""Fixtures: the local places, one Chromium, and `play`, which takes a task entry to its score."""
+"""Fixtures: local sites, one Chromium, and `play`, which runs a task entry and returns its score."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def servers() -> Iterator[Places]:
 
 @pytest.fixture
 def places(servers: Places) -> Places:
-    """The places with nothing changed yet."""
+    """The local sites in their initial state."""
     servers.posts.clear()
     servers.orders.clear()
     return servers

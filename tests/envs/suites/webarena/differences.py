@@ -1,7 +1,7 @@
-"""Where Mira's rules and the original's part, case by case: what docs/webarena.md says of them.
+"""Cases in which Mira's rules and the original's rules differ, as listed in docs/webarena.md.
 
-The second verdict is what libwebarena 0.0.5 and webarena-verified 1.2.3 said of the case (`judge`: their model would
-be asked), but for "pattern as an answer": they accept it, and `--strict-original` does not.
+The second verdict is that of libwebarena 0.0.5 and webarena-verified 1.2.3 (`judge`: they would use their model),
+except for "pattern as an answer": they accept it, and `--strict-original` does not.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tests.envs.suites.webarena.tasks import page, raw, request, response, verif
 
 Entry = dict[str, Any]
 Verdicts = tuple[bool | Literal["judge"], bool | Literal["judge"]]
-"""Ours and theirs."""
+"""The verdicts of Mira and of the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One check, what an agent left, and both verdicts."""
+    """One check, the agent's answer or request, and both verdicts."""
 
     name: str
     entry: Entry
@@ -32,7 +32,7 @@ class Case:
         return "verified" if "start_urls" in self.entry else "webarena"
 
 
-def said(name: str, answers: Entry, answer: str, verdicts: Verdicts) -> Case:
+def answered_case(name: str, answers: Entry, answer: str, verdicts: Verdicts) -> Case:
     return Case(name, raw(answers=answers), {"kind": "string", "answer": answer}, verdicts)
 
 
@@ -51,10 +51,10 @@ def typed(name: str, shape: Entry, expected: Any, actual: Any, verdicts: Verdict
     return Case(name, entry, {"kind": "response", "check": 0, "answer": answer}, verdicts)
 
 
-def sent(name: str, check: Entry, made: Entry, verdicts: Verdicts) -> Case:
+def request_case(name: str, check: Entry, fields: Entry, verdicts: Verdicts) -> Case:
     entry = verified(response(None), check) | SITES_OF_OWN
-    whole = {"method": "POST", "status": 302, "navigation": False, "headers": {}, **made}
-    return Case(name, entry, {"kind": "request", "check": 1, "answer": [whole]}, verdicts)
+    sent = {"method": "POST", "status": 302, "navigation": False, "headers": {}, **fields}
+    return Case(name, entry, {"kind": "request", "check": 1, "answer": [sent]}, verdicts)
 
 
 TEXT, NUMBER = {"type": "string"}, {"type": "number"}
@@ -69,27 +69,27 @@ QUERY = request("__SHOPPING__/search/", query_params={"q": ["usb wifi"]})
 SEARCH: Entry = {"method": "GET", "status": 200}
 
 CASES = (
-    said("N/A", {"exact_match": "N/A"}, "N/A", (True, True)),
-    said("N/A and the reason", {"exact_match": "N/A"}, "N/A: no such shop", (False, False)),
-    said("numbers beside a comma", {"must_include": ["40.451", "-79.933"]}, "40.451,-79.933", (True, True)),
-    said("two prices", {"must_include": ["1.46", "85"]}, "1.46,85", (True, True)),
-    said("two counts", {"must_include": ["914"]}, "914,915", (True, True)),
-    said("house number", {"must_include": ["Fuku Tea", "3716"]}, "Fuku Tea,3716", (True, True)),
-    said("post code", {"must_include": ["New York", "10001"]}, "Elm St,New York,10001", (True, True)),
-    said("a part of a number", {"must_include": ["22"]}, "There are 122.", (False, True)),
-    said("a part of a word", {"must_include": ["Lo", "Chen"]}, "Hello Chen", (False, True)),
-    said("group of an amount", {"must_include": ["603.69"]}, "$1,603.69", (False, True)),
-    said("full stop", {"exact_match": "Yes"}, "Yes.", (True, False)),
-    said("white space", {"must_include": ["Joust Bag"]}, "Joust  Bag", (True, False)),
-    said("dash", {"must_include": ["Hawkeye-Yoga"]}, "Hawkeye–Yoga", (True, False)),
-    said("entity", {"must_include": ["Tea & Biscuits"]}, "Tea &amp; Biscuits", (True, False)),
-    said("decimals", {"must_include": ["2"]}, "2.00", (True, False)),
-    said("thousands", {"must_include": ["1200"]}, "1,200 stars", (True, False)),
-    said("spelling", {"must_include": ["canceled"]}, "It was cancelled", (True, False)),
-    said("local address", {"must_include": ["http://www.reddit.com/f/a"]}, f"{FORUM}/f/a", (True, False)),
-    said("not applicable", {"fuzzy_match": "N/A"}, "not applicable", (True, "judge")),
-    said("alternatives", {"must_include": ["65 |OR| 3"]}, "3", (True, False)),
-    said("no list", {"must_include": "yjlou"}, "yjlou", (True, False)),
+    answered_case("N/A", {"exact_match": "N/A"}, "N/A", (True, True)),
+    answered_case("N/A and the reason", {"exact_match": "N/A"}, "N/A: no such shop", (False, False)),
+    answered_case("numbers beside a comma", {"must_include": ["40.451", "-79.933"]}, "40.451,-79.933", (True, True)),
+    answered_case("two prices", {"must_include": ["1.46", "85"]}, "1.46,85", (True, True)),
+    answered_case("two counts", {"must_include": ["914"]}, "914,915", (True, True)),
+    answered_case("house number", {"must_include": ["Fuku Tea", "3716"]}, "Fuku Tea,3716", (True, True)),
+    answered_case("post code", {"must_include": ["New York", "10001"]}, "Elm St,New York,10001", (True, True)),
+    answered_case("a part of a number", {"must_include": ["22"]}, "There are 122.", (False, True)),
+    answered_case("a part of a word", {"must_include": ["Lo", "Chen"]}, "Hello Chen", (False, True)),
+    answered_case("group of an amount", {"must_include": ["603.69"]}, "$1,603.69", (False, True)),
+    answered_case("full stop", {"exact_match": "Yes"}, "Yes.", (True, False)),
+    answered_case("white space", {"must_include": ["Joust Bag"]}, "Joust  Bag", (True, False)),
+    answered_case("dash", {"must_include": ["Hawkeye-Yoga"]}, "Hawkeye–Yoga", (True, False)),
+    answered_case("entity", {"must_include": ["Tea & Biscuits"]}, "Tea &amp; Biscuits", (True, False)),
+    answered_case("decimals", {"must_include": ["2"]}, "2.00", (True, False)),
+    answered_case("thousands", {"must_include": ["1200"]}, "1,200 stars", (True, False)),
+    answered_case("spelling", {"must_include": ["canceled"]}, "It was cancelled", (True, False)),
+    answered_case("local address", {"must_include": ["http://www.reddit.com/f/a"]}, f"{FORUM}/f/a", (True, False)),
+    answered_case("not applicable", {"fuzzy_match": "N/A"}, "not applicable", (True, "judge")),
+    answered_case("alternatives", {"must_include": ["65 |OR| 3"]}, "3", (True, False)),
+    answered_case("no list", {"must_include": "yjlou"}, "yjlou", (True, False)),
     stopped("path that begins so", "__SHOPPING__/f/books", f"{SHOP}/f/bookshelf", (False, True)),
     stopped(
         "address in a query", "__SHOPPING__/tea", f"http://evil.test/{SHOP.removeprefix('http://')}/tea", (False, True)
@@ -117,33 +117,37 @@ CASES = (
     typed("padded coordinates", POINT, HERE, {"latitude": " 40.44 ", "longitude": "-79.93 "}, (True, True)),
     typed("names in capitals", POINT, HERE, {"LATITUDE": "40.44", "LONGITUDE": "-79.93"}, (True, True)),
     typed("north and west", POINT, HERE, "40.44 N, 79.93 W", (True, False)),
-    sent("posted with a full stop", BIO, {"url": f"{FORUM}/bio", "post_data": {"text": "I cried."}}, (True, True)),
-    sent(
+    request_case(
+        "posted with a full stop", BIO, {"url": f"{FORUM}/bio", "post_data": {"text": "I cried."}}, (True, True)
+    ),
+    request_case(
         "another case in a pattern", request("^__GITLAB__/api/\\d+$", **POST), {"url": f"{CODE}/API/7"}, (False, False)
     ),
-    sent("another case in an address", request("__GITLAB__/api/7", **POST), {"url": f"{CODE}/API/7"}, (True, True)),
-    sent("another case in a query", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=USB+wifi"}, (True, True)),
-    sent("two values", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=usb+wifi&q=zz"}, (False, True)),
-    sent("slash after a parameter", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=usb+wifi/"}, (False, True)),
-    sent(
+    request_case(
+        "another case in an address", request("__GITLAB__/api/7", **POST), {"url": f"{CODE}/API/7"}, (True, True)
+    ),
+    request_case("another case in a query", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=USB+wifi"}, (True, True)),
+    request_case("two values", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=usb+wifi&q=zz"}, (False, True)),
+    request_case("slash after a parameter", QUERY, {**SEARCH, "url": f"{SHOP}/search?q=usb+wifi/"}, (False, True)),
+    request_case(
         "number as text",
         request("__SHOPPING__/totals", **POST, response_content={"items": 1}),
         {"url": f"{SHOP}/totals", "content": {"items": "1"}},
         (True, False),
     ),
-    sent(
+    request_case(
         "number that is not known before",
         request("__REDDIT__/f/a/{{post_id}}/-/comment", **POST),
         {"url": f"{FORUM}/f/a/61/-/comment"},
         (True, False),
     ),
-    sent(
+    request_case(
         "list of one",
         request("__GITLAB__/issues", **POST, post_data={"$.issue.ids": [23]}),
         {"url": f"{CODE}/issues", "post_data": {"issue": {"ids": [23]}}},
         (True, False),
     ),
-    sent(
+    request_case(
         "data by GET",
         request("__SHOPPING__/save", post_data={"a": "1"}, response_status=302),
         {"url": f"{SHOP}/save", "post_data": {"a": "1"}},

@@ -1,4 +1,4 @@
-"""Tasks of our own in every shape that the published ones have, for the verdicts recorded in `tests/data/webarena`.
+"""Own tasks in every form of the published ones, for the verdicts recorded in `tests/data/webarena`.
 
 `python -m benchmarks.webarena.own FOLDER` writes them as the task files that `benchmarks/webarena` reads.
 """
@@ -52,9 +52,9 @@ def webarena() -> list[Entry]:
         page("last", TEXT, must_include=["__REDDIT__/f/books/7", "1,200"]),
         page("last", TEXT, exact_match="5"),
     ]
-    found = [raw(task_id=n, answers=one, note="there is no such shop") for n, one in enumerate(answers)]
-    found += [raw(task_id=len(found) + n, reference_url=one) for n, one in enumerate(urls)]
-    return [*found, *(raw(task_id=len(found) + n, program_html=[one]) for n, one in enumerate(pages))]
+    entries = [raw(task_id=n, answers=entry, note="there is no such shop") for n, entry in enumerate(answers)]
+    entries += [raw(task_id=len(entries) + n, reference_url=entry) for n, entry in enumerate(urls)]
+    return [*entries, *(raw(task_id=len(entries) + n, program_html=[entry]) for n, entry in enumerate(pages))]
 
 
 def items(**properties: Any) -> Entry:
@@ -71,7 +71,7 @@ def retrieve(data: list[Any] | None, schema: Entry, **more: Any) -> Entry:
 def answered() -> list[Entry]:
     """Typed answers."""
     text, number = items(type="string"), items(type="number")
-    found = [
+    entries = [
         retrieve(["Oak Tea House™", "Inés León"], text),
         retrieve([["Anne Smith", "Anne"], "Joust-Bag Blue"], text),
         retrieve([r"^#?\s*0*170$"], text),
@@ -106,11 +106,14 @@ def answered() -> list[Entry]:
     ]
     unset = retrieve(None, items(type="number"), status="NOT_FOUND_ERROR")
     del unset["expected"]["retrieved_data"]
-    return [*found, unset]
+    return [*entries, unset]
 
 
 def _typed(**formats: str) -> Entry:
-    return {"type": "object", "properties": {name: {"type": "string", "format": one} for name, one in formats.items()}}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "format": kind} for name, kind in formats.items()},
+    }
 
 
 def sent() -> list[Entry]:
@@ -164,12 +167,14 @@ def sent() -> list[Entry]:
 
 
 def verified_tasks() -> list[Entry]:
-    found = [verified(one, task_id=n) for n, one in enumerate(answered())]
+    entries = [verified(entry, task_id=n) for n, entry in enumerate(answered())]
     for check in sent():
         done = response(None)
-        found.append(verified(done, check, task_id=len(found)))
-    found.append(verified(response(None, task_type="navigate"), request("__SHOPPING__/tea.html"), task_id=len(found)))
-    return [task | SITES_OF_OWN for task in found]
+        entries.append(verified(done, check, task_id=len(entries)))
+    entries.append(
+        verified(response(None, task_type="navigate"), request("__SHOPPING__/tea.html"), task_id=len(entries))
+    )
+    return [task | SITES_OF_OWN for task in entries]
 
 
 FILES: dict[str, list[Entry]] = {
@@ -177,4 +182,4 @@ FILES: dict[str, list[Entry]] = {
     "webarena_812.raw.json": webarena(),
     "webarena-verified.json": verified_tasks(),
 }
-"""By the names that `benchmarks/webarena` reads."""
+"""Task files by the names that `benchmarks/webarena` reads."""

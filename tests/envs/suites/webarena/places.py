@@ -1,7 +1,7 @@
-"""A shop, a forum and a code host on loopback whose pages are shaped as WebArena's checks expect them.
+"""A shop, a forum and a code host on loopback, with pages in the form that WebArena's checks expect.
 
-They are three servers (three origins) over one state. Accounts are the published ones; what the agent
-changes is in `posts`, `orders` and `biography`, so that a test can see what a check should have seen.
+They are three servers (three origins) with one state. Accounts are the published ones. `posts`, `orders` and
+`biography` contain the agent's changes, so that tests can compare them with the checks' results.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Site
 
 
-class Asked(NamedTuple):
+class ReceivedRequest(NamedTuple):
     method: str
     path: str
     query: dict[str, list[str]]
     form: dict[str, list[str]]
     user: str
-    """Of the cookie; empty where nobody is logged in."""
+    """The user of the cookie; empty without login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ def data(value: Any) -> Reply:
 
 
 class Server:
-    """One origin."""
+    """A server for one origin."""
 
-    def __init__(self, answer: Callable[[Asked], Reply]) -> None:
-        self.asked: list[Asked] = []
+    def __init__(self, answer: Callable[[ReceivedRequest], Reply]) -> None:
+        self.received: list[ReceivedRequest] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -69,9 +69,9 @@ class Server:
                 kind = self.headers.get("Content-Type", "")
                 form = parse_qs(body.decode(), keep_blank_values=True) if "urlencoded" in kind else {}
                 user = self.headers.get("Cookie", "").partition(f"{outer.cookie}=")[2].partition(";")[0]
-                asked = Asked(self.command, parts.path, parse_qs(parts.query), form, user)
-                outer.asked.append(asked)
-                reply = answer(asked)
+                request = ReceivedRequest(self.command, parts.path, parse_qs(parts.query), form, user)
+                outer.received.append(request)
+                reply = answer(request)
                 self.send_response(reply.status)
                 for name, value in ({"Content-Type": reply.kind} | reply.headers).items():
                     self.send_header(name, value)
@@ -87,7 +87,7 @@ class Server:
 
     @property
     def cookie(self) -> str:
-        """Ports share their cookies, so each server has a name of its own."""
+        """The cookie's name. Ports share cookies, so each server has its own."""
         return f"user{self._server.server_port}"
 
     @property
@@ -145,7 +145,7 @@ class Places:
 
     def __post_init__(self) -> None:
         self.shop, self.forum, self.code = Server(self._shop), Server(self._forum), Server(self._code)
-        self.admin = Server(lambda asked: self._login(self.admin, asked, "shopping_admin"))
+        self.admin = Server(lambda request: self._login(self.admin, request, "shopping_admin"))
 
     @property
     def environ(self) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Places:
         return Sites.from_environment(self.environ)
 
     def store_logins(self, folder: Path) -> Path:
-        """Storage states as `WA_AUTH` expects them: faster than the forms."""
+        """Storage states for `WA_AUTH`, which are faster than the login forms."""
         folder.mkdir()
         for site, server in self._servers().items():
             user = quote(PUBLISHED_ACCOUNTS[site].username)
@@ -177,21 +177,21 @@ class Places:
         for server in self._servers().values():
             server.close()
 
-    def _login(self, server: Server, asked: Asked, site: Site) -> Reply:
-        if asked.method == "POST":
+    def _login(self, server: Server, request: ReceivedRequest, site: Site) -> Reply:
+        if request.method == "POST":
             account = PUBLISHED_ACCOUNTS[site]
-            if asked.form == {"user": [account.username], "password": [account.password]}:
+            if request.form == {"user": [account.username], "password": [account.password]}:
                 return go("/", **{"Set-Cookie": f"{server.cookie}={quote(account.username)}; Path=/"})
-        if asked.user and asked.path == "/":
-            return page(f"<h1>Dashboard</h1><p>{asked.user}</p>")
+        if request.user and request.path == "/":
+            return page(f"<h1>Dashboard</h1><p>{request.user}</p>")
         return page(LOGINS[site])
 
-    def _shop(self, asked: Asked) -> Reply:
-        match asked.path:
+    def _shop(self, request: ReceivedRequest) -> Reply:
+        match request.path:
             case "/customer/account/login/":
-                return self._login(self.shop, asked, "shopping")
+                return self._login(self.shop, request, "shopping")
             case "/":
-                return page(SHOP.format(user=asked.user or "nobody"))
+                return page(SHOP.format(user=request.user or "nobody"))
             case "/tea.html":
                 return page("<h1>Tea</h1>")
             case "/contact":
@@ -206,22 +206,22 @@ class Places:
                 return page("<script>for (;;) {}</script>")
             case "/broken":
                 return Reply("sorry", status=503)
-            case "/checkout/cart/add" if asked.method == "POST":
-                self.orders.append(asked.form["product"][0])
+            case "/checkout/cart/add" if request.method == "POST":
+                self.orders.append(request.form["product"][0])
                 return go("/checkout/success", **{"Set-Cookie": "mage-messages=Tea%20has%20been%20added; Path=/"})
             case "/checkout/success":
                 return page("<h1>Thank you</h1>")
             case "/rest/totals":
                 return data({"items_qty": 1, "items": [{"name": "Tea"}]})
             case _:
-                return self._rest(asked)
+                return self._rest(request)
 
-    def _rest(self, asked: Asked) -> Reply:
-        match asked.path:
+    def _rest(self, request: ReceivedRequest) -> Reply:
+        match request.path:
             case "/rest/default/V1/integration/admin/token":
                 return data("token-7")
             case "/rest/V1/orders":
-                newest = asked.query["searchCriteria[sortOrders][0][direction]"] == ["DESC"]
+                newest = request.query["searchCriteria[sortOrders][0][direction]"] == ["DESC"]
                 return data({"items": [{"increment_id": "000000189" if newest else "000000001"}]})
             case "/rest/V1/products/B1/reviews":
                 rating = {"rating_name": "Rating", "percent": 80}
@@ -233,25 +233,25 @@ class Places:
             case _:
                 return Reply("not found", status=404)
 
-    def _forum(self, asked: Asked) -> Reply:
-        if asked.path == "/login":
-            return self._login(self.forum, asked, "reddit")
-        if asked.path == "/submit" and asked.method == "POST":
-            self.posts.append((asked.form["submission[title]"][0], asked.form["submission[body]"][0]))
+    def _forum(self, request: ReceivedRequest) -> Reply:
+        if request.path == "/login":
+            return self._login(self.forum, request, "reddit")
+        if request.path == "/submit" and request.method == "POST":
+            self.posts.append((request.form["submission[title]"][0], request.form["submission[body]"][0]))
             return go(f"/f/books/{len(self.posts)}/a-title")
-        if asked.path == "/f/books":
+        if request.path == "/f/books":
             return page(
                 "<form method=post action=/submit><label>Title <input name=submission[title]></label>"
                 "<label>Body <input name=submission[body]></label><button>Post</button></form>"
             )
-        number = asked.path.split("/")[3] if asked.path.startswith("/f/books/") else ""
+        number = request.path.split("/")[3] if request.path.startswith("/f/books/") else ""
         if number.isdigit() and 0 < int(number) <= len(self.posts):
             title, body = map(html.escape, self.posts[int(number) - 1])
             comment = f"<a href=/f/books/{number}/a-title/comment/9>Comments</a>"
             return page(f"<div class=submission__inner><h1>{title}</h1><p>{body}</p></div>{comment}")
         return page("<h1>Forum</h1><a href=/f/books>Books</a>")
 
-    def _code(self, asked: Asked) -> Reply:
-        if asked.path == "/users/sign_in":
-            return self._login(self.code, asked, "gitlab")
-        return page(MEMBERS if asked.path.endswith("/project_members") else "<h1>Code</h1>")
+    def _code(self, request: ReceivedRequest) -> Reply:
+        if request.path == "/users/sign_in":
+            return self._login(self.code, request, "gitlab")
+        return page(MEMBERS if request.path.endswith("/project_members") else "<h1>Code</h1>")

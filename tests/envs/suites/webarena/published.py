@@ -1,4 +1,4 @@
-"""The published task files, where this machine has them."""
+"""Locates the published task files, if this machine has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = {
 
 
 def published(name: str) -> Path:
-    """The file from beside the repository, else from the cache."""
+    """The file next to the repository, else in the cache."""
     shared = SHARED / FILES[name]
     if shared.exists():
         return shared

@@ -1,4 +1,4 @@
-"""Task entries of our own in the three published shapes."""
+"""Builds own task entries in the three published formats."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def raw(
     program_html: list[dict[str, Any]] | None = None,
     note: str = "",
 ) -> dict[str, Any]:
-    """An entry as WebArena has it; the checks are those that there is something to compare for."""
+    """An entry in WebArena's format, with a check for each given reference."""
     if answers is None and not reference_url and not program_html:
         answers = {"must_include": ["2"]}
     types = [("string_match", answers), ("url_match", reference_url), ("program_html", program_html)]
@@ -32,7 +32,7 @@ def raw(
         "intent": intent,
         "require_reset": False,
         "eval": {
-            "eval_types": [name for name, given in types if given],
+            "eval_types": [name for name, reference in types if reference],
             "reference_answers": answers,
             "reference_url": reference_url,
             "program_html": program_html or [],
@@ -57,7 +57,7 @@ def response(data: list[Any] | None = None, *, task_type: str = "mutate", **more
 
 
 def request(url: str | list[str], **more: Any) -> dict[str, Any]:
-    """A `NetworkEventEvaluator`; what belongs into `expected` goes there."""
+    """A `NetworkEventEvaluator`; arguments that belong to `expected` are moved there."""
     inside = {"http_method", "post_data", "response_status", "query_params", "headers"}
     inside |= {"response_content", "response_cookies"}
     expected = {"url": url, **{name: more.pop(name) for name in list(more) if name in inside}}
@@ -67,7 +67,7 @@ def request(url: str | list[str], **more: Any) -> dict[str, Any]:
 def verified(
     *evaluators: dict[str, Any], task_id: int = 7, site: str = "shopping", start: str = "", intent: str = "Do it."
 ) -> dict[str, Any]:
-    """An entry as WebArena-Verified has it."""
+    """An entry in WebArena-Verified's format."""
     return {
         "sites": [site],
         "task_id": task_id,

@@ -1,4 +1,4 @@
-"""Whole episodes in Chromium through the suite: from the login to the score, also after a kill."""
+"""Complete episodes in Chromium through the suite, from the login to the score, also after a kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Doing = Callable[[WebArenaEnvironment], Awaitable[object]]
 
 
 async def nothing(environment: WebArenaEnvironment) -> None:
-    """The agent stops at once."""
+    """The agent stops immediately."""
 
 
 async def buy(environment: WebArenaEnvironment) -> None:
@@ -56,7 +56,7 @@ async def note(environment: WebArenaEnvironment) -> None:
 
 DONE = json.dumps({"task_type": "MUTATE", "status": "SUCCESS", "retrieved_data": None})
 SEEN = json.dumps({"task_type": "NAVIGATE", "status": "SUCCESS", "retrieved_data": None})
-TOLD = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["2"]})
+JSON_ANSWER = json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": ["2"]})
 
 ANSWER = raw(answers={"must_include": ["2"]})
 ADDRESS = raw(reference_url="__SHOPPING__/tea.html?size=2")
@@ -111,8 +111,8 @@ ENDINGS: dict[str, tuple[dict[str, Any], Doing, str | None, str]] = {
     "json_not_sent": (NOTED, buy, DONE, "failure"),
     "opened": (OPENED, open_tea, SEEN, "success"),
     "not_opened": (OPENED, nothing, SEEN, "failure"),
-    "told": (TWO, nothing, TOLD, "success"),
-    "told_in_words": (TWO, nothing, "2", "failure"),
+    "typed_answer": (TWO, nothing, JSON_ANSWER, "success"),
+    "typed_answer_in_words": (TWO, nothing, "2", "failure"),
 }
 
 
@@ -144,24 +144,24 @@ async def test_the_start_of_a_task(start: Start, places: Places) -> None:
     assert (begun.category, begun.milestones) == ("multi", ())
     tabs = (await environment.observe()).tabs
     assert [tab.url for tab in tabs] == [f"{places.shop.url}/tea.html", f"{places.forum.url}/f/books"]
-    assert places.shop.asked[-1].user.startswith("emma.lopez")
-    assert places.forum.asked[-1].user == "MarvelsGrantMan136"
+    assert places.shop.received[-1].user.startswith("emma.lopez")
+    assert places.forum.received[-1].user == "MarvelsGrantMan136"
 
 
 @pytest.mark.parametrize(
-    ("language", "said"),
+    ("language", "reply"),
     [
         (PROGRAM, '# Note: there is no such review\nexit(message="N/A")'),
         (IDS, "# Note: there is no such review\nstop [N/A]"),
     ],
 )
-async def test_an_agent_that_does_as_it_is_asked_passes_a_task_that_cannot_be_done(
-    start: Start, language: Language, said: str
+async def test_an_agent_that_follows_the_hint_passes_an_impossible_task(
+    start: Start, language: Language, reply: str
 ) -> None:
     environment = await start(raw(answers={"exact_match": "N/A"}), reset=False)
-    asked = (await environment.reset(TASK)).instruction
-    assert "answer exactly N/A and nothing else" in asked and "(# Note: the reason)" in asked
-    parsed = language.parse(said)
+    instruction = (await environment.reset(TASK)).instruction
+    assert "answer exactly N/A and nothing else" in instruction and "(# Note: the reason)" in instruction
+    parsed = language.parse(reply)
     assert isinstance(parsed.action, Stop)
     assert parsed.notes == ("Note: there is no such review",)
     assert (await _score(environment, parsed.action.answer)).status == "success"
@@ -222,7 +222,7 @@ async def test_each_site_is_logged_in_to(start: Start, places: Places, site: str
         site
     ]
     assert environment.session.url == f"{server.url}/"
-    assert server.asked[-1].user
+    assert server.received[-1].user
 
 
 async def test_a_login_that_is_refused_says_what_to_set_and_not_the_password(start: Start) -> None:
@@ -233,9 +233,9 @@ async def test_a_login_that_is_refused_says_what_to_set_and_not_the_password(sta
 
 
 async def test_stored_states_take_the_place_of_logins(start: Start, places: Places, tmp_path: Path) -> None:
-    places.shop.asked.clear()
+    places.shop.received.clear()
     await start(raw())
-    assert {(asked.method, asked.user[:4]) for asked in places.shop.asked} == {("GET", "emma")}
+    assert {(instruction.method, instruction.user[:4]) for instruction in places.shop.received} == {("GET", "emma")}
     (tmp_path / "auth" / "reddit_state.json").unlink()
     with pytest.raises(BadInput, match=r"reddit_state\.json: No such file"):
         await start(raw(sites=["shopping", "reddit"]))
@@ -246,7 +246,7 @@ async def test_stored_states_take_the_place_of_logins(start: Start, places: Plac
         Accounts.from_environment({"WA_AUTH": str(tmp_path / "gone")})
 
 
-async def test_only_the_sites_can_be_reached(start: Start, places: Places) -> None:
+async def test_only_the_sites_are_accessible(start: Start, places: Places) -> None:
     environment = await start(raw())
     assert (await environment.execute(Goto(url="http://elsewhere.example/"))).status is Status.BLOCKED
     assert (await environment.execute(Goto(url=f"{places.forum.url}/f/books"))).status is Status.OK
@@ -258,8 +258,8 @@ ROUTE = verified(
 )
 
 
-async def test_the_routing_server_of_the_map_is_reached_where_it_is_allowed(start: Start) -> None:
-    """Its address is no site's, so the run must allow it; without that the finding says how."""
+async def test_the_routing_server_of_the_map_is_accessible_if_allowed(start: Start) -> None:
+    """Its address belongs to no site, so the run must allow it; otherwise the finding names the option."""
     routing = Server(lambda _: Reply("{}", kind="application/json", headers={"Access-Control-Allow-Origin": "*"}))
     ask = f"fetch('{routing.url}/osrm/routed-car/route/v1/driving/-73.99,40.75;-79.94,40.44?steps=true').catch(() => 0)"
     statuses: dict[bool, Score] = {}
@@ -271,7 +271,7 @@ async def test_the_routing_server_of_the_map_is_reached_where_it_is_allowed(star
     assert statuses[True].status == "success", statuses[True].evidence
     assert statuses[False].status == "failure"
     assert f"not allowed: {routing.url} (--allow {routing.url})" in statuses[False].evidence
-    assert len(routing.asked) == 1
+    assert len(routing.received) == 1
 
 
 async def test_a_rule_that_is_none_is_refused_before_anything_is_played(start: Start) -> None:
@@ -342,7 +342,7 @@ async def test_the_suite_lists_its_tasks_and_says_what_is_missing(
 ) -> None:
     for name in places.environ:
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(BadInput, match="webarena-lite plays on your copies of its sites: set WA_SHOPPING, "):
+    with pytest.raises(BadInput, match="webarena-lite needs your copies of its sites: set WA_SHOPPING, "):
         WebArenaSuite(guarded, tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("WA_SHOPPING", places.shop.url)
@@ -352,7 +352,7 @@ async def test_the_suite_lists_its_tasks_and_says_what_is_missing(
 
 async def test_an_unknown_task_and_a_missing_site_are_one_line(start: Start) -> None:
     environment = await start(raw(sites=["map"], start_url="__MAP__"), reset=False)
-    with pytest.raises(BadInput, match="task 7 plays on map: set WA_MAP"):
+    with pytest.raises(BadInput, match="task 7 uses map: set WA_MAP"):
         await environment.reset(TASK)
     with pytest.raises(BadInput, match="has no task '8'"):
         await environment.reset(TaskRef(suite="webarena", name="8"))

@@ -13,7 +13,7 @@ from envs.suites.webarena.evaluators.helpers import post_url
 from envs.suites.webarena.jsonpath import find
 from envs.suites.webarena.pages import Pages
 from envs.suites.webarena.raw_format import RawTask
-from envs.suites.webarena.sent import Sent, form_fields, multipart_fields
+from envs.suites.webarena.request_log import Sent, form_fields, multipart_fields
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Format
 from envs.suites.webarena.urls import ParsedUrl
@@ -27,14 +27,14 @@ SITES = Sites.from_environment({"WA_SHOPPING": SHOP, "WA_REDDIT": FORUM, "WA_GIT
 def evidence(
     answer: str | None = None, *, url: str = SHOP, sent: tuple[Sent, ...] = (), judge: Any = no_judge
 ) -> Evidence:
-    """What an episode left; no page is looked at here."""
+    """The evidence of an episode without pages."""
     admin = Account("admin", "admin1234")
     return Evidence("How many?", answer, url, cast(Pages, None), sent, SITES, SITES.origins(), admin, judge)
 
 
-async def met(entry: dict[str, Any], found: Evidence, number: int = -1) -> bool:
+async def met(entry: dict[str, Any], record: Evidence, number: int = -1) -> bool:
     task = (VerifiedTask if "start_urls" in entry else RawTask).model_validate(entry).task()
-    return (await evaluate(task.checks[number], found)).met
+    return (await evaluate(task.checks[number], record)).met
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ async def test_string_match_without_a_judge(answers: Any, answer: str | None, ri
 
 
 async def test_fuzzy_match_asks_the_judge_for_each_reference() -> None:
-    asked: list[tuple[str, str, str]] = []
+    questions: list[tuple[str, str, str]] = []
 
     async def judge(question: str, reference: str, answer: str) -> bool:
-        asked.append((question, reference, answer))
+        questions.append((question, reference, answer))
         return reference != "walking: 16min"
 
     entry = raw(answers={"fuzzy_match": ["driving: 2min", "walking: 16min"]})
     assert await met(entry, evidence("2 by car, 17 on foot", judge=judge)) is False
-    assert [reference for _, reference, _ in asked] == ["driving: 2min", "walking: 16min"]
-    assert {(question, answer) for question, _, answer in asked} == {("How many?", "2 by car, 17 on foot")}
+    assert [reference for _, reference, _ in questions] == ["driving: 2min", "walking: 16min"]
+    assert {(question, answer) for question, _, answer in questions} == {("How many?", "2 by car, 17 on foot")}
 
 
 async def test_a_reason_for_an_impossible_task_is_compared_by_the_judge() -> None:
@@ -122,30 +122,30 @@ RETRIEVE: dict[str, Any] = {
 }
 
 
-def _said(**fields: Any) -> str:
+def _answer(**fields: Any) -> str:
     return json.dumps({"task_type": "RETRIEVE", "status": "SUCCESS", "retrieved_data": None, **fields})
 
 
 @pytest.mark.parametrize(
     ("entry", "answer", "right"),
     [
-        (response([36.39], **RETRIEVE), _said(retrieved_data=["$36.39"]), True),
-        (response([36.39], **RETRIEVE), f"```json\n{_said(retrieved_data=[36.39])}\n```", True),
-        (response([36.39], **RETRIEVE), _said(retrieved_data=36.39), True),
-        (response([36.39], **RETRIEVE), _said(retrieved_data=[36.39, 1]), False),
-        (response([36.39], **RETRIEVE), _said(retrieved_data=[]), False),
-        (response([36.39], **RETRIEVE), _said(task_type="navigate", retrieved_data=[36.39]), False),
+        (response([36.39], **RETRIEVE), _answer(retrieved_data=["$36.39"]), True),
+        (response([36.39], **RETRIEVE), f"```json\n{_answer(retrieved_data=[36.39])}\n```", True),
+        (response([36.39], **RETRIEVE), _answer(retrieved_data=36.39), True),
+        (response([36.39], **RETRIEVE), _answer(retrieved_data=[36.39, 1]), False),
+        (response([36.39], **RETRIEVE), _answer(retrieved_data=[]), False),
+        (response([36.39], **RETRIEVE), _answer(task_type="navigate", retrieved_data=[36.39]), False),
         (response([36.39], **RETRIEVE), "36.39", False),
         (response([36.39], **RETRIEVE), "[36.39]", False),
         (response([36.39], **RETRIEVE), None, False),
-        (response([0], **RETRIEVE), _said(retrieved_data=["$0.00"]), True),
-        (response([36.39], **RETRIEVE), _said(status="SUCCESS.", retrieved_data=[36.39]), True),
-        (response([36.39], **RETRIEVE), _said(retrieved_data=[[36.39, 40]]), False),
-        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(status="not_found_error"), True),
-        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(), False),
-        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _said(status="NOT_FOUND_ERROR", retrieved_data=[1]), False),  # noqa: E501
-        (response(None), _said(task_type="mutate", retrieved_data=["noise"]), True),
-        (response(None), _said(performed_operation="mutate", task_type="mutate"), True),
+        (response([0], **RETRIEVE), _answer(retrieved_data=["$0.00"]), True),
+        (response([36.39], **RETRIEVE), _answer(status="SUCCESS.", retrieved_data=[36.39]), True),
+        (response([36.39], **RETRIEVE), _answer(retrieved_data=[[36.39, 40]]), False),
+        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _answer(status="not_found_error"), True),
+        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _answer(), False),
+        (response(None, task_type="retrieve", status="NOT_FOUND_ERROR"), _answer(status="NOT_FOUND_ERROR", retrieved_data=[1]), False),  # noqa: E501
+        (response(None), _answer(task_type="mutate", retrieved_data=["noise"]), True),
+        (response(None), _answer(performed_operation="mutate", task_type="mutate"), True),
     ],
 )  # fmt: skip
 async def test_agent_response(entry: dict[str, Any], answer: str | None, right: bool) -> None:
@@ -402,7 +402,7 @@ def test_paths(path: str, value: Any) -> None:
 
 
 def test_a_path_of_another_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="no path that is understood"):
+    with pytest.raises(ValueError, match="no supported path"):
         find({}, "$..a")
 
 

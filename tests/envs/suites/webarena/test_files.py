@@ -1,4 +1,4 @@
-"""Task files: all published ones are read whole, and a broken one is one line that says where."""
+"""Task files: all published ones are parsed completely, and errors are one line with the location."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from envs.core.errors import BadInput
-from envs.suites.webarena.files import load_tasks, only, read_subset, read_tasks
+from envs.suites.webarena.files import load_tasks, read_subset, read_tasks, select_tasks
 from envs.suites.webarena.raw_format import parse_call
 from envs.suites.webarena.sites import Sites
 from envs.suites.webarena.task import Address, Call, LastPage, ProgramHtml, RequestSent, Script, StringMatch, Task
@@ -43,12 +43,12 @@ def test_every_published_task_is_read(name: str, count: int, checks: dict[str, i
 
 
 def test_the_hard_subset_is_a_part_of_the_verified_tasks() -> None:
-    hard = only(read_tasks(published("webarena-verified")), read_subset(published("subset")))
+    hard = select_tasks(read_tasks(published("webarena-verified")), read_subset(published("subset")))
     assert len(hard) == 258
 
 
 def test_nothing_that_a_published_task_would_run_is_left_unread() -> None:
-    """Every helper is known, every locator is an expression on the document."""
+    """Every helper is supported, and every locator is an expression on the document."""
     tasks = [*read_tasks(published("webarena-lite")), *read_tasks(published("webarena"))]
     pages = [page for task in tasks for check in task.checks if isinstance(check, ProgramHtml) for page in check.pages]
     assert {page.where.kind for page in pages} == {"last", "address", "call"}
@@ -79,7 +79,7 @@ def test_requests_of_the_verified_tasks_have_the_defaults_of_their_format() -> N
 
 
 def test_the_tasks_whose_requests_go_to_no_site_are_known() -> None:
-    """The map's routes, and a form that the benchmark's own runner would send: see docs/webarena.md."""
+    """The map's routes, and a form that the benchmark's runner would send: see docs/webarena.md."""
     elsewhere = {
         task.id
         for task in read_tasks(published("webarena-verified"))
@@ -92,7 +92,7 @@ def test_the_tasks_whose_requests_go_to_no_site_are_known() -> None:
 
 
 def test_a_route_need_not_be_the_page_opened_last() -> None:
-    """A page of the map asks for it; nobody opens it in a tab."""
+    """The map's page requests it; no tab opens it."""
     checks = {task.id: task.checks for task in read_tasks(published("webarena-verified"))}
     route, page = checks[740][1], checks[356][1]
     assert isinstance(route, RequestSent) and isinstance(page, RequestSent)
@@ -114,7 +114,7 @@ BROKEN = {
     "unknown_field": (_changed(raw(), "colour", "red"), "task 7: unknown key 'colour'"),
     "unknown_check": (_changed(raw(), "eval.eval_types", ["telepathy"]), "task 7: key 'eval.eval_types.0': Input"),
     "no_check": (_changed(raw(), "eval.eval_types", []), "task 7: key 'eval.eval_types': "),
-    "nothing_to_compare": (_changed(raw(), "eval.eval_types", ["url_match"]), "url_match is named, but nothing"),
+    "nothing_to_compare": (_changed(raw(), "eval.eval_types", ["url_match"]), "url_match is listed, but its reference"),
     "unknown_site": (_changed(raw(), "sites", ["facebook"]), "task 7: key 'sites.0': Input should be"),
     "other_note": (_changed(raw(), "eval.url_note", "EXACT"), "task 7: key 'eval.url_note': "),
     "python": (
@@ -180,17 +180,19 @@ def test_without_the_data_the_line_says_what_to_run(tmp_path: Path) -> None:
 
 def test_a_subset_of_unknown_tasks_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="tasks that do not exist: 8"):
-        only((one(raw()),), (7, 8))
+        select_tasks((parsed(raw()),), (7, 8))
 
 
-def one(entry: dict[str, Any]) -> Task:
+def parsed(entry: dict[str, Any]) -> Task:
     from envs.suites.webarena.raw_format import RawTask
 
     return RawTask.model_validate(entry).task()
 
 
 def test_several_tabs_and_alternatives_are_split() -> None:
-    task = one(raw(start_url="__SHOPPING__/a |AND| __SHOPPING__/b", reference_url="__SHOPPING__/a |OR| __SHOPPING__/b"))
+    task = parsed(
+        raw(start_url="__SHOPPING__/a |AND| __SHOPPING__/b", reference_url="__SHOPPING__/a |OR| __SHOPPING__/b")
+    )
     assert task.start_urls == ("__SHOPPING__/a", "__SHOPPING__/b")
     assert [check.urls for check in task.checks if check.kind == "url_match"] == [("__SHOPPING__/a", "__SHOPPING__/b")]
 
@@ -216,7 +218,7 @@ def test_pages_are_typed() -> None:
         {**PAGE, "url": "__REDDIT__/f/x"},
         {**PAGE, "locator": "document.title", "prep_actions": ["document.x()"]},
     ]
-    [check] = [check for check in one(raw(program_html=pages)).checks if isinstance(check, ProgramHtml)]
+    [check] = [check for check in parsed(raw(program_html=pages)).checks if isinstance(check, ProgramHtml)]
     assert [type(page.where) for page in check.pages] == [LastPage, Address, LastPage]
     assert check.pages[2].what == Script(expression="document.title", prepare=("document.x()",))
 
@@ -235,9 +237,9 @@ def test_a_wrong_address_is_one_line(environ: dict[str, str], says: str) -> None
 
 def test_a_missing_variable_is_named_with_the_sites_of_the_task() -> None:
     sites = Sites.from_environment({"WA_SHOPPING": "http://127.0.0.1:1/"})
-    with pytest.raises(BadInput, match=r"task 7 plays on shopping, reddit: set WA_REDDIT"):
-        sites.require(one(raw(sites=["shopping", "reddit"])))
-    with pytest.raises(BadInput, match=r"__REDDIT__ stands in the task, but WA_REDDIT is not set"):
+    with pytest.raises(BadInput, match=r"task 7 uses shopping, reddit: set WA_REDDIT"):
+        sites.require(parsed(raw(sites=["shopping", "reddit"])))
+    with pytest.raises(BadInput, match=r"the task contains __REDDIT__, but WA_REDDIT is not set"):
         sites.fill("__REDDIT__/f/books")
     assert sites.fill("__SHOPPING__/a") == "http://127.0.0.1:1/a"
 

@@ -1,7 +1,7 @@
-"""`--strict-original`: the verdicts of libwebarena 0.0.5 and webarena-verified 1.2.3, and where Mira's own differ.
+"""`--strict-original`: the verdicts of libwebarena 0.0.5 and webarena-verified 1.2.3, and differences to Mira's own.
 
-`tests/data/webarena/verdicts.jsonl` holds what those packages' evaluators said of tasks and answers of our own; it was
-made by `benchmarks/webarena`, which needs them. No test does.
+`tests/data/webarena/verdicts.jsonl` contains the verdicts of those packages on own tasks and answers. It was created by
+`benchmarks/webarena`, which needs the packages; the tests do not.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SITES = known_sites()
 
 
 def own_tasks() -> dict[tuple[str, int], Task]:
-    found: dict[tuple[str, int], Task] = {}
+    tasks: dict[tuple[str, int], Task] = {}
     for suite, entries in zip(SUITES, FILES.values(), strict=True):
         for entry in entries:
             kind = VerifiedTask if suite == "verified" else RawTask
-            found[suite, entry["task_id"]] = kind.model_validate(entry).task()
-    return found
+            tasks[suite, entry["task_id"]] = kind.model_validate(entry).task()
+    return tasks
 
 
 def recorded() -> list[dict[str, Any]]:
@@ -75,7 +75,7 @@ async def test_where_the_rules_part(case: Case) -> None:
 
 @pytest.mark.parametrize(("suite", "at_least"), [("lite", 1000), ("webarena", 7000), ("verified", 5000)])
 async def test_no_reference_that_the_original_accepts_is_refused(suite: str, at_least: int) -> None:
-    """Every reference of every published task, its alternatives among them, as it stands in the task file."""
+    """Every reference of every published task, including alternatives, as written in the task file."""
     path = published(SUITES[suite])
     tasks = {task.id: task for task in read_tasks(path)}
     refused: list[tuple[Any, ...]] = []
@@ -108,7 +108,7 @@ async def test_tasks_whose_reference_the_original_refuses_can_be_passed_here(sui
             theirs = {_check(row): await verdict(task, row, SITES, original=True) for row in rows}
             assert False in theirs.values(), task.id
             met = [await verdict(task, row, SITES, original=False) for row in rows if theirs[_check(row)] is False]
-            assert any(one in (True, "judge") for one in met), task.id
+            assert any(verdict in (True, "judge") for verdict in met), task.id
 
 
 def _check(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""`program_html` in Chromium: every place a check can look at, each with a right, a wrong and a tricky case."""
+"""`program_html` in Chromium: a right, a wrong and a difficult case for every kind of page check."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
         ),
         True,
     ),
-    "prepared_in_vain": (
+    "prepared_without_effect": (
         page("__SHOPPING__/contact", "document.title", prep_actions=[f"{LATE}.click()"], exact_match="Place"),
         True,
     ),
@@ -79,9 +79,9 @@ CASES: dict[str, tuple[dict[str, Any], bool]] = {
 
 
 def check(*pages: dict[str, Any]) -> ProgramHtml:
-    [found] = RawTask.model_validate(raw(program_html=list(pages))).task().checks
-    assert isinstance(found, ProgramHtml)
-    return found
+    [finding] = RawTask.model_validate(raw(program_html=list(pages))).task().checks
+    assert isinstance(finding, ProgramHtml)
+    return finding
 
 
 def evidence(environment: WebArenaEnvironment, places: Places, *, judge: Any = no_judge) -> Evidence:
@@ -103,23 +103,23 @@ async def test_what_pages_show(start: Start, places: Places) -> None:
     environment = await start(raw())
     wrong: dict[str, str] = {}
     for name, (entry, right) in CASES.items():
-        found = await program_html(check(entry), evidence(environment, places))
-        if found.met is not right:
-            wrong[name] = found.why
+        finding = await program_html(check(entry), evidence(environment, places))
+        if finding.met is not right:
+            wrong[name] = finding.why
     assert wrong == {}
     assert len(environment.session.tabs.all) == 1, "a check closes what it opens"
     assert environment.session.url == f"{places.shop.url}/", "and leaves the agent's page in front"
 
 
 async def test_the_last_page_is_read_as_it_is(start: Start, places: Places) -> None:
-    """What was typed and not sent is there: the page is not loaded again."""
+    """Text that was typed and not sent is present, because the page is not reloaded."""
     environment = await start(raw(start_url="__SHOPPING__/contact"))
     await type_text(environment.session, "Mind", "I want a refund of $12.99")
-    before = len(places.shop.asked)
-    for wanted, right in ((["refund", "12.99"], True), (["12"], False)):
-        found = await program_html(check(page("last", MIND, must_include=wanted)), evidence(environment, places))
-        assert found.met is right, found.why
-    assert len(places.shop.asked) == before
+    before = len(places.shop.received)
+    for texts, right in ((["refund", "12.99"], True), (["12"], False)):
+        finding = await program_html(check(page("last", MIND, must_include=texts)), evidence(environment, places))
+        assert finding.met is right, finding.why
+    assert len(places.shop.received) == before
 
 
 async def test_the_post_that_the_agent_stopped_at_is_found_from_its_comment(start: Start, places: Places) -> None:
@@ -165,8 +165,8 @@ async def test_a_page_that_never_answers_is_given_up(
 
 
 async def test_what_a_locator_does_cannot_leave_the_sites(start: Start, places: Places) -> None:
-    """A task file's expression runs behind the same boundary as the agent."""
-    outside = Server(lambda asked: Reply("taken"))
+    """A task file's expression runs behind the same allowlist proxy as the agent."""
+    outside = Server(lambda request: Reply("taken"))
     environment = await start(raw())
     call = f"document.body.appendChild(new Image()).src = '{outside.url}/x'"
     await program_html(check(page("last", call, must_include=["x"])), evidence(environment, places))
@@ -177,7 +177,7 @@ async def test_what_a_locator_does_cannot_leave_the_sites(start: Start, places: 
     assert outside.url in environment.session.boundary.blocked
     tunnel = outside.url.replace("http:", "https:")  # the helpers' own calls: what runs in a tunnel is not known
     assert tunnel in environment.session.boundary.blocked
-    assert outside.asked == []
+    assert outside.received == []
 
 
 async def test_an_open_dialog_is_dismissed_first(start: Start, places: Places) -> None:

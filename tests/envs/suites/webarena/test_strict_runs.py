@@ -1,4 +1,4 @@
-"""`--strict-original` as it is given: in a run, in its trace, and where a trace is scored again."""
+"""The option `--strict-original` in a run, in its trace, and when a trace is scored again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.envs.suites.webarena.published import published
 
 ROOT = Path(__file__).parents[4]
 SHOP_TASK = "74"
-"""Of WebArena-Lite: which number to call; its answer is exactly `N/A`, which the original compares to the letter."""
+"""A task of WebArena-Lite (which number to call); its answer is `N/A`, which the original compares exactly."""
 
 
 def mira(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -36,7 +36,7 @@ def mira(*arguments: str, environ: dict[str, str] | None = None) -> subprocess.C
 
 @pytest.fixture
 def lite(places: Places, tmp_path: Path) -> dict[str, str]:
-    """The environment variables of a machine with the local places and WebArena-Lite's tasks."""
+    """The environment variables of a machine with the local sites and WebArena-Lite's tasks."""
     fetch(WEBARENA_LITE, tmp_path / "cache" / "mira" / "data", source=published("webarena-lite"))
     states = places.store_logins(tmp_path / "auth")
     return {**places.environ, "WA_AUTH": str(states), "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -1,4 +1,4 @@
-"""When an answer counts as the reference, and when a text holds it."""
+"""Comparisons of texts: an answer equals a reference, and a text contains it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_not_held(reference: str, text: str) -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_any_texts_can_be_compared(one: str, other: str) -> None:
-    assert same(one, one)
-    assert same(one, other) == same(other, one) or one.rstrip().endswith(".") or other.rstrip().endswith(".")
-    assert includes(plain(one), plain(one)) or not plain(one)
+def test_any_texts_can_be_compared(first: str, second: str) -> None:
+    assert same(first, first)
+    assert same(first, second) == same(second, first) or first.rstrip().endswith(".") or second.rstrip().endswith(".")
+    assert includes(plain(first), plain(first)) or not plain(first)

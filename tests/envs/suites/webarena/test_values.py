@@ -1,4 +1,4 @@
-"""Typed values of WebArena-Verified: a right, a wrong and a tricky case for each type."""
+"""Typed values of WebArena-Verified: a right, a wrong and a difficult case for each type."""
 
 from __future__ import annotations
 

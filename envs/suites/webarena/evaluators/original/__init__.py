@@ -1,9 +1,9 @@
-"""The benchmarks' own verdicts (`--strict-original`): libwebarena 0.0.5 and webarena-verified 1.2.3, rule by rule.
+"""Reproduces the benchmarks' own verdicts (`--strict-original`): libwebarena 0.0.5 and webarena-verified 1.2.3.
 
-Written anew from what those packages do, faults included, so that a score can be put beside a published one. Where
-their evaluator raises an error, the check is not met: their harnesses count such a task as failed. Three things stay
-ours: a page that a site answers with 5xx gives no verdict, pages are read in a script world of our own, and an answer
-that is itself a pattern (`^.*$`) matches nothing but itself. Comparisons by meaning ask the run's judge.
+It reimplements the rules of those packages, including their faults, so that scores can be compared with published
+ones. If their evaluator raises an error, the check is not met, because their harnesses count such a task as failed.
+Three rules differ: a page with a 5xx response gives no verdict, pages are read in an isolated script world, and an
+answer that is itself a pattern (`^.*$`) matches only itself. Comparisons by meaning use the run's judge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["original_verdict"]
 
 
 async def original_verdict(check: Check, evidence: Evidence) -> Finding:
-    """Raises CheckBroken, JudgeFailed, BadInput as the evaluators of :mod:`envs.suites.webarena.evaluators` do."""
+    """Evaluates *check*. Raises CheckBroken, JudgeFailed, BadInput like :mod:`envs.suites.webarena.evaluators`."""
     match check:
         case StringMatch():
             return await string_match(check, evidence)

@@ -1,7 +1,7 @@
-"""Values of WebArena-Verified's data types, and when two of them are the same.
+"""Reads and compares values of WebArena-Verified's data types.
 
-A list in the place of a plain value holds alternatives, in an answer as in a reference: the benchmark reads both
-alike. A pattern counts in a reference only; in an answer it would match whatever is expected.
+A list in place of a plain value contains alternatives, in answers and references: the benchmark reads both the same
+way. A pattern is used only in a reference; in an answer it would match every reference.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs.suites.webarena.evaluators.original.normal import Derender, is_pattern
 from envs.suites.webarena.evaluators.original.readers import Unreadable
 from envs.suites.webarena.evaluators.original.urls import Address, SameAddress, read_address
 from envs.suites.webarena.folding import bare
-from envs.suites.webarena.likeness import likeness
+from envs.suites.webarena.similarity import similarity
 from envs.suites.webarena.task import Json
 from envs.suites.webarena.values import MAX_CHARS, MAX_MARKDOWN_CHARS, MAX_TYPED_CHARS
 
@@ -39,30 +39,30 @@ KindName = Literal[
     "url",
 ]
 AS_THEY_ARE = ("markdown", "url")
-"""Kinds whose texts are not made lower-case ASCII first."""
+"""Kinds whose texts are not converted to lower-case ASCII first."""
 LONG = ("string", "json", "string_list", "location-name", "url")
-"""Kinds that may be long; others are read by patterns that take the square of a text's length."""
+"""Kinds that may be long; others are read by patterns that take quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that could be read: its one form, or alternatives."""
+    """A value that could be read: one form, or several alternatives."""
 
     kind: KindName
     forms: tuple[Any, ...]
 
 
 def read_known(value: Json, kind: KindName, derender: Derender) -> Known:
-    """Raises Unreadable."""
+    """Reads a value. Raises Unreadable."""
     if isinstance(value, list | tuple) and not (kind == "coordinates" and _is_pair(value)):
         if len(value) < 2:
-            raise Unreadable("alternatives are at least two")
-        return Known(kind, tuple(_read(one, kind, derender) for one in value))
+            raise Unreadable("there must be at least two alternatives")
+        return Known(kind, tuple(_read(item, kind, derender) for item in value))
     return Known(kind, (_read(value, kind, derender),))
 
 
 def same_known(expected: Known, actual: Known) -> bool:
-    """Is one of the actual forms one of the expected ones?"""
+    """True if one of the actual forms equals one of the expected forms."""
     return expected.kind == actual.kind and _SAME.get(expected.kind, _overlap)(expected.forms, actual.forms)
 
 
@@ -85,7 +85,7 @@ def _overlap(expected: tuple[Any, ...], actual: tuple[Any, ...]) -> bool:
 
 
 def _same_text(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
-    """As they are, or without the punctuation around them: so `???` is the same as an empty text."""
+    """Compares texts unchanged, or without surrounding punctuation, so `???` equals an empty text."""
     if any(_fits(pattern, text) for pattern in expected if is_pattern(pattern) for text in actual):
         return True
     return _overlap(expected, actual) or _overlap(tuple(map(bare, expected)), tuple(map(bare, actual)))
@@ -113,7 +113,9 @@ def _same_point(expected: tuple[tuple[float, float], ...], actual: tuple[tuple[f
 
 
 def _same_place(expected: tuple[str, ...], actual: tuple[str, ...]) -> bool:
-    return any(want == got if not want or not got else likeness(want, got) >= 80 for want in expected for got in actual)
+    return any(
+        want == got if not want or not got else similarity(want, got) >= 80 for want in expected for got in actual
+    )
 
 
 def _same_address(expected: tuple[Address, ...], actual: tuple[Address, ...]) -> bool:

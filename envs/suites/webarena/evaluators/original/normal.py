@@ -1,4 +1,4 @@
-"""How WebArena-Verified reduces a text before it compares it."""
+"""Normalises texts as WebArena-Verified does before comparing them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envs.suites.webarena.evaluators.original.readers import Unreadable
 from envs.suites.webarena.folding import fold
 
 Derender = Callable[[str], str]
-"""Puts placeholders such as `__SHOPPING__` in the place of addresses."""
+"""Replaces addresses by placeholders such as `__SHOPPING__`."""
 
 _MARKS = dict.fromkeys(map(ord, "™®℠©"))
 _HYPHENS = "[-\u00ad‐‑‒–—―−]"
@@ -20,12 +20,12 @@ _WHITE = str.maketrans("\t\n\r", "   ")
 
 
 def is_pattern(value: object) -> bool:
-    """A text between `^` and `$` is a regular expression."""
+    """True for a text between `^` and `$`, which is a regular expression."""
     return isinstance(value, str) and len(value) >= 2 and value.startswith("^") and value.endswith("$")
 
 
 def normal(text: str, derender: Derender) -> str:
-    """*text* in lower-case ASCII with single blanks, a hyphen beside a letter as a blank; a pattern as it is."""
+    """*text* in lower-case ASCII with single spaces, a hyphen beside a letter as a space; a pattern unchanged."""
     if not text or is_pattern(text):
         return text
     if "http" in text:

@@ -1,4 +1,4 @@
-"""Addresses and placeholders, as webarena-verified puts one in the place of the other: among the task's sites only."""
+"""Replaces addresses by placeholders and back as webarena-verified does, for the task's sites only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envs.suites.webarena.evaluators.original.readers import Unreadable
 
 
 def derender_to(evidence: Evidence, *, strict: bool = False) -> Derender:
-    """Puts the placeholder of the task's site with the longest address that occurs. *strict*: one must occur."""
+    """Replaces the longest address of a task's site that occurs. *strict*: one must occur."""
     known = [(url, f"__{site.upper()}__") for site, url in evidence.sites.urls.items() if site in evidence.task_sites]
     known.sort(key=lambda pair: len(pair[0]), reverse=True)
 
@@ -26,7 +26,7 @@ def derender_to(evidence: Evidence, *, strict: bool = False) -> Derender:
 
 
 def render_with(evidence: Evidence) -> Callable[[str], str]:
-    """Puts the address of the task's site that a text begins with. Raises Unreadable where there is none."""
+    """Replaces the placeholder at the beginning of a text by its address. Raises Unreadable if there is none."""
 
     def render(text: str) -> str:
         for site in evidence.task_sites:

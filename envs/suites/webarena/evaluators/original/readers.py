@@ -1,7 +1,7 @@
-"""WebArena-Verified's readers of typed values: what a value is once it is read. They raise Unreadable.
+"""Reimplements WebArena-Verified's readers of typed values. They raise Unreadable.
 
-Its data types stand on libraries (price-parser, pytimeparse2, pint, python-dateutil, geopy, word2number); what those
-read of the forms that answers take is read here, no more.
+The benchmark uses libraries (price-parser, pytimeparse2, pint, python-dateutil, geopy, word2number). These readers
+cover the forms that occur in answers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from envs.suites.webarena.task import Json
 
 
 class Unreadable(ValueError):
-    """The value is none of its type."""
+    """The value cannot be read as its type."""
 
 
 _TRUE, _FALSE = ("true", "yes", "y", "1", "t", "on"), ("false", "no", "n", "0", "f", "off")
@@ -57,7 +57,7 @@ _LENGTHS = {
 }
 _LENGTH = re.compile(r"([+-]?(?:\d+\.\d*|\.\d+|0+|[1-9]\d*)(?:e[+-]?\d+)?) ?\*? ?([a-z]+)")
 _AROUND_LENGTHS = "!?$'`().;: "
-"""What pint makes nothing of at the edges of a length."""
+"""Characters that pint ignores at the ends of a length."""
 _DEGREES, _BETWEEN = r"[+-]?\d+(?:\.\d+)?", r"\s*[,;/\s]\s*"
 _HEIGHT = rf"(?:{_BETWEEN}{_DEGREES} *(?:km|mi|m|ft|nmi|nm))?"
 _POINT = re.compile(rf".*?({_DEGREES}){_BETWEEN}({_DEGREES}){_HEIGHT}\s*", re.DOTALL)
@@ -71,7 +71,7 @@ def read_number(value: Json) -> float:
     if isinstance(value, int | float):
         return float(value)
     if not value:
-        raise Unreadable("nothing")
+        raise Unreadable("no value")
     try:
         return float(str(value).replace(",", "").replace(" ", ""))
     except ValueError as error:
@@ -91,9 +91,9 @@ def read_boolean(value: Json) -> bool:
 
 
 def read_amount(value: Json) -> Decimal:
-    """The first number of a text that is no percentage. A single comma or point before three digits is decimal, too."""
+    """The first number of a text that is no percentage. A single comma or point is decimal, even before 3 digits."""
     if not value and not isinstance(value, int | float):
-        raise Unreadable("nothing")
+        raise Unreadable("no value")
     text = str(value)
     negative = text.startswith("-")
     text = text.replace("-", "") if negative else text
@@ -118,26 +118,27 @@ def read_month(value: Json) -> str:
         month = int(value)
     else:
         parts = read_date(str(value))
-        found = parts.on(date(2000, 1, 1)) if parts else None
-        month = found.month if found else 0
+        day = parts.on(date(2000, 1, 1)) if parts else None
+        month = day.month if day else 0
     if not 1 <= month <= 12:
         raise Unreadable(str(value))
     return calendar.month_name[month]
 
 
 def read_day(value: Json) -> date:
-    """Parts that are missing are today's. Names of time zones are known in capitals only, which are gone by now."""
+    """A date; missing parts are today's. Names of time zones are invalid: the benchmark knows them only in upper case,
+    and the text is in lower case."""
     if not value or not isinstance(value, str) or re.search(r"\b(?:utc|gmt)\b", value):
         raise Unreadable(str(value))
     parts = read_date(re.sub(r",(?! )", ", ", value))
-    found = parts.on(date.today()) if parts else None
-    if found is None:
+    day = parts.on(date.today()) if parts else None
+    if day is None:
         raise Unreadable(value)
-    return found
+    return day
 
 
 def read_duration(value: Json) -> float:
-    """Seconds. `1:35` is minutes and seconds, `1:35 hours` hours and minutes; a bare number is no duration."""
+    """Seconds. `1:35` is minutes and seconds, `1:35 hours` is hours and minutes; a number alone is no duration."""
     text = re.sub(r"(\d+):(\d+)\s*hours?", r"\1h\2m", str(value or ""))
     if not text.strip() or _is_number(text):
         raise Unreadable(text)
@@ -160,7 +161,7 @@ def _seconds(count: str) -> float:
 
 
 def read_distance(value: Json) -> Decimal:
-    """Metres; a bare number is no distance."""
+    """Metres; a number alone is no distance."""
     text = re.sub(r"(\d+(?:\.\d+)?)\s*k(?=\s|$)", r"\1 km", str(value or "")).replace(",", "")
     text = text.strip(_AROUND_LENGTHS)
     match = _LENGTH.fullmatch(text) if str(value).count("'") < 2 else None
@@ -182,7 +183,7 @@ def read_place_name(value: Json) -> str:
 
 
 def read_coordinates(value: Json) -> tuple[float, float]:
-    """(latitude, longitude) in degrees: of an object, a pair or a text with the two numbers."""
+    """(latitude, longitude) in degrees, of an object, a pair or a text with two numbers."""
     if isinstance(value, dict):
         parts = named_parts(value)
         if parts is None:
@@ -217,7 +218,7 @@ def read_json(value: Json) -> str:
 
 
 def read_markdown(value: Json) -> str:
-    """Line ends, blank lines, list signs and the inside of links made alike."""
+    """Markdown with normalised line ends, blank lines, list markers and link texts."""
     if not isinstance(value, str) or not value:
         raise Unreadable(str(value))
     text = value.replace("\r\n", "\n").replace("\r", "\n")

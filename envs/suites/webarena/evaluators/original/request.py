@@ -1,4 +1,4 @@
-"""`NetworkEventEvaluator` of webarena-verified 1.2.3."""
+"""Reimplements `NetworkEventEvaluator` of webarena-verified 1.2.3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from envs.suites.webarena.evaluators.original.structure import Part, read_object
 from envs.suites.webarena.evaluators.original.urls import Address, Query, UrlReading, read_url, same_path, same_query
 from envs.suites.webarena.json_text import load_json
 from envs.suites.webarena.jsonpath import find
-from envs.suites.webarena.sent import Sent
+from envs.suites.webarena.request_log import Sent
 from envs.suites.webarena.task import Json, RequestSent
 from envs.suites.webarena.values import MAX_URL_CHARS
 
@@ -26,17 +26,18 @@ _URL_HEADERS = ("redirect_url", "referer")
 
 
 def request_sent(check: RequestSent, evidence: Evidence) -> Finding:
-    """The last request to the address (or any), or of a task to navigate the last page, must agree in everything."""
-    wanted = short(f"{_method(check)} {' or '.join(check.urls)}", 160)
+    """Checks the last request to the address (or any), or for a navigation task the last page, against all
+    expectations."""
+    target = short(f"{_method(check)} {' or '.join(check.urls)}", 160)
     try:
         picked = _picked(check, evidence)
         if check.forbidden:
-            return Finding(not picked, f"{len(picked)} requests {wanted}, expected none")
+            return Finding(not picked, f"{len(picked)} requests {target}, expected none")
         expected = _Expected(check, evidence)
         met = any(expected.agrees(sent) for sent in picked)
     except (Unreadable, re.error) as error:
-        return Finding(False, f"request {wanted}: the original's evaluator fails: {short(str(error))}")
-    return Finding(met, f"request {wanted} was {'made as expected' if met else 'not made as expected'}")
+        return Finding(False, f"request {target}: the original's evaluator fails: {short(str(error))}")
+    return Finding(met, f"request {target} was {'made as expected' if met else 'not made as expected'}")
 
 
 def _method(check: RequestSent) -> str:
@@ -51,13 +52,13 @@ def _picked(check: RequestSent, evidence: Evidence) -> Sequence[Sent]:
     if check.navigates and _method(check) == "GET":
         return [sent for sent in counted if _is_navigation(sent)][-1:]
     theirs, ours = _reading(check, evidence, strict=True), _reading(check, evidence, strict=False)
-    wanted = _addresses(check.urls, theirs)
+    targets = _addresses(check.urls, theirs)
     referer = check.headers.get("referer")
-    came_from = _addresses(_listed(referer), theirs) if referer else ()
-    found = [sent for sent in counted if sent.method.lower() == _method(check).lower()]
-    found = [sent for sent in found if _on_one(wanted, read_url(sent.url, ours), theirs)]
-    found = [sent for sent in found if _came_from(came_from, sent, theirs, ours)]
-    return found[-1:] if check.last_only else found
+    referers = _addresses(_listed(referer), theirs) if referer else ()
+    matches = [sent for sent in counted if sent.method.lower() == _method(check).lower()]
+    matches = [sent for sent in matches if _matches_any(targets, read_url(sent.url, ours), theirs)]
+    matches = [sent for sent in matches if _came_from(referers, sent, theirs, ours)]
+    return matches[-1:] if check.last_only else matches
 
 
 def _is_navigation(sent: Sent) -> bool:
@@ -66,17 +67,17 @@ def _is_navigation(sent: Sent) -> bool:
         return sent.method == "GET" and sent.navigation
     if "sec-fetch-user" not in sent.headers:
         return accept.lower().startswith("text/html")
-    said = tuple(sent.headers.get(f"sec-fetch-{name}", "").lower() for name in ("dest", "mode", "user"))
-    return said == ("document", "navigate", "?1") and "text/html" in accept.lower()
+    metadata = tuple(sent.headers.get(f"sec-fetch-{name}", "").lower() for name in ("dest", "mode", "user"))
+    return metadata == ("document", "navigate", "?1") and "text/html" in accept.lower()
 
 
-def _came_from(wanted: Sequence[Address], sent: Sent, theirs: UrlReading, ours: UrlReading) -> bool:
+def _came_from(referers: Sequence[Address], sent: Sent, theirs: UrlReading, ours: UrlReading) -> bool:
     referer = sent.headers.get("referer", "").lower()
-    return not wanted or not referer or _on_one(wanted, read_url(referer, ours), theirs)
+    return not referers or not referer or _matches_any(referers, read_url(referer, ours), theirs)
 
 
-def _on_one(wanted: Sequence[Address], actual: Address, reading: UrlReading) -> bool:
-    return any(same_path(one, actual, reading.render) for one in wanted)
+def _matches_any(addresses: Sequence[Address], actual: Address, reading: UrlReading) -> bool:
+    return any(same_path(address, actual, reading.render) for address in addresses)
 
 
 def _reading(check: RequestSent, evidence: Evidence, *, strict: bool) -> UrlReading:
@@ -106,7 +107,7 @@ def _listed(value: Json) -> list[Any]:
 
 
 class _Expected:
-    """What is expected of one request, read once. Raises Unreadable where the reference cannot be read."""
+    """The expectations of one request, read once. Raises Unreadable if the reference cannot be read."""
 
     def __init__(self, check: RequestSent, evidence: Evidence) -> None:
         self._check = check
@@ -141,14 +142,14 @@ class _Expected:
 
     def _same_headers(self, sent: Sent) -> bool:
         for name, expected in self._headers.items():
-            said = sent.headers.get(name.lower())
-            if said is None or not self._same_header(expected, self._header(name, said, self._ours, strict=False)):
+            actual = sent.headers.get(name.lower())
+            if actual is None or not self._same_header(expected, self._header(name, actual, self._ours, strict=False)):
                 return False
         return True
 
     def _same_header(self, expected: Part, actual: Part) -> bool:
         if isinstance(expected, tuple):
-            return isinstance(actual, tuple) and any(self._is(one, actual[0]) for one in expected)
+            return isinstance(actual, tuple) and any(self._is(address, actual[0]) for address in expected)
         return same(expected, actual)
 
     def _header(self, name: str, value: Json, reading: UrlReading, *, strict: bool) -> Part:
@@ -156,7 +157,7 @@ class _Expected:
         if name in _URL_HEADERS and value:
             return _addresses(_listed(value), reading)
         if isinstance(value, list | tuple):
-            return read_known([self._loose(str(one)) for one in value], "string", str)
+            return read_known([self._loose(str(item)) for item in value], "string", str)
         return read_known(self._loose(str(value)), "string", str)
 
     def _data_of(self, sent: Sent) -> Part:
@@ -179,14 +180,14 @@ def _same_parameter(expected: Any, actual: Any) -> bool:
 
 
 def _same_content(expected: Mapping[str, Json], content: Json) -> bool:
-    """Raw values: letter case, and whether a number is a text, count."""
+    """Compares raw values, which differ by letter case and by type (a number is no text)."""
     if not isinstance(content, dict) or not content:
         return False
-    found: dict[str, Json] = {}
+    actual: dict[str, Json] = {}
     for name in map(str.strip, expected):
         if _is_path(name) or name in content:
-            found[name] = _extracted(content, name)
-    return same(expected, found, more=True)
+            actual[name] = _extracted(content, name)
+    return same(expected, actual, more=True)
 
 
 def _is_path(key: str) -> bool:
@@ -194,27 +195,27 @@ def _is_path(key: str) -> bool:
 
 
 def _extracted(data: Mapping[str, Json], key: str) -> Json:
-    """The value under *key*: a name, a path, or a pattern of names."""
+    """The value for *key*: a name, a path, or a pattern of names."""
     if not _is_path(key):
         return data.get(key)
     pattern = key[2:] if key.startswith("$.^") else key
     if is_pattern(pattern):
         fitting = [value for name, value in data.items() if re.match(pattern, name)]
         return fitting[0] if len(fitting) == 1 else fitting or None
-    return find(data, key) if _whole(data, key) else find(_deserialized(data), key)
+    return find(data, key) if _exists(data, key) else find(_deserialized(data), key)
 
 
-def _whole(data: Mapping[str, Json], key: str) -> bool:
+def _exists(data: Mapping[str, Json], key: str) -> bool:
     return find(data, key) is not None
 
 
 def _deserialized(data: Json) -> Json:
-    """With the texts that hold JSON read, once."""
+    """*data* with JSON in texts parsed, one level deep."""
     if isinstance(data, Mapping):
         return {
             name: _loaded(value) if isinstance(value, str) else _deserialized(value) for name, value in data.items()
         }
-    return [_deserialized(one) for one in data] if isinstance(data, list) else data
+    return [_deserialized(item) for item in data] if isinstance(data, list) else data
 
 
 def _loaded(text: str) -> Json:

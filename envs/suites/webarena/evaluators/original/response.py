@@ -1,4 +1,4 @@
-"""`AgentResponseEvaluator` of webarena-verified 1.2.3."""
+"""Reimplements `AgentResponseEvaluator` of webarena-verified 1.2.3."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)\n?```", re.DOTALL)
 
 
 def agent_response(check: AgentResponse, evidence: Evidence) -> Finding:
-    """Kind of task, status and (where data are to be retrieved) the data must be the same."""
+    """Compares kind of task, status and (for a task that retrieves data) the data."""
     answer = _answer(evidence.answer or "")
     if not isinstance(answer, dict):
         return Finding(False, f"the answer is no JSON object: {short(evidence.answer or '')}")
     task_type = answer.get("task_type", answer.get("performed_operation"))
-    for name, wanted, said in (
+    for name, expected, actual in (
         ("task_type", check.task_type, task_type),
         ("status", check.status, answer.get("status")),
     ):
-        if not _same_word(wanted, said):
-            return Finding(False, f"{name} is {short(str(said))}, expected {wanted!r}")
+        if not _same_word(expected, actual):
+            return Finding(False, f"{name} is {short(str(actual))}, expected {expected!r}")
     if check.unset_data:
         return Finding(False, "the reference has no retrieved_data, so the original accepts no answer")
     if check.task_type != "retrieve":
@@ -49,19 +49,19 @@ def _answer(text: str) -> Json:
         return None
 
 
-def _same_word(wanted: str, said: Json) -> bool:
-    if not isinstance(said, str) or not said.strip():
+def _same_word(expected: str, actual: Json) -> bool:
+    if not isinstance(actual, str) or not actual.strip():
         return False
-    return same(read_known(wanted, "string", str), read_known(said.strip(), "string", str))
+    return same(read_known(expected, "string", str), read_known(actual.strip(), "string", str))
 
 
 def _same_data(check: AgentResponse, data: Json, evidence: Evidence) -> bool:
     try:
-        wanted = _items(check, list(check.data or ()), evidence, strict=True)
-        got = _items(check, data, evidence, strict=False)
+        expected = _items(check, list(check.data or ()), evidence, strict=True)
+        actual = _items(check, data, evidence, strict=False)
     except Unreadable:
         return False
-    return same(wanted, got, ordered=check.ordered)
+    return same(expected, actual, ordered=check.ordered)
 
 
 def _items(check: AgentResponse, data: Json, evidence: Evidence, *, strict: bool) -> tuple[Part, ...] | None:

@@ -1,7 +1,7 @@
-"""JSON read by a schema and compared part by part, as WebArena-Verified does it.
+"""Reads JSON by a schema and compares it part by part, as WebArena-Verified does.
 
-What cannot be read as its type stays as it is in an answer, and then equals nothing; in a reference it makes the
-whole check one that nothing meets (`strict`).
+A value of an answer that cannot be read as its type is kept unchanged and equals nothing. In a reference (`strict`) it
+makes the check fail for every answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def kind_of(shape: Shape | None) -> KindName:
 
 
 def read_items(data: tuple[Json, ...], shape: Shape, derender: Derender, *, strict: bool) -> tuple[Part, ...]:
-    """The data of an answer. Raises Unreadable where *shape* is no array; where *strict*, for what cannot be read."""
+    """Reads the data of an answer. Raises Unreadable if *shape* is no array, and if *strict* for unreadable values."""
     if shape.type not in (None, "array"):
         raise Unreadable(f"the schema is no array but {shape.type}")
     items = shape.items or Shape()
@@ -34,18 +34,19 @@ def read_items(data: tuple[Json, ...], shape: Shape, derender: Derender, *, stri
 
 
 def read_object(value: Json, shape: Shape, derender: Derender, *, strict: bool) -> Part:
-    """An object whose properties are typed by *shape*; texts where they are not. Raises Unreadable where *strict*."""
-    found = _parsed(value, dict)
-    if not isinstance(found, dict):
+    """Reads an object. *shape* types its properties; others are texts. Raises Unreadable if *strict*."""
+    content = _parsed(value, dict)
+    if not isinstance(content, dict):
         if strict:
             raise Unreadable("no object")
-        return found
-    return {name: _property(one, shape.properties.get(name), derender, strict=strict) for name, one in found.items()}
+        return content
+    shapes = shape.properties
+    return {name: _property(part, shapes.get(name), derender, strict=strict) for name, part in content.items()}
 
 
 def _objects(item: Json, shape: Shape, derender: Derender, *, strict: bool) -> Part:
     if isinstance(item, list):
-        return tuple(read_object(one, shape, derender, strict=strict) for one in item)
+        return tuple(read_object(part, shape, derender, strict=strict) for part in item)
     return read_object(item, shape, derender, strict=strict)
 
 
@@ -60,14 +61,14 @@ def _property(value: Json, shape: Shape | None, derender: Derender, *, strict: b
 
 
 def _array(value: Json, items: Shape | None, derender: Derender, *, strict: bool) -> Part:
-    found = _parsed(value, list)
-    if not isinstance(found, list):
+    content = _parsed(value, list)
+    if not isinstance(content, list):
         if strict:
             raise Unreadable("no array")
-        return found
+        return content
     if items is not None and items.type == "object":
-        return tuple(read_object(one, items, derender, strict=strict) for one in found)
-    return tuple(_value(one, items, derender, strict=strict) for one in found)
+        return tuple(read_object(item, items, derender, strict=strict) for item in content)
+    return tuple(_value(item, items, derender, strict=strict) for item in content)
 
 
 def _value(value: Json, shape: Shape | None, derender: Derender, *, strict: bool) -> Part:
@@ -79,19 +80,19 @@ def _value(value: Json, shape: Shape | None, derender: Derender, *, strict: bool
         return tuple(value) if isinstance(value, list) else value
 
 
-def _parsed(value: Json, wanted: type) -> Json:
-    """The object or list that a text holds as JSON."""
+def _parsed(value: Json, expected: type) -> Json:
+    """Parses a text that contains JSON of the *expected* type; other values are unchanged."""
     if not isinstance(value, str):
         return value
     try:
-        found = load_json(value)
+        content = load_json(value)
     except ValueError:
         return value
-    return found if isinstance(found, wanted) else value
+    return content if isinstance(content, expected) else value
 
 
 def same(expected: Part, actual: Part, *, ordered: bool = False, more: bool = False) -> bool:
-    """*ordered*: the order of lists counts. *more*: an object may have more than is expected."""
+    """Compares parts. *ordered*: lists must have the same order. *more*: an object may have further properties."""
     if expected is None or actual is None:
         return expected is None and actual is None
     if isinstance(expected, Mapping):
@@ -116,22 +117,22 @@ def _same_objects(expected: Mapping[str, Part], actual: Part, *, ordered: bool, 
 
 
 def _same_lists(expected: list[Part], actual: list[Part], *, ordered: bool, more: bool) -> bool:
-    """Without order, each expected item takes the first that is left and the same."""
+    """Compares lists. Without order, each expected item is matched with the first equal remaining item."""
     if len(expected) != len(actual):
         return False
     if ordered:
         return all(same(want, got, ordered=True, more=more) for want, got in zip(expected, actual, strict=True))
     left = list(actual)
     for want in expected:
-        found = next((n for n, got in enumerate(left) if same(want, got, more=more)), None)
-        if found is None:
+        index = next((n for n, got in enumerate(left) if same(want, got, more=more)), None)
+        if index is None:
             return False
-        del left[found]
+        del left[index]
     return True
 
 
 def _same_values(expected: Known, actual: Part) -> bool:
-    """A text may stand unread beside an expected text."""
+    """Compares values; an unread text is read if a text is expected."""
     if isinstance(actual, Known):
         return same_known(expected, actual)
     if expected.kind == "string" and isinstance(actual, str):

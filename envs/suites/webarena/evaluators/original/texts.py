@@ -1,11 +1,11 @@
-"""How libwebarena 0.0.5 compares texts."""
+"""Compares texts as libwebarena 0.0.5 does."""
 
 from __future__ import annotations
 
 import re
 
 _APART = r"[\s()\[\]{}<>;@#$%&?!*\"“”‘’„«»`‒–—―]|''|--|\.\."
-"""What stands between words whatever is around it."""
+"""Separators of words in every context."""
 _LEFT = rf"(?:^|{_APART}|(?<![\w'])')"
 _RIGHT = rf"(?:$|{_APART}|[:,](?!\d)|'(?:s|m|d|ll|re|ve)?(?:{_APART}|$))"
 _STOP = r"\.(?=[\])}>\"'\s»”’]*$|\s+[^\s\w.,:;!?]|\s+\d)"
@@ -25,17 +25,17 @@ def same(reference: str, answer: str) -> bool:
 
 
 def includes(reference: str, text: str, *, alone: bool = False) -> bool:
-    """Is the reference a part of *text*? *alone*: a single character must be a word of its own."""
-    wanted, found = clean(reference), clean(text)
-    if alone and len(wanted) == 1:
-        return is_word(wanted, found)
-    return wanted in found
+    """True if *text* contains the reference. *alone*: a single character must be a separate word."""
+    expected, actual = clean(reference), clean(text)
+    if alone and len(expected) == 1:
+        return is_word(expected, actual)
+    return expected in actual
 
 
 def is_word(character: str, text: str) -> bool:
-    """Is *character* one of the words that NLTK's tokenizer finds in *text* (all in lower case)?
+    """True if *character* is one of the words of NLTK's tokenizer in *text* (all in lower case).
 
-    A full stop behind it belongs to it, unless a sentence ends there: at the end, or before a number or a sign. NLTK
-    takes a lower-case word after `2.` for the same sentence.
+    A full stop after it belongs to it, unless a sentence ends there: at the end, or before a number or a sign. For
+    NLTK, a lower-case word after `2.` belongs to the same sentence.
     """
     return re.search(rf"{_LEFT}{re.escape(character)}(?:{_RIGHT}|{_STOP})", text) is not None

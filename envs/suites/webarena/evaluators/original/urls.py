@@ -1,4 +1,4 @@
-"""How WebArena-Verified reads and compares addresses."""
+"""Reads and compares addresses as WebArena-Verified does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Query = Mapping[str, tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Scheme, host and path (or a placeholder and a path), and the query; a pattern stays as it is."""
+    """Scheme, host and path (or a placeholder and a path), and the query; a pattern is unchanged."""
 
     base: str
     query: Query = field(default_factory=dict[str, tuple[Any, ...]])
@@ -32,26 +32,26 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class UrlReading:
-    """What a check says of the addresses that it compares."""
+    """How a check reads the addresses that it compares."""
 
     derender: Derender
     render: Callable[[str], str] = str
-    """Puts an address in the place of the placeholder that a text begins with."""
+    """Replaces the placeholder at the beginning of a text by its address."""
     ignored: Callable[[str], bool] = lambda _: False
-    """Is a parameter of this name left out?"""
+    """True for the names of ignored parameters."""
     base64: bool = False
-    """A segment of the path may hide a query."""
+    """True: a segment of the path may encode a query."""
     typed: Callable[[Query], Query] = lambda query: query
     """Reads the values of parameters that have a type."""
 
 
 def read_address(value: Json, derender: Derender) -> Address:
-    """One that stands in an answer. Raises Unreadable."""
+    """Reads an address in an answer. Raises Unreadable."""
     return read_url(value, UrlReading(derender))
 
 
 def read_url(value: Json, reading: UrlReading, query: Mapping[str, tuple[str, ...]] | None = None) -> Address:
-    """*query* in the place of the one in the address. Raises Unreadable."""
+    """Reads an address; *query* replaces its query. Raises Unreadable."""
     text = value.strip() if isinstance(value, str) else ""
     if not text:
         raise Unreadable("no address")
@@ -74,16 +74,17 @@ def read_url(value: Json, reading: UrlReading, query: Mapping[str, tuple[str, ..
 
 def _query(query: Mapping[str, tuple[str, ...]], reading: UrlReading) -> Query:
     kept = {name: values for name, values in query.items() if not reading.ignored(name)}
-    return reading.typed({name: tuple(sorted(one.lower().strip() for one in values)) for name, values in kept.items()})
+    lower = {name: tuple(sorted(value.lower().strip() for value in values)) for name, values in kept.items()}
+    return reading.typed(lower)
 
 
 def _parsed(text: str) -> dict[str, tuple[str, ...]]:
-    found = parse_qs(text, keep_blank_values=True)
-    return {unquote(name): tuple(sorted(map(unquote, values))) for name, values in found.items()}
+    query = parse_qs(text, keep_blank_values=True)
+    return {unquote(name): tuple(sorted(map(unquote, values))) for name, values in query.items()}
 
 
 def _clone(text: str) -> str:
-    """A repository's SSH address in its short form, whatever its host."""
+    """A repository's SSH address in its short form, with a placeholder for its host."""
     if text.lower().startswith("ssh://"):
         parsed = urlparse(text)
         user = parsed.netloc.split("@")[0] if "@" in parsed.netloc else "git"
@@ -95,7 +96,7 @@ def _clone(text: str) -> str:
 
 
 def _canonical(text: str) -> str:
-    """Lower-case scheme and host, no default port, one way to escape, no empty segments."""
+    """Normalises an address: lower-case scheme and host, no default port, uniform escapes, no empty segments."""
     if ":" not in text[:7] and not (text.startswith("/") and not text.startswith("//")):
         text = f"https://{text.lstrip('/')}"
     try:
@@ -137,7 +138,7 @@ def _segments(path: str) -> str:
 
 
 def _unpacked(path: str) -> tuple[str, list[str]]:
-    """*path* without the segments that hide a query, and those queries."""
+    """*path* without the segments that encode a query, and those queries."""
     kept: list[str] = []
     queries: list[str] = []
     for segment in path.split("/"):
@@ -163,7 +164,8 @@ def _hidden(segment: str) -> str:
 
 
 def same_path(expected: Address, actual: Address, render: Callable[[str], str]) -> bool:
-    """Patterns are matched on whole addresses and heed letter case; else case and a slash at the end do not count."""
+    """Compares paths. A pattern must match the complete address, case-sensitively. Otherwise case and a trailing slash
+    are ignored."""
     if expected.pattern:
         inside = expected.base[1:-1] if is_pattern(expected.base) else expected.base
         inside = render(inside) if inside.startswith("__") else inside
@@ -173,7 +175,7 @@ def same_path(expected: Address, actual: Address, render: Callable[[str], str]) 
 
 
 def same_query(expected: Query, actual: Query, same: Callable[[Any, Any], bool]) -> bool:
-    """Of a parameter that comes several times, the first value in order; a missing one is an empty one."""
+    """Compares queries: of a repeated parameter the first value in order; a missing parameter counts as empty."""
     for name in {*expected, *actual}:
         want, got = (query[name][0] if query.get(name) else "" for query in (expected, actual))
         if is_pattern(want):
@@ -186,7 +188,7 @@ def same_query(expected: Query, actual: Query, same: Callable[[Any, Any], bool])
 
 @dataclass(frozen=True, slots=True)
 class SameAddress:
-    """An expected address, and whether another one is the same."""
+    """Compares addresses with an expected one."""
 
     expected: Address
     render: Callable[[str], str] = str

@@ -1,7 +1,7 @@
-"""The requests that a session made, as the network-event evaluators need them, recorded from the browser's events.
+"""Records a session's requests from the browser's events, for the network-event evaluators.
 
-Recorded are documents, forms and calls of scripts; pictures, fonts, styles and scripts are not. A
-request is in the record from the moment it is made, so that one whose answer never came is there too.
+It records documents, forms and calls of scripts, but not images, fonts, styles and scripts. A request
+is recorded when it is made, so requests without a response are included.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ MAX_REQUESTS = 20_000
 MAX_POST_CHARS = 1_000_000
 MAX_CONTENT_BYTES = 1_000_000
 READ_S = 5.0
-"""Longest wait for the headers and the content of one answer."""
+"""Longest wait for the headers and the content of one response."""
 
 
 class Sent(Record):
-    """One request, and what came back."""
+    """One request and its response."""
 
     method: str
     url: str
     navigation: bool = False
-    """It was for the document of a tab."""
+    """True for the document of a tab."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Of the request; names in lower case."""
+    """Request headers; names in lower case."""
     post_data: dict[str, Json] | None = None
-    """Fields of a form or keys of a JSON object; None: nothing was sent, or nothing of that kind."""
+    """Fields of a form or keys of a JSON object; None for another or no body."""
     status: int = NO_ANSWER
     content: Json = None
-    """The JSON of the answer, if it was JSON."""
+    """The response's JSON, if it was JSON."""
     cookies: dict[str, str] = Field(default_factory=dict)
-    """Set by the answer, decoded."""
+    """Cookies set by the response, decoded."""
 
 
 @dataclass(eq=False)
@@ -61,43 +61,44 @@ class _Row:
 
 @dataclass
 class Recorder:
-    """Keeps what one context sends, from :meth:`attach` on."""
+    """Records the requests of one context after :meth:`attach`."""
 
     with_answers: bool = True
-    """Also the full headers, cookies and JSON of answers: some checks need them, and they cost two more calls each."""
+    """True: also records full headers, cookies and JSON of responses, which some checks need. They cost two more calls
+    per request."""
     _rows: list[_Row] = field(default_factory=list[_Row])
     _saved: tuple[Sent, ...] | None = None
     _earlier: list[Sent] = field(default_factory=list[Sent])
     _by_request: dict[Request, _Row] = field(default_factory=dict[Request, _Row])
 
     def attach(self, context: BrowserContext) -> None:
-        context.on("request", self._asked)
-        context.on("response", self._answered)
+        context.on("request", self._on_request)
+        context.on("response", self._on_response)
 
     async def all(self) -> tuple[Sent, ...]:
-        """Everything so far; answers that are still being read are waited for, READ_S at most."""
+        """All recorded requests. Waits at most READ_S for responses that are still being read."""
         reading = [row.reading for row in self._rows if row.reading is not None and not row.reading.done()]
         if reading:
             await asyncio.wait(reading, timeout=READ_S)
         return (*self._earlier, *(row.sent for row in self._rows))
 
     def save(self, folder: Path) -> None:
-        """Writes what is known so far, so that a killed episode can be scored like any other."""
+        """Writes the record, so that a killed episode can be scored."""
         sent = (*self._earlier, *(row.sent for row in self._rows))
         if sent != self._saved:
-            text = json.dumps([one.model_dump(mode="json") for one in sent])
+            text = json.dumps([request.model_dump(mode="json") for request in sent])
             write_atomically(folder / SENT_FILE, text, private=True, sync=False)
             self._saved = sent
 
     def load(self, folder: Path) -> None:
-        """Goes on from the record in *folder*, if there is one."""
+        """Continues the record in *folder*, if there is one."""
         path = folder / SENT_FILE
         self._rows.clear()
         self._by_request.clear()
         text = path.read_text(encoding="utf-8") if path.exists() else "[]"
         self._earlier = TypeAdapter(list[Sent]).validate_json(text)
 
-    def _asked(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         if request.resource_type in ASSETS or len(self._rows) >= MAX_REQUESTS:
             return
         headers = {name.lower(): storable(value) for name, value in request.headers.items()}
@@ -112,7 +113,7 @@ class Recorder:
         self._rows.append(row)
         self._by_request[request] = row
 
-    def _answered(self, response: Response) -> None:
+    def _on_response(self, response: Response) -> None:
         row = self._by_request.get(response.request)
         if row is None:
             return
@@ -128,7 +129,7 @@ class Recorder:
                 content = await _content(response)
                 row.sent = row.sent.model_copy(update={"content": content})
         except (PlaywrightError, TimeoutError):
-            return  # the page went on before its answer was read: what is known stays
+            return  # the page navigated before its response was read: the record stays partial
 
 
 async def _cookies(response: Response) -> dict[str, str]:
@@ -163,12 +164,12 @@ def _post_data(request: Request, kind: str) -> dict[str, Json] | None:
 
 
 def form_fields(text: str) -> dict[str, Json]:
-    """The fields of a form; of a field that comes several times, the first."""
+    """The fields of a form; for a repeated field, the first value."""
     return _collected(parse_qsl(text, keep_blank_values=True))
 
 
 def multipart_fields(kind: str, body: bytes) -> dict[str, Json]:
-    """The same of a form with files; a file counts with its content as text."""
+    """The fields of a multipart form; a file's value is its content as text."""
     message = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + body)
     pairs: list[tuple[str, str]] = []
     for part in message.iter_parts() if message.is_multipart() else ():

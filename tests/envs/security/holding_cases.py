@@ -1,4 +1,4 @@
-"""Ways in which a step makes a page send something, and a server that counts what arrives."""
+"""Cases in which a step makes a page send a request, and a server that counts the arrivals."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ BUTTON = "<form method=post action=/act><input type=hidden name=a value=1><butto
 
 
 class Counting:
-    """Every path but `/act` is a page; what arrives at `/act`, and the WebSocket message `act`, are counted."""
+    """Serves a page at every path except `/act`. Counts requests to `/act` and WebSocket messages `act`."""
 
     def __init__(self) -> None:
         self.port = 0
         self.scheme, self.host = "http", "127.0.0.1"
         self.front = ""
         self.acts: list[tuple[str, bytes]] = []
-        """(method, body) of what arrived."""
+        """(method, body) of the arrivals."""
         self.gets: list[str] = []
-        """Paths of everything else."""
+        """Paths of all other requests."""
         self.arrived = asyncio.Event()
 
     @property
@@ -109,18 +109,18 @@ def page(body: str) -> web.Response:
 
 @asynccontextmanager
 async def counting(tls: ssl.SSLContext | None = None) -> AsyncGenerator[Counting]:
-    """With *tls* it is called localhost."""
-    made = Counting()
+    """Runs the server; with *tls* its host is localhost."""
+    server = Counting()
     app = web.Application()
-    app.router.add_route("*", "/{path:.*}", made.answer)
+    app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    made.port = runner.addresses[0][1]
+    server.port = runner.addresses[0][1]
     if tls is not None:
-        made.scheme, made.host = "https", "localhost"
+        server.scheme, server.host = "https", "localhost"
     try:
-        yield made
+        yield server
     finally:
         await runner.cleanup()
 
@@ -149,7 +149,7 @@ def type_in(text: str, name: str = "Go", *, enter: bool = False) -> Step:
 
 
 async def do(session: BrowserSession, server: Counting, steps: Sequence[Step]) -> list[ActionResult]:
-    """Each step begins as one that nobody has approved."""
+    """Executes the steps, none of them approved."""
     results: list[ActionResult] = []
     for step in steps:
         seen = await session.observe()
@@ -159,19 +159,19 @@ async def do(session: BrowserSession, server: Counting, steps: Sequence[Step]) -
 
 
 @dataclass(frozen=True)
-class Way:
-    """A page, and what is done on it; each leads to exactly one arrival."""
+class Case:
+    """A page and the steps on it, which cause exactly one arrival."""
 
     name: str
     html: str
     steps: tuple[Step, ...]
     before: tuple[Step, ...] = ()
-    """Belongs to the start, which then is another page."""
+    """Steps that belong to the start, which is another page in this case."""
     method: str = "POST"
 
 
-def way(name: str, html: str, *steps: Step, before: tuple[Step, ...] = (), method: str = "POST") -> Way:
-    return Way(name, html, steps or (click(),), before, method)
+def case(name: str, html: str, *steps: Step, before: tuple[Step, ...] = (), method: str = "POST") -> Case:
+    return Case(name, html, steps or (click(),), before, method)
 
 
 def script(code: str, markup: str = "<button>Go</button>") -> str:
@@ -191,15 +191,15 @@ MAP = (
 FIELD = "<input aria-label=Go>"
 SUBMITTED = (
     # by the choice of the action
-    way("click on a submit button", BUTTON),
-    way("type on a submit button", BUTTON, type_in("x")),
-    way("type on a link", "<a href='javascript:act(); void 0'>Go</a>", type_in("x")),
-    way("type on a tab", "<div role=tab tabindex=0 onclick=act()>Go</div>", type_in("x")),
-    way(
+    case("click on a submit button", BUTTON),
+    case("type on a submit button", BUTTON, type_in("x")),
+    case("type on a link", "<a href='javascript:act(); void 0'>Go</a>", type_in("x")),
+    case("type on a tab", "<div role=tab tabindex=0 onclick=act()>Go</div>", type_in("x")),
+    case(
         "type with Enter", "<form method=post action=/act><input name=a aria-label=Go></form>", type_in("1", enter=True)
     ),
-    way("drag onto itself", BUTTON, on_ref(lambda ref: Drag(ref=ref, to_ref=ref))),
-    way(
+    case("drag onto itself", BUTTON, on_ref(lambda ref: Drag(ref=ref, to_ref=ref))),
+    case(
         "drag at one point",
         script(
             "go.style.cssText = 'position: fixed; left: 0; top: 0; width: 99px; height: 99px'; "
@@ -207,7 +207,7 @@ SUBMITTED = (
         ),
         always(DragAt(x=20, y=20, to_x=20, to_y=20)),
     ),
-    way(
+    case(
         "click at a point",
         script(
             "go.style.cssText = 'position: fixed; left: 0; top: 0; width: 99px; height: 99px'; "
@@ -215,68 +215,70 @@ SUBMITTED = (
         ),
         always(ClickAt(x=20, y=20)),
     ),
-    way("press Enter", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="Enter"))),
-    way("press a line feed", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="\n"))),
-    way("press a carriage return", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="\r"))),
-    way("press Space", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="Space"))),
-    way("double click", script("on(go, 'dblclick', () => act())"), click(count=2)),
-    way(
+    case("press Enter", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="Enter"))),
+    case("press a line feed", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="\n"))),
+    case("press a carriage return", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="\r"))),
+    case("press Space", BUTTON.replace("<button>", "<button autofocus>"), always(Press(keys="Space"))),
+    case("double click", script("on(go, 'dblclick', () => act())"), click(count=2)),
+    case(
         "right click", script("on(go, 'contextmenu', () => act())"), on_ref(lambda ref: Click(ref=ref, button="right"))
     ),
-    way("middle click", script("on(go, 'auxclick', () => act())"), on_ref(lambda ref: Click(ref=ref, button="middle"))),
-    way(
+    case(
+        "middle click", script("on(go, 'auxclick', () => act())"), on_ref(lambda ref: Click(ref=ref, button="middle"))
+    ),
+    case(
         "select that submits",
         "<form method=post action=/act><select name=a aria-label=Go onchange=form.submit()>"
         "<option>0<option>1</select></form>",
         on_ref(lambda ref: Select(ref=ref, option="1")),
     ),
-    way(
+    case(
         "upload that submits",
         "<form method=post action=/act enctype=multipart/form-data>"
         "<input type=file name=f aria-label=Go onchange=form.submit()></form>",
         on_ref(lambda ref: Upload(ref=ref, path="a.txt")),
     ),
-    way(
+    case(
         "upload by a chooser that submits",
         "<form method=post action=/act enctype=multipart/form-data>"
         "<input type=file id=f name=f hidden onchange=form.submit()></form><button onclick=f.click()>Go</button>",
         on_ref(lambda ref: Upload(ref=ref, path="a.txt")),
     ),
     # by what listens
-    way(
+    case(
         "a name that says More",
         "<div style='cursor: pointer' onclick=act()>More: pay now</div>",
         click("More: pay now"),
     ),
-    way("hover", script("on(go, 'mouseenter', () => act())"), on_ref(lambda ref: Hover(ref=ref))),
-    way(
+    case("hover", script("on(go, 'mouseenter', () => act())"), on_ref(lambda ref: Hover(ref=ref))),
+    case(
         "the end of a transition",
         "<style>button { transition: opacity 50ms } button:hover { opacity: .5 }</style>"
         + script("on(go, 'transitionend', () => act(), {once: true})"),
         on_ref(lambda ref: Hover(ref=ref)),
     ),
-    way(
+    case(
         "select heard at the root",
         script("on(document, 'change', () => act())", "<select aria-label=Go><option>0<option>1</select>"),
         on_ref(lambda ref: Select(ref=ref, option="1")),
     ),
-    way(
+    case(
         "Tab out of a field",
         script("on(document, 'change', () => act())", FIELD),
         type_in("1"),
         always(Press(keys="Tab")),
     ),
-    way("focus by Tab", script("on(document, 'focusin', () => act(), {once: true})"), always(Press(keys="Tab"))),
-    way("focus by a click", script("on(document, 'focusin', () => act(), {once: true})", FIELD), click()),
-    way("keydown", script("on(window, 'keydown', () => act())"), always(Press(keys="x"))),
-    way("input in a field", script("on(window, 'input', () => act())", FIELD), type_in("1")),
-    way(
+    case("focus by Tab", script("on(document, 'focusin', () => act(), {once: true})"), always(Press(keys="Tab"))),
+    case("focus by a click", script("on(document, 'focusin', () => act(), {once: true})", FIELD), click()),
+    case("keydown", script("on(window, 'keydown', () => act())"), always(Press(keys="x"))),
+    case("input in a field", script("on(window, 'input', () => act())", FIELD), type_in("1")),
+    case(
         "copy",
         script("on(document, 'copy', () => act())", "<p>text</p>"),
         always(Press(keys="Control+A")),
         always(Press(keys="Control+C")),
     ),
-    way(
+    case(
         "paste",
         script("on(document, 'paste', () => act())", FIELD),
         type_in("1"),
@@ -284,17 +286,19 @@ SUBMITTED = (
         always(Press(keys="Control+C")),
         always(Press(keys="Control+V")),
     ),
-    way(
+    case(
         "drop",
         "<div draggable=true role=button>Go</div><div id=to role=button style='padding: 40px'>Here</div>"
         "<script>on(to, 'dragover', e => e.preventDefault()); on(to, 'drop', () => act())</script>",
         lambda seen, _: Drag(ref=ref_of(seen, "Go"), to_ref=ref_of(seen, "Here")),
     ),
-    way("confirm dismissed", handler("if (!confirm('sure?')) act()"), click(), always(AnswerDialog(accept=False))),
-    way("confirm accepted", handler("if (confirm('sure?')) act()"), click(), always(AnswerDialog(accept=True))),
-    way("scroll", TALL + script("on(document, 'scroll', () => act(), {once: true})"), always(Scroll(direction="down"))),
-    way("wheel", TALL + script("on(window, 'wheel', () => act(), {once: true})"), always(ScrollAt(x=9, y=9, dy=300))),
-    way(
+    case("confirm dismissed", handler("if (!confirm('sure?')) act()"), click(), always(AnswerDialog(accept=False))),
+    case("confirm accepted", handler("if (confirm('sure?')) act()"), click(), always(AnswerDialog(accept=True))),
+    case(
+        "scroll", TALL + script("on(document, 'scroll', () => act(), {once: true})"), always(Scroll(direction="down"))
+    ),
+    case("wheel", TALL + script("on(window, 'wheel', () => act(), {once: true})"), always(ScrollAt(x=9, y=9, dy=300))),
+    case(
         "what comes into view",
         TALL
         + "<p id=end>End</p>"
@@ -303,62 +307,62 @@ SUBMITTED = (
         ),
         *[always(Scroll(direction="down"))] * 8,
     ),
-    way("details that open", "<details ontoggle=act()><summary>Go</summary>x</details>"),
-    way("an invalid field", "<form><input required oninvalid=act()><button>Go</button></form>"),
-    way("a form that is reset", "<form onreset=act()><button type=reset>Go</button></form>"),
+    case("details that open", "<details ontoggle=act()><summary>Go</summary>x</details>"),
+    case("an invalid field", "<form><input required oninvalid=act()><button>Go</button></form>"),
+    case("a form that is reset", "<form onreset=act()><button type=reset>Go</button></form>"),
     # by what sends
-    way("fetch", handler("act()")),
-    way("fetch without CORS", handler("act({mode: 'no-cors'})")),
-    way("fetch that outlives its page", handler("act({keepalive: true}); location = '/other'")),
-    way("beacon", handler("navigator.sendBeacon('/act', 'a=1')")),
-    way("PUT", handler("act({method: 'PUT'})"), method="PUT"),
-    way("DELETE", handler("act({method: 'DELETE', body: null})"), method="DELETE"),
-    way("PATCH", handler("act({method: 'PATCH'})"), method="PATCH"),
-    way("a method of its own", handler("act({method: 'PURGE'})"), method="PURGE"),
-    way("XMLHttpRequest", handler("const x = new XMLHttpRequest(); x.open('POST', '/act'); x.send('a=1')")),
-    way(
+    case("fetch", handler("act()")),
+    case("fetch without CORS", handler("act({mode: 'no-cors'})")),
+    case("fetch that outlives its page", handler("act({keepalive: true}); location = '/other'")),
+    case("beacon", handler("navigator.sendBeacon('/act', 'a=1')")),
+    case("PUT", handler("act({method: 'PUT'})"), method="PUT"),
+    case("DELETE", handler("act({method: 'DELETE', body: null})"), method="DELETE"),
+    case("PATCH", handler("act({method: 'PATCH'})"), method="PATCH"),
+    case("a method of its own", handler("act({method: 'PURGE'})"), method="PURGE"),
+    case("XMLHttpRequest", handler("const x = new XMLHttpRequest(); x.open('POST', '/act'); x.send('a=1')")),
+    case(
         "XMLHttpRequest that blocks",
         handler("const x = new XMLHttpRequest(); x.open('POST', '/act', false); try { x.send('a=1') } catch {}"),
     ),
-    way("a form by script", handler("post()")),
-    way(
+    case("a form by script", handler("post()")),
+    case(
         "requestSubmit by a label",
         "<form method=post action=/act><input name=a value=1 type=hidden>"
         "<label for=s><span role=button tabindex=0>Go</span></label><input id=s type=submit aria-label=Send></form>",
     ),
-    way("an image that submits", "<form method=post action=/act><input type=image alt=Go width=80 height=20></form>"),
-    way(
+    case("an image that submits", "<form method=post action=/act><input type=image alt=Go width=80 height=20></form>"),
+    case(
         "an image map",
         MAP + "<map name=m><area alt=Go shape=rect coords=0,0,100,50 href='javascript:act(); void 0'></map>",
         always(ClickAt(x=20, y=20)),
     ),
-    way("a form into a frame", "<iframe name=f></iframe>" + BUTTON.replace("<form", "<form target=f")),
-    way("a form into a new tab", BUTTON.replace("<form", "<form target=_blank")),
-    way("a form by another button", "<form id=f method=post action=/act></form><button form=f>Go</button>"),
-    way("formmethod", "<form action=/other><button formmethod=post formaction=/act>Go</button></form>"),
-    way("a form that lets a file down", BUTTON.replace("/act", "/act?file")),
-    way("a worker", handler("new Worker(blob(`fetch('${location.origin}/act', {method: 'POST'})`))")),
-    way("a shared worker", handler("new SharedWorker(blob(`fetch('${location.origin}/act', {method: 'POST'})`))")),
-    way(
+    case("a form into a frame", "<iframe name=f></iframe>" + BUTTON.replace("<form", "<form target=f")),
+    case("a form into a new tab", BUTTON.replace("<form", "<form target=_blank")),
+    case("a form by another button", "<form id=f method=post action=/act></form><button form=f>Go</button>"),
+    case("formmethod", "<form action=/other><button formmethod=post formaction=/act>Go</button></form>"),
+    case("a form that downloads a file", BUTTON.replace("/act", "/act?file")),
+    case("a worker", handler("new Worker(blob(`fetch('${location.origin}/act', {method: 'POST'})`))")),
+    case("a shared worker", handler("new SharedWorker(blob(`fetch('${location.origin}/act', {method: 'POST'})`))")),
+    case(
         "a frame without an address",
         handler("child('iframe', {srcdoc: `<script>fetch('${location.origin}/act', {method: 'POST'})<\\/script>`})"),
     ),
-    way(
+    case(
         "a message between frames",
         "<iframe srcdoc=\"<button onclick=&quot;parent.postMessage('a', '*')&quot;>Go"
         "</button>\"></iframe><script>on(window, 'message', post)</script>",
     ),
-    way(
+    case(
         "a WebSocket that is open",
         "<script>const s = new WebSocket('/ws')</script>" + handler("s.send('act')"),
         method="MESSAGE",
     ),
-    way(
+    case(
         "a WebSocket that is opened",
         handler("const s = new WebSocket('/ws'); s.onopen = () => s.send('act')"),
         method="MESSAGE",
     ),
-    way(
+    case(
         "a WebSocket of a worker",
         handler(
             "const to = location.origin.replace('http', 'ws') + '/ws'; "
@@ -366,49 +370,49 @@ SUBMITTED = (
         ),
         method="MESSAGE",
     ),
-    way(
+    case(
         "the reason of a closed WebSocket",
         "<script>const s = new WebSocket('/ws')</script>" + handler("s.close(4000, 'act')"),
         method="CLOSE",
     ),
-    way("a report of the browser's", "", goto("reported"), click()),
+    case("a report of the browser's", "", goto("reported"), click()),
     # by when it sends
-    way("a timer after the step", handler("later(act, 1500)")),
-    way("a timer of the page", "<script>later(act, 2500)</script><p>x</p>", always(Wait())),
-    way("a chain of timers", handler("later(() => later(() => later(act, 300), 300), 300)")),
-    way(
+    case("a timer after the step", handler("later(act, 1500)")),
+    case("a timer of the page", "<script>later(act, 2500)</script><p>x</p>", always(Wait())),
+    case("a chain of timers", handler("later(() => later(() => later(act, 300), 300), 300)")),
+    case(
         "a page that is left by goto",
         script("on(window, 'pagehide', () => navigator.sendBeacon('/act', 'a=1'))"),
         goto("other"),
     ),
-    way(
+    case(
         "a page that is left by back",
         script("on(window, 'pagehide', () => navigator.sendBeacon('/act', 'a=1'))"),
         always(Back()),
         before=(goto("other"), goto("front")),
     ),
-    way(
+    case(
         "a tab that is closed",
         script("on(window, 'pagehide', () => navigator.sendBeacon('/act', 'a=1'))"),
         always(CloseTab()),
     ),
-    way(
+    case(
         "a page that is asked before it is left",
         handler("on(window, 'beforeunload', () => navigator.sendBeacon('/act', 'a=1'))"),
         click(),
         goto("other"),
     ),
-    way("a page that sends itself by goto", "", goto("sends-itself")),
-    way("a page that sends itself by a link", "<a href=/sends-itself>Go</a>"),
-    way("a page that sends itself in a frame", handler("child('iframe', {src: '/sends-itself'})")),
-    way("a page that sends itself in an object", handler("child('object', {data: '/sends-itself'})")),
-    way("a page that sends itself in an embed", handler("child('embed', {src: '/sends-itself'})")),
-    way(
+    case("a page that sends itself by goto", "", goto("sends-itself")),
+    case("a page that sends itself by a link", "<a href=/sends-itself>Go</a>"),
+    case("a page that sends itself in a frame", handler("child('iframe', {src: '/sends-itself'})")),
+    case("a page that sends itself in an object", handler("child('object', {data: '/sends-itself'})")),
+    case("a page that sends itself in an embed", handler("child('embed', {src: '/sends-itself'})")),
+    case(
         "a page that sends itself by refresh",
         handler("document.head.innerHTML = `<meta http-equiv=refresh content='0;url=/sends-itself'>`"),
     ),
-    way("a page that sends itself in a new tab", handler("open('/sends-itself')")),
-    way(
+    case("a page that sends itself in a new tab", handler("open('/sends-itself')")),
+    case(
         "another tab",
         handler("open('/other')"),
         click(),
@@ -416,38 +420,38 @@ SUBMITTED = (
         always(NewTab()),
         goto("sends-itself"),
     ),
-    way("a redirect that keeps the method", handler("fetch('/again', {method: 'POST', body: 'a=1'})")),
+    case("a redirect that keeps the method", handler("fetch('/again', {method: 'POST', body: 'a=1'})")),
 )
-"""What `submit` holds; all of it by steps that nobody has approved."""
+"""Requests that `submit` holds, all from steps that were not approved."""
 
 OPENED = (
-    way("goto", "", goto("act"), method="GET"),
-    way("a link", "<a href=/act>Go</a>", method="GET"),
-    way("a link into a new tab", "<a href=/act target=_blank>Go</a>", method="GET"),
-    way("type on a link", "<a href=/act>Go</a>", type_in("x"), method="GET"),
-    way("a form by GET", "<form action=/act><button>Go</button></form>", method="GET"),
-    way(
+    case("goto", "", goto("act"), method="GET"),
+    case("a link", "<a href=/act>Go</a>", method="GET"),
+    case("a link into a new tab", "<a href=/act target=_blank>Go</a>", method="GET"),
+    case("type on a link", "<a href=/act>Go</a>", type_in("x"), method="GET"),
+    case("a form by GET", "<form action=/act><button>Go</button></form>", method="GET"),
+    case(
         "an image map",
         MAP + "<map name=m><area alt=Go shape=rect coords=0,0,100,50 href=/act></map>",
         always(ClickAt(x=20, y=20)),
         method="GET",
     ),
-    way("location", handler("location = '/act'"), method="GET"),
-    way("location, late", handler("later(() => location.replace('/act'), 1500)"), method="GET"),
-    way("window.open", handler("open('/act')"), method="GET"),
-    way("a frame", handler("child('iframe', {src: '/act'})"), method="GET"),
-    way("an object", handler("child('object', {data: '/act'})"), method="GET"),
-    way("an embed", handler("child('embed', {src: '/act'})"), method="GET"),
-    way(
+    case("location", handler("location = '/act'"), method="GET"),
+    case("location, late", handler("later(() => location.replace('/act'), 1500)"), method="GET"),
+    case("window.open", handler("open('/act')"), method="GET"),
+    case("a frame", handler("child('iframe', {src: '/act'})"), method="GET"),
+    case("an object", handler("child('object', {data: '/act'})"), method="GET"),
+    case("an embed", handler("child('embed', {src: '/act'})"), method="GET"),
+    case(
         "a refresh", handler("document.head.innerHTML = `<meta http-equiv=refresh content='0;url=/act'>`"), method="GET"
     ),
-    way(
+    case(
         "a hover",
         script("on(go, 'mouseenter', () => location = '/act')"),
         on_ref(lambda ref: Hover(ref=ref)),
         method="GET",
     ),
-    way("a download", "<a href=/act?file download>Go</a>", method="GET"),
-    way("a form by POST", BUTTON),
+    case("a download", "<a href=/act?file download>Go</a>", method="GET"),
+    case("a form by POST", BUTTON),
 )
-"""What `navigation` holds."""
+"""Requests that `navigation` holds."""

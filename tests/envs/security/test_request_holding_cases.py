@@ -1,4 +1,4 @@
-"""What a step that nobody has approved makes a page send is held, whatever causes it; a server counts what arrives."""
+"""Requests caused by a step that was not approved are held, whatever the cause. A server counts the arrivals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.held_requests import HeldRequest, HoldCategory
 from tests.envs.browser.browsing import QUICK, visit
 from tests.envs.security.certificates import server_and_authorities
-from tests.envs.security.holding_ways import (
+from tests.envs.security.holding_cases import (
     BUTTON,
     OPENED,
     SUBMITTED,
+    Case,
     Counting,
-    Way,
     always,
     click,
     counting,
@@ -35,14 +35,14 @@ from tests.envs.security.holding_ways import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
-Said = Literal["not asked", "no", "yes"]
-SAID: tuple[Said, ...] = ("not asked", "no", "yes")
+Answer = Literal["not asked", "no", "yes"]
+ANSWERS: tuple[Answer, ...] = ("not asked", "no", "yes")
 Opened = Callable[..., Awaitable[tuple[BrowserSession, Counting]]]
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def reading() -> AsyncGenerator[Chromium]:
-    """Accepts the boundary's own key."""
+    """Accepts the proxy's own key."""
     async with Chromium.launch(own_tls=True) as chromium:
         yield chromium
 
@@ -61,9 +61,9 @@ async def opened(reading: Chromium, tmp_path: Path) -> AsyncGenerator[Opened]:
             server = await stack.enter_async_context(counting(tls if secured else None))
             server.front = front
             rules = Origins.parse(["127.0.0.1", "localhost"])
-            boundary = await stack.enter_async_context(AllowlistProxy(rules, authorities=authorities))
-            given = {"hold": tuple(hold), "upload_folder": tmp_path / "files", **settings}
-            session = await reading.session(QUICK.model_copy(update=given), boundary, tmp_path / "run")
+            proxy = await stack.enter_async_context(AllowlistProxy(rules, authorities=authorities))
+            options = {"hold": tuple(hold), "upload_folder": tmp_path / "files", **settings}
+            session = await reading.session(QUICK.model_copy(update=options), proxy, tmp_path / "run")
             stack.push_async_callback(session.close)
             await visit(session, server.url + start)
             return session, server
@@ -72,49 +72,51 @@ async def opened(reading: Chromium, tmp_path: Path) -> AsyncGenerator[Opened]:
 
 
 class Person:
-    """Gives one answer, and keeps what was asked."""
+    """Gives one answer to all questions and records them."""
 
-    def __init__(self, said: bool | None) -> None:
-        self._said = said
-        self.asked: list[tuple[HeldRequest, ...]] = []
+    def __init__(self, answer: bool | None) -> None:
+        self._answer = answer
+        self.questions: list[tuple[HeldRequest, ...]] = []
         self.was_asked = asyncio.Event()
 
     async def __call__(self, requests: tuple[HeldRequest, ...]) -> bool | None:
-        self.asked.append(requests)
+        self.questions.append(requests)
         self.was_asked.set()
-        return self._said
+        return self._answer
 
 
-async def play(session: BrowserSession, server: Counting, way: Way, said: Said) -> tuple[Person, list[ActionResult]]:
-    """Does what *way* says and waits for what comes of it: a question that is refused, or an arrival."""
-    person = Person(said == "yes")
+async def play(
+    session: BrowserSession, server: Counting, case: Case, answer: Answer
+) -> tuple[Person, list[ActionResult]]:
+    """Executes the steps of *case* and waits for the result: a refused question or an arrival."""
+    person = Person(answer == "yes")
     session.holding.ask = person
-    if way.before:
-        for step in way.before:
+    if case.before:
+        for step in case.before:
             await session.execute(step(await session.observe(), server))
-    results = await do(session, server, way.steps)
+    results = await do(session, server, case.steps)
     async with asyncio.timeout(20):
-        await (person.was_asked if said == "no" else server.arrived).wait()
+        await (person.was_asked if answer == "no" else server.arrived).wait()
     return person, [*results, *await do(session, server, [always(Wait()), always(Wait())])]
 
 
-def sampled(ways: Sequence[Way]) -> list[Any]:
-    """Every third is part of `make test`; all of them take minutes, `pytest -m browser` runs them."""
+def sampled(cases: Sequence[Case]) -> list[Any]:
+    """Every third case is part of `make test`. All take minutes; `pytest -m browser` runs them."""
     marks = ((), pytest.mark.heavy)
-    return [pytest.param(way, id=way.name, marks=marks[place % 3 != 0]) for place, way in enumerate(ways)]
+    return [pytest.param(case, id=case.name, marks=marks[place % 3 != 0]) for place, case in enumerate(cases)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", sampled(SUBMITTED))
-async def test_nothing_is_sent_unasked_by_any_way(opened: Opened, way: Way) -> None:
-    """Symptom: approval was bypassed by the choice of the action, and by whatever a page listens to."""
-    await asyncio.gather(*(tried(opened, way, said, ["submit"]) for said in SAID))
+@pytest.mark.parametrize("case", sampled(SUBMITTED))
+async def test_nothing_is_sent_unasked_by_any_way(opened: Opened, case: Case) -> None:
+    """Symptom: approval was bypassed by the choice of the action, and by listeners of the page."""
+    await asyncio.gather(*(run_case(opened, case, answer, ["submit"]) for answer in ANSWERS))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", sampled(OPENED))
-async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, way: Way) -> None:
-    await asyncio.gather(*(tried(opened, way, said, ["navigation"]) for said in SAID))
+@pytest.mark.parametrize("case", sampled(OPENED))
+async def test_no_page_is_opened_unasked_by_any_way(opened: Opened, case: Case) -> None:
+    await asyncio.gather(*(run_case(opened, case, answer, ["navigation"]) for answer in ANSWERS))
 
 
 OVER_TLS = (
@@ -126,35 +128,37 @@ OVER_TLS = (
 )
 
 
-@pytest.mark.parametrize("way", [way for way in SUBMITTED if way.name in OVER_TLS], ids=lambda way: way.name)
-async def test_what_goes_by_https_is_held_too(opened: Opened, way: Way) -> None:
-    """Without approval the browser does not know the test's authority, so that the control is what is approved."""
-    assert len([one for one in SUBMITTED if one.name in OVER_TLS]) == len(OVER_TLS)
-    await asyncio.gather(*(tried(opened, way, said, ["submit"], secured=True) for said in SAID[1:]))
+@pytest.mark.parametrize("case", [case for case in SUBMITTED if case.name in OVER_TLS], ids=lambda case: case.name)
+async def test_what_goes_by_https_is_held_too(opened: Opened, case: Case) -> None:
+    """The approved case is the control, because the browser does not trust the test's authority without the proxy."""
+    assert len([request for request in SUBMITTED if request.name in OVER_TLS]) == len(OVER_TLS)
+    await asyncio.gather(*(run_case(opened, case, answer, ["submit"], secured=True) for answer in ANSWERS[1:]))
 
 
-async def tried(opened: Opened, way: Way, said: Said, hold: Sequence[HoldCategory], *, secured: bool = False) -> None:
-    held, start = () if said == "not asked" else hold, "start" if way.before else "front"
-    session, server = await opened(way.html, held, start, secured=secured)
-    person, results = await play(session, server, way, said)
-    check(server, way, said, person, results)
+async def run_case(
+    opened: Opened, case: Case, answer: Answer, hold: Sequence[HoldCategory], *, secured: bool = False
+) -> None:
+    held, start = () if answer == "not asked" else hold, "start" if case.before else "front"
+    session, server = await opened(case.html, held, start, secured=secured)
+    person, results = await play(session, server, case, answer)
+    check(server, case, answer, person, results)
 
 
-def check(server: Counting, way: Way, said: Said, person: Person, results: list[ActionResult]) -> None:
+def check(server: Counting, case: Case, answer: Answer, person: Person, results: list[ActionResult]) -> None:
     arrived = [method for method, _ in server.acts]
-    held = [one for result in results for one in result.held_requests]
-    match said:
+    held = [request for result in results for request in result.held_requests]
+    match answer:
         case "not asked":
-            assert arrived == [way.method], "the negative control"
-            assert not person.asked and not held
+            assert arrived == [case.method], "the negative control"
+            assert not person.questions and not held
         case "no":
             assert arrived == []
-            assert len(person.asked) == 1, "one question a step"
-            assert held and all(one.answer == "no" for one in held)
+            assert len(person.questions) == 1, "one question a step"
+            assert held and all(request.answer == "no" for request in held)
             assert any(result.status is Status.BLOCKED for result in results)
         case "yes":
-            assert arrived == [way.method], "exactly once"
-            assert all(one.answer == "yes" for one in held) and len(held) >= 1
+            assert arrived == [case.method], "exactly once"
+            assert all(request.answer == "yes" for request in held) and len(held) >= 1
             assert not any(result.status is Status.BLOCKED for result in results)
 
 
@@ -163,7 +167,7 @@ async def test_a_refused_request_is_a_network_error_to_the_page_and_is_not_tried
     person = session.holding.ask = Person(False)
     await do(session, server, [click(), always(Wait())])
     assert (await session.observe()).title == "Failed to fetch"
-    assert len(person.asked) == 1 and server.acts == []
+    assert len(person.questions) == 1 and server.acts == []
 
 
 async def test_a_refused_form_leaves_the_page_as_it_is(opened: Opened) -> None:
@@ -181,7 +185,7 @@ async def test_plain_loads_are_not_held(opened: Opened, hold: HoldCategory) -> N
     session, server = await opened(handler(code), [hold])
     person = session.holding.ask = Person(False)
     (result,) = await do(session, server, [click()])
-    assert result.status is Status.OK and person.asked == [] and result.held_requests == ()
+    assert result.status is Status.OK and person.questions == [] and result.held_requests == ()
     assert server.gets.count("/events") >= 2 and "/a.png" in server.gets
 
 
@@ -189,15 +193,15 @@ POLLS = "<script>setInterval(() => act({body: JSON.stringify({at: Date.now()})})
 
 
 async def test_what_a_page_sends_by_itself_since_it_was_opened_is_not_asked_about(opened: Opened) -> None:
-    """A poll would make every step a question; the same page is asked about what differs from its poll."""
+    """A poll needs no question at every step; a request that differs from the poll does."""
     deletes = handler("act({body: JSON.stringify({at: Date.now(), delete: 5})})")
     session, server = await opened(POLLS + deletes, ["submit"])
     async with asyncio.timeout(20):
         await server.arrived.wait()
     person = session.holding.ask = Person(False)
     await do(session, server, [always(Wait()), always(Wait())])
-    assert person.asked == [] and len(server.acts) >= 2
+    assert person.questions == [] and len(server.acts) >= 2
     await do(session, server, [click()])
-    (question,) = person.asked
+    (question,) = person.questions
     assert dict(question[0].fields)["delete"] == "5"
     assert not any(b"delete" in body for _, body in server.acts)
