@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envs.core.trace import Flip
 from judges.base import Progress, Rated
+from judges.entry import JudgeEntry
 from judges.ratings import make_rating
 
 
@@ -45,3 +46,6 @@ def lost_anchors(progress: Progress) -> tuple[Flip, ...]:
         for milestone, held, check in zip(progress.milestones, progress.z, progress.checks, strict=True)
         if held and not check.achieved
     )
+
+
+ENTRY = JudgeEntry(lambda model, settings: StateAutoRater())

@@ -10,18 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.base import ChatRequest, Message, ModelUnavailable
-from models.specs import (
-    EmbeddedSpec,
-    GeminiSpec,
-    LocalSpec,
-    OpenAISpec,
-    ScriptedSpec,
-    Spec,
-    VllmSpec,
-    make_model,
-    parse_spec,
-    statuses,
-)
+from models.provider import ModelSpec
+from models.provider_specs.embedded import EmbeddedSpec
+from models.provider_specs.gemini import GeminiSpec
+from models.provider_specs.local import LocalSpec
+from models.provider_specs.openai import OpenAISpec
+from models.provider_specs.scripted import ScriptedSpec
+from models.provider_specs.vllm import VllmSpec
+from models.specs import make_model, parse_spec, statuses
 from tests.models.providers.servers import Reply, misbehaving_server
 
 VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
@@ -43,7 +39,7 @@ VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
         ("scripted:answers.jsonl", ScriptedSpec(Path("answers.jsonl"))),
     ],
 )
-def test_specs_parse_and_print(text: str, spec: Spec) -> None:
+def test_specs_parse_and_print(text: str, spec: ModelSpec) -> None:
     assert parse_spec(text) == spec
     assert parse_spec(str(spec)) == spec
 
