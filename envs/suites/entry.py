@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite, TaskInfo
-from envs.suites.webarena.evaluators import FuzzyJudge
+
+if TYPE_CHECKING:  # lists of suites are printed without the browser's library
+    from envs.browser.chromium import Chromium
+    from envs.suites.webarena.evaluators import FuzzyJudge
 
 
 @dataclass(frozen=True, slots=True)

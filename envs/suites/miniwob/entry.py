@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite, TaskInfo
 from envs.suites.entry import Scoring, SuiteEntry
+
+if TYPE_CHECKING:
+    from envs.browser.chromium import Chromium
 
 
 def _make(chromium: Chromium, folder: Path, settings: SessionSettings, scoring: Scoring) -> Suite:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envs.browser.chromium import Chromium
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite, TaskInfo
 from envs.suites.entry import Scoring, SuiteEntry
 from envs.suites.webarena.files import SuiteName
+
+if TYPE_CHECKING:
+    from envs.browser.chromium import Chromium
 
 
 def _entry(name: SuiteName) -> SuiteEntry:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import Discriminator, PlainSerializer, PlainValidator, Tag
+from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag
 
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.answers import TokenCount, read_completion
@@ -17,10 +17,18 @@ from training.grpo.rewards.ssl import SslReward
 from training.grpo.rewards.targets import Target
 
 
+def _kind(value: object) -> object:
+    return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+
+
 def _tag(value: object) -> str:
     """Which member of the union reads *value*: the built-in reward of its `kind`, or `added` for all others."""
-    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return kind if isinstance(kind, str) and kind in REWARDS.builtin else "added"
+    return str(_kind(value)) if _kind(value) in REWARDS.builtin else "added"
+
+
+def _with_added(value: object) -> object:
+    """Replaces the settings of a package's reward by the reward."""
+    return value if _kind(value) in REWARDS.builtin else added_reward(value)
 
 
 RewardSettings = Annotated[
@@ -28,8 +36,9 @@ RewardSettings = Annotated[
     | Annotated[GuirlvgReward, Tag("guirlvg")]
     | Annotated[AdaguiReward, Tag("adagui")]
     | Annotated[LpoReward, Tag("lpo")]
-    | Annotated[AddedReward, PlainValidator(added_reward), PlainSerializer(AddedReward.model_dump), Tag("added")],
+    | Annotated[AddedReward, PlainSerializer(AddedReward.model_dump), Tag("added")],
     Discriminator(_tag),
+    BeforeValidator(_with_added),
 ]
 """A built-in reward, or one of an installed package, by `kind`."""
 
