@@ -1,24 +1,24 @@
-"""The category of a failure by prioritised hard rules, and its key step (MiRA paper, §4.2 and §4.3).
+"""Assigns a failure its category by prioritised rules, and its key step (MiRA paper, §4.2 and §4.3).
 
-Pure: reads records, asks no model, guesses nothing. That an episode *failed* is the checker's word (or the judge's),
-never this module's. The first rule that holds decides:
+Pure functions of records, without a model. The checker (or the judge) decides that an episode *failed*, not this
+module. The first rule that holds decides:
 
-    A  stop_at_wrong_page      the agent ended the episode itself, and the check failed
-    B  stuck_midway            it repeated itself and did not get out, see :mod:`judges.analysis.loops`
+    A  stop_at_wrong_page      the agent ended the episode, and the check failed
+    B  stuck_midway            it is in a loop that it did not leave, see :mod:`judges.analysis.loops`
     C  no_reasonable_attempt   the right page was reached and no exit tried; a very early exit; a nonsensical first
-                               click that nothing good came of; nothing ever done to a page
-    D  other                   the world or a model broke; a limit cut progress short; whatever no rule above covers
+                               click without progress after it; no action on a page
+    D  other                   the world or a model broke; a limit cut progress short; all other failures
 
-Choices where the paper leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
-A world that ends the episode on an action (MiniWoB++ does on a submit) makes that action the exit; where it is the very
-first one, that is C too. What broke (an error, a broken world) is D before every other rule.
+Choices that the paper leaves open: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
+If the world ends the episode on an action (MiniWoB++ does on a submit), that action is the exit; if it is the first
+action, the category is C too. An error or a broken world is D before every other rule.
 
 Key step, always an `Intent.step` of the trace:
 
-    A  the last action before the claim; or the divergence from the nearest reference where that came earlier
-    B  the first step of the stretch that repeats: where the loop was entered
-    C  the exit; the first click; the step at which it should have stopped; the first step where nothing was attempted
-    D  the divergence; else the first step after the last milestone was gained; where something broke, or a limit cut
+    A  the last action before the Stop; or the divergence from the nearest reference if that came earlier
+    B  the first step of the loop
+    C  the exit; the first click; the step at which it should have stopped; the first step if nothing was attempted
+    D  the divergence; else the first step after the last gained milestone; if something broke, or a limit cut
        progress short, the last step
 """
 
@@ -45,12 +45,12 @@ class FailureRules(LoopRules):
     """Thresholds of the rules, in steps."""
 
     early_exit_steps: int = Field(default=2, ge=0)
-    """A Stop at or before this step is rule C; 0 gives every exit to rule A."""
+    """A Stop at or before this step is rule C; with 0 every exit is rule A."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the rules look at. Only the first three are needed; the rest makes them see more."""
+    """Input of the rules. The first three fields are required; the others refine the result."""
 
     steps: Sequence[Step]
     ended_by: EndedBy
@@ -59,23 +59,23 @@ class Case:
     final: Sequence[bool] = ()
     """Milestones achieved at the end, after the last action."""
     error: str | None = None
-    """What broke, in the trace's words."""
+    """The error, as recorded in the trace."""
     nearest: Comparison | None = None
-    """How it compares with the nearest reference success; None where there is none."""
+    """Comparison with the nearest reference success; None without one."""
     usual: Sequence[Sequence[Done]] = ()
-    """What the reference successes did, step by step."""
+    """Steps of the reference successes."""
     pages: Pages | None = None
-    """Page texts; without them no volatile number is looked through."""
+    """Page texts; without them volatile numbers are not ignored."""
     history: History | None = None
-    """Of the steps; made of them and `pages` where it is None."""
+    """The history of the steps; None builds it from the steps and `pages`."""
 
 
 SELF_ENDED: Final = ("stop", "world")
 LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
 _NAMED: Final = 3
-"""Equal actions that are named."""
+"""Number of equal actions that a reason names."""
 _RELATIVE: Final = (Click, ClickAt, Press)
-"""Actions that may lead on when they are repeated."""
+"""Actions that may make progress when they are repeated."""
 _PROGRESS: Final = "while progress was being made"
 _WORD: Final = re.compile(r"\w+")
 _COMMON: Final = frozenset(
@@ -103,10 +103,9 @@ _COMMON: Final = frozenset(
 
 
 def explain(case: Case, rules: FailureRules | None = None) -> Failure:
-    """The category, the key step and the loop of an episode that failed, broke, or was not judged and cut off.
+    """The category, key step and loop of an episode that failed, broke, or was cut off without a verdict.
 
-    Raises ValueError for any other: success needs no reason, and one that nobody judged and that ended itself is not
-    known to have failed.
+    Raises ValueError for any other: a success, or an episode without a verdict that ended itself.
     """
     if not needs_reason(case.outcome, case.ended_by):
         raise ValueError(f"an episode with outcome {case.outcome!r} has no failure to analyze")
@@ -115,8 +114,8 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     case = replace(case, steps=history.steps, history=history)
     loop = find_loop(history, rules, case.final, case.usual)
     if case.outcome == "broken":
-        why = f": {case.error}" if case.error else ""
-        return _failure("other", _last(case), f"the world or a model broke, not the policy{why}", loop)
+        detail = f": {case.error}" if case.error else ""
+        return _failure("other", _last(case), f"the world or a model broke, not the policy{detail}", loop)
     if not case.steps:
         return _no_step(case.ended_by)
     return (
@@ -129,13 +128,12 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
 
 
 def needs_reason(outcome: Outcome, ended_by: EndedBy) -> bool:
-    """It failed or broke; or nobody judged it, and it did not end itself but was cut off: then it is at least known
-    not to have been finished."""
+    """Whether the episode failed or broke, or was cut off without a verdict and so was not finished."""
     return outcome in ("failure", "broken") or (outcome == "unjudged" and ended_by not in SELF_ENDED)
 
 
 def settled(steps: Sequence[Step]) -> Sequence[Step]:
-    """*steps* without intents that a resumed run looked at again: each number once, the last time."""
+    """*steps* without intents that a resumed run repeated: each number once, the last one."""
     again = {i for i, (one, following) in enumerate(pairwise(steps)) if one[0].step == following[0].step}
     return [one for i, one in enumerate(steps) if i not in again] if again else steps
 
@@ -147,7 +145,7 @@ def _no_step(ended_by: EndedBy) -> Failure:
 
 
 def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | None:
-    """Rule A, and the exits that are rule C."""
+    """Rule A, and exits of rule C."""
     if case.ended_by not in SELF_ENDED:
         return None
     steps = case.steps
@@ -212,7 +210,7 @@ def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure |
 
 
 def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
-    """Rule D where a limit ended the episode while it was making progress: nothing else is known to be wrong."""
+    """Rule D if a limit ended the episode during progress: no other failure is known."""
     if case.ended_by not in LIMITS:
         return None
     progress = _on_the_way(case) or _advance(case, rules) or _last_gain(case)
@@ -231,9 +229,9 @@ def _on_the_way(case: Case) -> str | None:
 
 
 def _advance(case: Case, rules: FailureRules) -> str | None:
-    """The last actions, where they are equal and each led to a page never seen before; not typing the same again.
+    """Progress by equal last actions that each led to a new page; typing the same again is excluded.
 
-    A reference that was left before them, or by them without a milestone gained since, says that this was no progress.
+    It is no progress if the episode left the reference before them, or by them without a milestone gained since.
     """
     assert case.history is not None
     run = advance(case.history, rules)
@@ -249,7 +247,7 @@ def _advance(case: Case, rules: FailureRules) -> str | None:
 
 
 def _last_gain(case: Case) -> str | None:
-    """Without a reference, a milestone that the last action reached."""
+    """Progress by a milestone that the last action achieved; only without a reference."""
     if case.nearest is not None or len(case.steps) not in gains_of(case.steps, case.final):
         return None
     return f"{_PROGRESS}: the last action reached a milestone"
@@ -271,10 +269,10 @@ def _other(case: Case, loop: Loop | None) -> Failure:
 
 
 def _done_at(case: Case) -> int | None:
-    """The first step at which nothing was left to do but to stop.
+    """The first step at which only a Stop was left.
 
-    By the milestones rated on the way, else by the reference; where only the end is known, the first step of those that
-    saw the last page.
+    From the ratings of milestones, else from the reference; if only the end is known, the first of the final steps on
+    the last page.
     """
     rated = next((intent.step for intent, _ in case.steps if intent.rating.z and all(intent.rating.z)), None)
     if rated is not None:
@@ -292,9 +290,9 @@ def _first_on_the_last_page(case: Case) -> int:
 
 
 def _nonsensical(case: Case, first: Step) -> bool:
-    """A first click on something that the task does not name, no reference ever clicks, and that led to nothing.
+    """Whether the first click is on an element that neither task nor references name, and led to no progress.
 
-    "Led to nothing" needs a witness: milestones of which none was gained, or references of which no step was done.
+    "No progress" needs evidence: milestones of which none was gained, or references of which no step was done.
     """
     intent = first[0]
     if not isinstance(intent.action, Click) or intent.target is None:
@@ -304,7 +302,7 @@ def _nonsensical(case: Case, first: Step) -> bool:
     counts = [sum(one.rating.z) for one, _ in case.steps if one.rating.z and one.step >= intent.step]
     counts += [sum(case.final)] if counts and len(case.final) == len(intent.rating.z) else []
     if case.nearest is not None:
-        # Where the click led to may count as a milestone by chance; what came after it did not.
+        # The page after the click may fulfil a milestone by chance; later gains are real.
         gained = bool(counts) and max(counts) > counts[min(1, len(counts) - 1)]
         return not gained and not case.nearest.first_known and case.nearest.followed == 0
     return bool(counts) and max(counts) == counts[0]

@@ -57,7 +57,7 @@ def test_one_run_uses_provider_planner_judge_and_suite_of_a_package(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     (episode,) = json.loads(done.stdout)["episodes"]
     assert episode["outcome"] == "success"
-    (trace,) = (tmp_path / "run" / "episodes").glob("*.jsonl")
+    (trace,) = (tmp_path / "run").rglob("episodes/*.jsonl")
     text = trace.read_text()
     for part in ("A button is pressed.", "acme saw 1 actions", "acme:clicker", '"suite":"acme"'):
         assert part in text
