@@ -48,7 +48,7 @@ def make_rater(
 ) -> AutoRater:
     """An entry of the registry, or an AutoRater that asks *model*, which was made from the model spec *spec*.
 
-    Added entries and models are used only where the state checkers do not answer. *compact* asks the model as a small
+    Added entries and models are used only at steps without state checks. *compact* asks the model as a small
     one that was trained to rate. Raises BadInput for an added entry that cannot be used, ValueError if a model is
     needed and is None.
     """

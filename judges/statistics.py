@@ -31,7 +31,7 @@ class Estimate(Record):
     low: float | None = None
     high: float | None = None
     why_not: str = ""
-    """Why `value`, or else its interval, is None; empty where both are given."""
+    """Why `value`, or else its interval, is None; empty if both are defined."""
 
     def __str__(self) -> str:
         if self.value is None:
@@ -42,7 +42,7 @@ class Estimate(Record):
 
 
 def wilson(successes: int, trials: int) -> Interval:
-    """Wilson's 95 % score interval of a proportion; (0, 1) where nothing was tried.
+    """Wilson's 95 % score interval of a proportion; (0, 1) for 0 trials.
 
     Raises ValueError unless 0 <= *successes* <= *trials*.
     """

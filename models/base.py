@@ -104,7 +104,7 @@ class Usage:
     tokens_thinking: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
-    """None where the model's price is unknown; 0.0 for local models."""
+    """None if the model's price is unknown; 0.0 for local models."""
 
 
 @dataclass(frozen=True, slots=True)

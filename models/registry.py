@@ -40,7 +40,7 @@ class AddedEntry:
 class Registry(Generic[T]):
     """The entries of one entry-point *group*, all instances of *kind*.
 
-    *builtin* maps names to `module:attribute`; *reserved* are other names that have a meaning where entries are named.
+    *builtin* maps names to `module:attribute`; *reserved* are other names with a meaning in the same options.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Registry(Generic[T]):
         return self._loaded(points[0])
 
     def load_builtin(self, name: str) -> T:
-        """The built-in entry called *name*, whatever packages add."""
+        """The built-in entry called *name*, without a check for clashes."""
         module, _, attribute = self._references[name].partition(":")
         return getattr(import_module(module), attribute)
 

@@ -229,7 +229,7 @@ class Call:
         if not failure.retry:
             return "it is final"
         if policy.max_attempts is not None and series.retries + 1 >= policy.max_attempts:
-            return "no more are made"
+            return "no more are allowed"
         if series.answers >= policy.max_answers:
             return f"{series.answers} answers were unusable"
         if self._window_left_s(series) <= 0:

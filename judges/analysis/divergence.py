@@ -123,7 +123,7 @@ class Significance:
         step = next(self._besides(awaited), None)
         if step is None:
             return None
-        reason = f"from step {step} on nothing was done of what {self.reference.episode_id} did: {awaited.text}"
+        reason = f"from step {step} on it did not follow {self.reference.episode_id}, which did: {awaited.text}"
         return self._at(step, awaited, reason)
 
     def _besides(self, awaited: Move) -> Iterator[int]:

@@ -152,15 +152,13 @@ def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | Non
     claim = steps[-1][0].step
     stopped = isinstance(steps[-1][0].action, Stop)
     if stopped and len(steps) <= rules.early_exit_steps:
-        return _failure(
-            "no_reasonable_attempt", claim, f"the agent ended the episode at step {claim}, hardly begun", loop
-        )
+        return _failure("no_reasonable_attempt", claim, f"the agent ended the episode too early, at step {claim}", loop)
     if not stopped and len(steps) == 1:
         return _failure(
-            "no_reasonable_attempt", claim, "the very first action ended the episode with the task not done", loop
+            "no_reasonable_attempt", claim, "the first action ended the episode, and the task was not done", loop
         )
-    what = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
-    reason = f"{what} at step {claim}, but the final check failed"
+    subject = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
+    reason = f"{subject} at step {claim}, but the final check failed"
     before = steps[-2][0].step if stopped and len(steps) > 1 else claim
     gone = case.nearest.divergence if case.nearest else None
     if gone is not None and gone.step < before:
@@ -171,14 +169,14 @@ def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | Non
 def _stuck(history: History, loop: Loop | None) -> Failure | None:
     if loop is None:
         return None
-    what = _repeated(history, loop)
+    repeated = _repeated(history, loop)
     among = f" until step {loop.last}, with other steps in between," if loop.last is not None else ""
-    reason = f"from step {loop.entry} on,{among} {what} was repeated {loop.repetitions} times and nothing came of it"
+    reason = f"from step {loop.entry} on,{among} {repeated} was repeated {loop.repetitions} times without progress"
     return _failure("stuck_midway", loop.entry, reason, loop)
 
 
 def _repeated(history: History, loop: Loop) -> str:
-    """The action, or the actions of a round, in words; of actions that are the same, each."""
+    """The actions of a round in words; for one repeated action, all its variants."""
     first = next(i for i, (intent, _) in enumerate(history.steps) if intent.step == loop.entry)
     if loop.period > 1:
         actions = [in_words(intent) for intent, _ in history.steps[first : first + loop.period]]
@@ -187,7 +185,7 @@ def _repeated(history: History, loop: Loop) -> str:
     stretch = [i for i in range(first, len(history.steps)) if history.steps[i][0].step <= last]
     busiest = max(stretch, key=lambda i: sum(history.acts[i] == history.acts[j] for j in stretch))
     names = [*dict.fromkeys(in_words(history.steps[i][0]) for i in stretch if history.same_as(i, busiest))]
-    others = ["another like them"] if len(names) > _NAMED else []
+    others = ["others"] if len(names) > _NAMED else []
     return " or ".join(names[:_NAMED] + others)
 
 
@@ -200,11 +198,11 @@ def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure |
         return _failure("no_reasonable_attempt", done, reason, loop)
     first = next((s for s in case.steps if not isinstance(s[0].action, LOOKING)), None)
     if first is None or not any(commit is not None and carried_out((intent, commit)) for intent, commit in case.steps):
-        reason = "nothing was ever done to the page"
+        reason = "no action on a page was carried out"
         return _failure("no_reasonable_attempt", case.steps[0][0].step, reason, loop)
     if _nonsensical(case, first) and _advance(case, rules) is None:
         step, name = first[0].step, first[0].target.name if first[0].target else ""
-        reason = f"the first click, on {name!r} at step {step}, has nothing to do with the task, and nothing came of it"
+        reason = f"the first click, on {name!r} at step {step}, is unrelated to the task and led to no progress"
         return _failure("no_reasonable_attempt", step, reason, loop)
     return None
 
@@ -213,7 +211,7 @@ def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
     """Rule D if a limit ended the episode during progress: no other failure is known."""
     if case.ended_by not in LIMITS:
         return None
-    progress = _on_the_way(case) or _advance(case, rules) or _last_gain(case)
+    progress = _on_reference_path(case) or _advance(case, rules) or _last_gain(case)
     if progress is None:
         return None
     limit = case.ended_by.removeprefix("max_")
@@ -221,11 +219,11 @@ def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
     return _failure("other", _last(case), reason, None).model_copy(update={"cut_short": True})
 
 
-def _on_the_way(case: Case) -> str | None:
+def _on_reference_path(case: Case) -> str | None:
     nearest = case.nearest
     if nearest is None or nearest.divergence is not None:
         return None
-    return f"{_PROGRESS}: it was on the way of {nearest.reference}, which went on"
+    return f"{_PROGRESS}: it followed {nearest.reference}, which had more steps"
 
 
 def _advance(case: Case, rules: FailureRules) -> str | None:

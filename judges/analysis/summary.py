@@ -20,7 +20,7 @@ _ENDED: dict[EndedBy, str] = {
     "max_seconds": "The episode ran into its limit of seconds",
     "max_tokens": "The episode ran into its limit of tokens",
     "max_cost": "The episode ran into its limit of cost",
-    "declined": "What the agent wanted to do was not approved",
+    "declined": "An action of the agent was not approved",
     "error": "The episode was ended by an error",
     "interrupted": "The episode was interrupted",
 }
@@ -78,7 +78,7 @@ def _final(footer: Footer) -> str:
     source = "Final check" if footer.judged_by != "judge" else "Outcome judge, without a checker"
     evidence = footer.score.evidence if footer.score is not None else footer.verdict
     if footer.outcome == "unjudged":
-        return "Final check: nobody judged it."
+        return "Final check: not judged."
     if footer.outcome == "broken":
         return f"Final check: NOT DONE, the episode is broken{f' ({one_line(evidence)})' if evidence else ''}."
     word = "FAILED" if footer.outcome == "failure" else footer.outcome.upper()

@@ -71,7 +71,7 @@ class LightTokenizer:
         """The text of a conversation, rendered as in transformers. Raises ValueError if token ids are requested or
         there is no template, jinja2.TemplateError if the template refuses *turns*."""
         if tokenize or self.chat_template is None:
-            raise ValueError("only text is rendered, and only where the tokenizer has a template")
+            raise ValueError("only text is rendered, and only with a chat template")
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         template = environment.from_string(self.chat_template)
         return template.render(messages=turns, add_generation_prompt=add_generation_prompt, **self.special)

@@ -111,7 +111,7 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, log: Log) -> 
             "or set XDG_CACHE_HOME"
         )
     log(f"{spec}: converting {_amount(file.stat().st_size)} of GGUF once, {_amount(size)} stay in {folder}")
-    begun = time.monotonic()
+    started = time.monotonic()
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
@@ -119,7 +119,7 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, log: Log) -> 
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    log(f"{spec}: converted in {time.monotonic() - begun:.0f} s; later runs read the copy")
+    log(f"{spec}: converted in {time.monotonic() - started:.0f} s; later runs read the copy")
 
 
 def _write(file: Path, out: Path, dtype: str) -> None:

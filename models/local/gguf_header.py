@@ -79,7 +79,7 @@ class _Reader:
         for _ in range(self._number("<I")):
             count *= self._number("<Q")
         kind = self._number("<I")
-        self._number("<Q")  # where it lies
+        self._number("<Q")  # its offset
         return count, kind
 
     def _skip(self, kind: int) -> None:

@@ -69,7 +69,7 @@ def _of_model(folder: Path, seen: frozenset[Path]) -> str | None:
 
 def _refusal(folder: Path, pickled: str, code: str) -> str:
     return (
-        f"{str(folder)!r} holds no *{_SAFE} but a pickle ({pickled}), which is not read; convert it where you trust "
+        f"{str(folder)!r} holds no *{_SAFE} but a pickle ({pickled}), which is not read; convert it if you trust "
         f"its author: python -c {shlex.quote(code)}"
     )
 

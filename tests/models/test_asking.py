@@ -1,4 +1,4 @@
-"""A small model's answer that cannot be read, or does not end, is drawn again; never more often than said."""
+"""Unparsable and truncated answers of a small model are sampled again, up to the limit."""
 
 from __future__ import annotations
 

@@ -65,10 +65,10 @@ async def test_a_date_picker_that_is_turned_is_not_stuck(seed: int, max_steps: i
         await run_suite(
             parse_config(values, "test"), TaskSelection("miniwob", ("choose-date",), (seed,)), tmp_path / name
         )
-    found = survey([tmp_path / "cut"], [tmp_path / "whole"])
-    (analysis,) = [one async for one in Analyses(found, Analyzer())]
+    surveyed = survey([tmp_path / "cut"], [tmp_path / "whole"])
+    (analysis,) = [one async for one in Analyses(surveyed, Analyzer())]
     assert isinstance(analysis, Analysis) and analysis.references == 1
-    footer = found.failed[0].read().footer
+    footer = surveyed.failed[0].read().footer
     assert footer is not None and footer.failure is not None
     for failure in (footer.failure, analysis.failure):
         assert (failure.category, failure.key_step, failure.cut_short) == ("other", max_steps, True)

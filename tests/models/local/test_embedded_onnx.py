@@ -57,13 +57,13 @@ def job(prompt: list[int], **changes: Any) -> Job:
     return Job(prompt=tuple(prompt), **(settings | changes))
 
 
-def told(rows: list[Row]) -> list[tuple[list[int], str, str | None]]:
+def completions(rows: list[Row]) -> list[tuple[list[int], str, str | None]]:
     return [(row.tokens, row.text, row.finish) for row in rows]
 
 
 def test_every_recorded_answer_of_torch_is_given_again(light: OnnxGenerator) -> None:
     answers = [light.run([job(one["prompt_token_ids"])])[0] for one in RECORDED]
-    assert told(answers) == [(one["token_ids"], one["text"], "end") for one in RECORDED]
+    assert completions(answers) == [(one["token_ids"], one["text"], "end") for one in RECORDED]
     for row, one in zip(answers, RECORDED, strict=True):
         assert row.logprobs == pytest.approx(one["logprobs"], abs=CLOSE)
 
@@ -71,7 +71,7 @@ def test_every_recorded_answer_of_torch_is_given_again(light: OnnxGenerator) -> 
 def test_torch_gives_the_same_answers_today(light: OnnxGenerator, on_torch: Generator) -> None:
     jobs = [job(one["prompt_token_ids"]) for one in RECORDED[::4]]
     ours, theirs = light.run(jobs), on_torch.run(jobs)
-    assert told(ours) == told(theirs)
+    assert completions(ours) == completions(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=CLOSE)
 
@@ -81,7 +81,7 @@ def test_a_batch_gives_the_same_answers_as_single_prompts(light: OnnxGenerator, 
     """Prompts and answers of many lengths: rows end at different tokens, and their caches are padded."""
     chosen = RECORDED[::3][:size]
     rows = light.run([job(one["prompt_token_ids"]) for one in chosen])
-    assert told(rows) == [(one["token_ids"], one["text"], "end") for one in chosen]
+    assert completions(rows) == [(one["token_ids"], one["text"], "end") for one in chosen]
     for row, one in zip(rows, chosen, strict=True):
         assert row.logprobs == pytest.approx(one["logprobs"], abs=CLOSE)
 
@@ -90,9 +90,9 @@ def test_a_sampled_answer_depends_on_its_seed_alone(light: OnnxGenerator) -> Non
     prompts = [one["prompt_token_ids"] for one in RECORDED[:6]]
     alone = [light.run([job(p, temperature=3.0, seed=seed)])[0] for seed, p in enumerate(prompts)]
     together = light.run([job(p, temperature=3.0, seed=seed) for seed, p in enumerate(prompts)])
-    assert told(together) == told(alone)
+    assert completions(together) == completions(alone)
     other = light.run([job(p, temperature=3.0, seed=seed + 100) for seed, p in enumerate(prompts)])
-    assert told(other) != told(alone)
+    assert completions(other) != completions(alone)
 
 
 def test_tokens_are_sampled_as_often_as_they_are_likely(light: OnnxGenerator, on_torch: Generator) -> None:
@@ -122,7 +122,7 @@ def test_limits_end_an_answer_as_on_torch(light: OnnxGenerator, on_torch: Genera
     ]
     ours = light.run(jobs)
     assert [row.finish for row in ours] == ["length", "stop", "deadline", "end"]
-    assert told(ours) == told(on_torch.run(jobs))
+    assert completions(ours) == completions(on_torch.run(jobs))
     assert ours[1].text == text[: text.find(stop)]
 
 
@@ -162,7 +162,11 @@ def test_the_committed_graph_is_what_the_export_writes(tmp_path: Path, on_torch:
     committed = onnx.load(str(embedded_dir() / GRAPH), load_external_data=False)
     assert build_graph(folder) == committed
     again, jobs = load_embedded(folder).generator, [job(one["prompt_token_ids"]) for one in RECORDED[:8]]
-    assert told(again.run(jobs)) == told(load_embedded(embedded_dir()).generator.run(jobs)) == told(on_torch.run(jobs))
+    assert (
+        completions(again.run(jobs))
+        == completions(load_embedded(embedded_dir()).generator.run(jobs))
+        == completions(on_torch.run(jobs))
+    )
 
 
 def test_the_graph_holds_no_weights_of_its_own() -> None:

@@ -59,13 +59,13 @@ def test_a_file_plays_with_plain_weights(
     read = read_checkpoint(file)
     assert type(read.model.model.layers[0].mlp.up_proj) is nn.Linear
     assert {weight.dtype for weight in read.model.parameters()} == {torch.float32}, "on a CPU"
-    found = logits(read.model)
-    assert (found - expected).abs().max() < apart * expected.abs().max()
+    actual = logits(read.model)
+    assert (actual - expected).abs().max() < apart * expected.abs().max()
     (copy,) = [folder for folder in gguf_cache().iterdir() if folder.name.startswith("tiny-")]
     assert {weight.dtype for weight in load_file(copy / "model.safetensors").values()} == {stored}
     assert read.tokenizer.chat_template and read.model.config.max_position_embeddings == CONTEXT
-    told = capfd.readouterr().err
-    assert "converting 1 MB of GGUF once, 1 MB stay in" in told and str(copy) in told and "it/s" not in told
+    log = capfd.readouterr().err
+    assert "converting 1 MB of GGUF once, 1 MB stay in" in log and str(copy) in log and "it/s" not in log
 
 
 def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(

@@ -63,8 +63,8 @@ def sharded(folder: Path, index: str, shard: str, mark: Path) -> None:
 
 def named_by_config(folder: Path, name: str, mark: Path) -> None:
     as_pickle(folder, "adapter_model.bin", mark)
-    told = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**told, "transformers_weights": name}))
+    stored = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**stored, "transformers_weights": name}))
 
 
 def adapter_inside(folder: Path, mark: Path) -> None:
@@ -84,8 +84,8 @@ def adapters_base(folder: Path, mark: Path) -> None:
     save_adapter(embedded_dir(), folder / "own")
     for path in (folder / "own").iterdir():
         shutil.move(path, folder / path.name)
-    told = json.loads((folder / "adapter_config.json").read_text())
-    (folder / "adapter_config.json").write_text(json.dumps({**told, "base_model_name_or_path": str(other)}))
+    stored = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(json.dumps({**stored, "base_model_name_or_path": str(other)}))
 
 
 HOSTILE: dict[str, Callable[[Path, Path], None]] = {
@@ -131,8 +131,8 @@ def test_weights_that_are_pickles_are_refused(tmp_path: Path, checkpoint: Path, 
     HOSTILE[kind](checkpoint, mark)
     with pytest.raises((BadInput, ModelUnavailable)) as refused:
         READERS[reader](checkpoint)
-    told = str(refused.value)
-    assert "\n" not in told and "safetensors" in told and str(tmp_path) in told
+    stored = str(refused.value)
+    assert "\n" not in stored and "safetensors" in stored and str(tmp_path) in stored
     assert not mark.exists()
 
 
@@ -211,7 +211,7 @@ CODE = "open({mark!r}, 'w').close()\n"
 @pytest.mark.parametrize("answer", ["", "y\n" * 20], ids=["no terminal", "yes to everything"])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
 def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file: str, answer: str) -> None:
-    """transformers asks on a terminal where it is not told; it is told."""
+    """By default transformers asks on a terminal; `trust_remote_code` is always false."""
     mark = tmp_path / "ran"
     for module in ("modeling_evil", "tokenization_evil", "processing_evil", "configuration_evil"):
         (checkpoint / f"{module}.py").write_text(CODE.format(mark=str(mark)))
@@ -224,9 +224,9 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file:
         "AutoProcessor": "processing_evil.Evil",
     }
     path = checkpoint / file
-    told = json.loads(path.read_text()) if path.exists() else {}
+    stored = json.loads(path.read_text()) if path.exists() else {}
     model_type = {"model_type": "evil"} if file == "config.json" else {}
-    path.write_text(json.dumps({**told, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
+    path.write_text(json.dumps({**stored, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
     code = (
         "import sys; from pathlib import Path\n"
         "from tests.models.local.test_safe_loading import READERS\n"
@@ -244,8 +244,8 @@ def test_a_chat_template_runs_in_a_sandbox(tmp_path: Path, checkpoint: Path) -> 
         "{{ ''.__class__.__mro__[1].__subclasses__() }}"
         "{{ cycler.__init__.__globals__.os.system('touch " + str(mark) + "') }}"
     )
-    told = json.loads((checkpoint / "tokenizer_config.json").read_text())
-    (checkpoint / "tokenizer_config.json").write_text(json.dumps({**told, "chat_template": template}))
+    stored = json.loads((checkpoint / "tokenizer_config.json").read_text())
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps({**stored, "chat_template": template}))
     tokenizer = read_checkpoint(checkpoint).tokenizer
     with pytest.raises(Exception, match=r"unsafe|undefined|not safely"):
         tokenizer.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
