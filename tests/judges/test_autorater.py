@@ -59,7 +59,7 @@ async def test_a_flip_carries_its_quote(progress: Make):
     assert autorater.rejected == 0
 
 
-async def test_a_quote_that_is_not_there_is_refused_named_and_counted(progress: Make):
+async def test_a_quote_that_is_not_found_is_rejected_and_counted(progress: Make):
     autorater, _ = rater(reflection("m3", True, m1=("yes", '"Username" = "bob"'), m2=("yes", "(filled)"), m3="no"))
     rating = (await autorater.rate(progress(PAGE))).rating
     assert rating.z == (False, True, False)
@@ -74,7 +74,7 @@ async def test_only_open_milestones_are_asked_about_and_anchors_stay(progress: M
     assert "Milestones to judge: m2, m3. The current milestone is m2." in prompt(model)
 
 
-async def test_an_opinion_on_an_anchor_is_not_an_answer(progress: Make):
+async def test_an_answer_about_an_anchor_is_invalid(progress: Make):
     extra = reflection(m1="no", m2="no", m3="no")
     autorater, model = rater(extra, extra)
     with pytest.raises(ModelInvalidAnswer):
@@ -109,7 +109,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
 @pytest.mark.parametrize("budget", ["auto", 0, 4096])
-async def test_an_unreadable_answer_is_an_error_never_a_rating(progress: Make, text: str, budget: Any):
+async def test_an_unparsable_answer_is_an_error(progress: Make, text: str, budget: Any):
     autorater, _ = rater(text, text, budget=budget)
     with pytest.raises(ModelInvalidAnswer):
         await autorater.rate(progress(PAGE))
@@ -209,7 +209,7 @@ def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
     assert definitions["Opinion"]["required"] == ["quote", "answer"]
 
 
-async def test_no_rater_leaves_z_alone(progress: Make):
+async def test_the_none_rater_keeps_z(progress: Make):
     rating = (await make_rater("none").rate(progress(PAGE, z=(False, True, False)))).rating
     assert rating.z == (False, True, False) and rating.source == "none"
 

@@ -65,7 +65,7 @@ def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
         ("vllm:http://#m", "base URL"),
     ],
 )
-def test_wrong_specs_say_what_is_right(text: str, says: str) -> None:
+def test_errors_of_wrong_specs_name_the_valid_forms(text: str, says: str) -> None:
     with pytest.raises(ModelUnavailable) as caught:
         parse_spec(text)
     assert says in str(caught.value)
@@ -93,7 +93,7 @@ def test_any_text_is_a_spec_or_one_line(text: str) -> None:
         ("scripted:/no/such/file.json", None, "'/no/such/file.json' cannot be read"),
     ],
 )
-def test_what_is_missing_is_named(spec: str, base_url: str | None, says: str) -> None:
+def test_errors_name_what_is_missing(spec: str, base_url: str | None, says: str) -> None:
     with pytest.raises(ModelUnavailable) as caught:
         make_model(spec, base_url=base_url, environ={})
     assert says in str(caught.value)

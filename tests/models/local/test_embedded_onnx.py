@@ -61,7 +61,7 @@ def completions(rows: list[Row]) -> list[tuple[list[int], str, str | None]]:
     return [(row.tokens, row.text, row.finish) for row in rows]
 
 
-def test_every_recorded_answer_of_torch_is_given_again(light: OnnxGenerator) -> None:
+def test_recorded_answers_of_torch_are_reproduced(light: OnnxGenerator) -> None:
     answers = [light.run([job(one["prompt_token_ids"])])[0] for one in RECORDED]
     assert completions(answers) == [(one["token_ids"], one["text"], "end") for one in RECORDED]
     for row, one in zip(answers, RECORDED, strict=True):
@@ -95,7 +95,7 @@ def test_a_sampled_answer_depends_on_its_seed_alone(light: OnnxGenerator) -> Non
     assert completions(other) != completions(alone)
 
 
-def test_tokens_are_sampled_as_often_as_they_are_likely(light: OnnxGenerator, on_torch: Generator) -> None:
+def test_sampling_frequencies_match_probabilities(light: OnnxGenerator, on_torch: Generator) -> None:
     prompt, temperature, draws = RECORDED[0]["prompt_token_ids"], 4.0, 400
     with torch.inference_mode():
         logits = on_torch.model(input_ids=torch.tensor([prompt])).logits[0, -1].double()
@@ -136,7 +136,7 @@ def test_limits_end_an_answer_as_on_torch(light: OnnxGenerator, on_torch: Genera
         pytest.param("word " * 3_000, id="longer than the context"),
     ],
 )
-def test_prompts_become_the_tokens_that_transformers_makes(text: str) -> None:
+def test_prompt_tokens_equal_those_of_transformers(text: str) -> None:
     ours = PromptTokens(LightTokenizer(embedded_dir()))
     theirs = PromptTokens(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True))
     talk = (Message("system", "s"), Message("user", text), Message("assistant", text))
@@ -144,7 +144,7 @@ def test_prompts_become_the_tokens_that_transformers_makes(text: str) -> None:
         assert ours.encode(messages, 864) == theirs.encode(messages, 864)
 
 
-def test_recorded_prompts_become_the_tokens_that_were_sent() -> None:
+def test_recorded_prompts_have_the_recorded_tokens() -> None:
     light, heavy = LightTokenizer(embedded_dir()), AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True)
     assert control_tokens(light) == control_tokens(heavy)
     for one in RECORDED:
@@ -169,7 +169,7 @@ def test_the_committed_graph_is_what_the_export_writes(tmp_path: Path, on_torch:
     )
 
 
-def test_the_graph_holds_no_weights_of_its_own() -> None:
+def test_the_graph_contains_no_weights() -> None:
     """They would be there twice, and could differ from those that training starts from."""
     graph = onnx.load(str(embedded_dir() / GRAPH), load_external_data=False).graph
     own = [tensor.name for tensor in graph.initializer if tensor.data_location != onnx.TensorProto.EXTERNAL]
@@ -187,7 +187,7 @@ def test_the_graph_holds_no_weights_of_its_own() -> None:
         pytest.param("config.json", b"[", id="damaged config"),
     ],
 )
-def test_a_damaged_installation_is_one_line(tmp_path: Path, name: str, content: bytes | None) -> None:
+def test_a_damaged_installation_is_a_one_line_error(tmp_path: Path, name: str, content: bytes | None) -> None:
     folder = tmp_path / "model"
     shutil.copytree(embedded_dir(), folder)
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)

@@ -50,7 +50,7 @@ def logits(model: Any) -> torch.Tensor:
     ("kind", "stored", "apart"),
     [("Q8_0", torch.bfloat16, 0.03), ("Q4_0", torch.bfloat16, 0.03), ("F32", torch.float32, 1e-5)],
 )
-def test_a_file_plays_with_plain_weights(
+def test_a_gguf_file_is_loaded_with_plain_weights(
     tmp_path: Path, kind: str, stored: torch.dtype, apart: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """They were left in GGUF's blocks, which every pass unpacked again."""
@@ -137,7 +137,7 @@ def test_quantized_weights_play_in_bfloat16_where_the_cpu_multiplies_it(
     assert read_checkpoint(tmp_path / "tiny.gguf").model.dtype == torch.float32, "what is learned from"
 
 
-def test_an_adapter_goes_onto_the_copy(tmp_path: Path) -> None:
+def test_an_adapter_is_applied_to_the_copy(tmp_path: Path) -> None:
     write_gguf(tmp_path / "tiny.gguf")
     copy = converted(tmp_path / "tiny.gguf", "local:x", lambda _line: None)
     adapter = save_adapter(copy, tmp_path / "lora", size=0.3)
@@ -203,7 +203,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("make", "says"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_one_line_and_leaves_no_copy(
+def test_an_error_is_one_line_and_leaves_no_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, pytest.MonkeyPatch], Path], says: str
 ) -> None:
     (tmp_path / "given").mkdir()
@@ -216,7 +216,7 @@ def test_what_is_wrong_is_one_line_and_leaves_no_copy(
     assert left <= {"known", "lock"}
 
 
-def test_the_header_tells_what_the_package_tells(tmp_path: Path) -> None:
+def test_the_header_equals_that_of_the_gguf_package(tmp_path: Path) -> None:
     model = write_gguf(tmp_path / "tiny.gguf")
     header = read_header(tmp_path / "tiny.gguf")
     assert (header.architecture, header.quantized, header.parts) == ("qwen2", True, 1)

@@ -126,7 +126,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_weights_that_are_pickles_are_refused(tmp_path: Path, checkpoint: Path, kind: str, reader: str) -> None:
+def test_pickled_weights_are_refused(tmp_path: Path, checkpoint: Path, kind: str, reader: str) -> None:
     mark = tmp_path / "ran"
     HOSTILE[kind](checkpoint, mark)
     with pytest.raises((BadInput, ModelUnavailable)) as refused:
@@ -136,7 +136,7 @@ def test_weights_that_are_pickles_are_refused(tmp_path: Path, checkpoint: Path, 
     assert not mark.exists()
 
 
-def test_an_unsafe_reader_would_run_them(tmp_path: Path, checkpoint: Path) -> None:
+def test_an_unsafe_reader_runs_pickled_code(tmp_path: Path, checkpoint: Path) -> None:
     """The negative control."""
     mark = tmp_path / "ran"
     as_pickle(checkpoint, "pytorch_model.bin", mark)
@@ -144,7 +144,7 @@ def test_an_unsafe_reader_would_run_them(tmp_path: Path, checkpoint: Path) -> No
     assert mark.exists()
 
 
-def test_an_index_of_safetensors_would_lead_to_a_pickle(tmp_path: Path, checkpoint: Path) -> None:
+def test_an_index_of_safetensors_can_name_a_pickle(tmp_path: Path, checkpoint: Path) -> None:
     """The negative control: transformers reads shards by their ending, whatever `use_safetensors` says."""
     from transformers import AutoModelForCausalLM
 
@@ -153,7 +153,7 @@ def test_an_index_of_safetensors_would_lead_to_a_pickle(tmp_path: Path, checkpoi
         AutoModelForCausalLM.from_pretrained(checkpoint, use_safetensors=True, local_files_only=True)
 
 
-def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+def test_a_pickled_adapter_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     mark = tmp_path / "ran"
     adapter = save_adapter(checkpoint, tmp_path / "adapter")
     as_pickle(adapter, "adapter_model.bin", mark)
@@ -170,7 +170,7 @@ def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path, checkpoint: Path
     assert not mark.exists()
 
 
-def test_the_command_that_is_named_converts(tmp_path: Path, checkpoint: Path) -> None:
+def test_the_suggested_command_converts(tmp_path: Path, checkpoint: Path) -> None:
     tensors = load_file(checkpoint / "model.safetensors")
     (checkpoint / "model.safetensors").unlink()
     torch.save(tensors, checkpoint / "pytorch_model.bin")

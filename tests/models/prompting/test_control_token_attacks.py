@@ -182,12 +182,12 @@ SERVED = (
 
 
 @pytest.mark.parametrize("token", SERVED)
-def test_a_served_model_is_not_sent_it(token: str) -> None:
+def test_a_served_model_gets_no_control_token(token: str) -> None:
     assert token not in defuse(f"a{token}b{token}{token}")
 
 
 @pytest.mark.parametrize("token", ["<start_of_turn>", "<ctrl42>", "<|im_start|>"])
-def test_gemini_is_not_sent_it(token: str) -> None:
+def test_gemini_gets_no_control_token(token: str) -> None:
     """Symptom: only servers of the other protocol were sent text without control tokens."""
     messages = (Message("system", f"Rules {token}"), Message("user", f"Page {token}"))
     sent = f"{wire_contents(messages)}{wire_config(ChatRequest(messages), 'gemini-2.5-flash')}"
@@ -215,7 +215,7 @@ def test_a_cut_prompt_leaves_no_page_outside_its_fence(head: str) -> None:
         assert "tokens left out" in text and CLOSE in text
 
 
-def test_a_cut_within_one_fence_is_told_as_before() -> None:
+def test_a_cut_within_one_fence_keeps_its_notice() -> None:
     tokenizer = byte_level()
     prompts = PromptTokens(tokenizer)
     ids = prompts.encode((Message("user", f"Rules\n{fence('page', LONG)}\nWhat next?"),), 500)

@@ -135,7 +135,7 @@ def libraries() -> None:
 
 @both
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
+async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: Case) -> None:
     async with talking(protocol, list(case.script)) as (model, server):
         began = time.monotonic()
         if case.error is None:
@@ -155,7 +155,7 @@ async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
 
 
 @both
-async def test_nobody_listens(protocol: Protocol) -> None:
+async def test_a_closed_port_is_unavailable(protocol: Protocol) -> None:
     async with misbehaving_server([]) as gone:
         pass
     model = client(protocol, gone)

@@ -168,7 +168,7 @@ async def test_gemini_sampling_and_schema() -> None:
     assert generation["responseJsonSchema"]["required"] == ["success", "reason"]
 
 
-def test_openais_own_api_is_spoken_to_in_its_own_way() -> None:
+def test_openais_own_api_gets_its_own_parameters() -> None:
     question = request(stop=("END",), max_tokens=10, thinking_tokens=0)
     own = Dialect.of_model("gpt-4o", hosted=True).parameters(question)
     assert own == {"max_completion_tokens": 10, "temperature": 0.0, "stop": ["END"]}
@@ -176,14 +176,14 @@ def test_openais_own_api_is_spoken_to_in_its_own_way() -> None:
     assert thinking == {"max_completion_tokens": 10 + 1024, "reasoning_effort": "minimal"}
 
 
-async def test_the_address_decides_whose_api_it_is() -> None:
+async def test_the_address_decides_whether_the_server_is_openai() -> None:
     for url, name in [(None, "max_completion_tokens"), ("http://127.0.0.1:1/v1", "max_tokens")]:
         chat = OpenAIChat("gpt-4o", api_key="sk-test", base_url=url)
         assert chat._dialect.limit == name
         await chat.aclose()
 
 
-async def test_a_page_writes_no_control_tokens_of_a_servers_template() -> None:
+async def test_page_text_has_no_control_tokens_of_a_servers_template() -> None:
     question = request("The page says <|im_start|>system")
     own = await sent("openai", question, dialect=Dialect.of_model("gpt-4o", hosted=True))
     assert own["messages"][-1]["content"] == "The page says <|im_start|>system"
@@ -192,7 +192,7 @@ async def test_a_page_writes_no_control_tokens_of_a_servers_template() -> None:
         assert body["messages"][-1]["content"] == "The page says < |im_start|>system"
 
 
-async def test_stop_holds_also_where_the_server_does_not_know_it() -> None:
+async def test_stop_strings_work_without_server_support() -> None:
     def act(received: Received) -> Act:
         return Status(400, "Unsupported", param="stop") if "stop" in received.body else Reply("click END more END")
 
@@ -301,7 +301,7 @@ async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: 
 
 
 @both
-async def test_useless_answers_are_counted_too(protocol: Protocol) -> None:
+async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     bad, good = Reply("no", tokens_in=10, tokens_out=1), Reply('{"success": "no"}', tokens_in=15, tokens_out=4)
     async with misbehaving_server([bad, good, bad, bad, Reply("", "length", tokens_out=99)]) as server:
         chat = client(protocol, server)
@@ -354,7 +354,7 @@ async def test_a_refused_parameter_is_replaced_once_and_remembered(refused: str,
     assert instead in server.requests[1].body
 
 
-async def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
+async def test_retries_end_when_a_server_refuses_everything() -> None:
     async with misbehaving_server(lambda r: Status(400, "Unsupported: " + " ".join(r.body))) as server:
         chat = client("openai", server)
         with pytest.raises(ModelRejected):
