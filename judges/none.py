@@ -1,4 +1,4 @@
-"""`none`: no milestone is verified and no outcome is judged."""
+"""The judge `none`: verifies no milestone and gives no verdict."""
 
 from __future__ import annotations
 

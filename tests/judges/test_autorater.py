@@ -1,4 +1,4 @@
-"""The AutoRater by a model, driven by a scripted model through the real request, schema and repair path."""
+"""The model AutoRater with a scripted model, through the real request, schema and repair path."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def test_a_model_that_obeys_the_page_flips_nothing(progress: Make, page: s
 
 
 async def test_the_same_model_flips_on_real_evidence(progress: Make):
-    """The negative control of the hostile pages: nothing but the evidence differs."""
+    """The negative control of the hostile pages: only the evidence differs."""
     autorater, _ = rater(reflection("", True, m1=("yes", ANN), m2=("yes", ANN), m3=("yes", ANN)))
     assert (await autorater.rate(progress(PAGE))).rating.z == (True, True, True)
 

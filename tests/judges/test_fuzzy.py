@@ -1,4 +1,4 @@
-"""The judge of `fuzzy_match`: a verdict that is read, or an error; never a score by accident."""
+"""The judge of `fuzzy_match`: a parsed verdict or an error, never an accidental score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subgoal quality against numbers worked out by hand."""
+"""Subgoal quality compared with numbers computed by hand."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def number(text: str) -> int:
 
 
 class Small:
-    """Gives its answers one after the other: a text; None, one that was cut; 0, a connection that broke."""
+    """Returns its answers in order: a text; None, a truncated answer; 0, a broken connection."""
 
     spec = "small"
 

@@ -1,4 +1,4 @@
-"""A model that is loaded and asked prints nothing: no deprecation of a library reaches the user's terminal."""
+"""Loading and calling a model prints nothing: no deprecation warning of a library reaches the terminal."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 async def test_each_provider_has_its_own_address() -> None:
-    """A base URL for a local `openai:` server must not swallow the planner's Gemini calls."""
+    """A base URL for a local `openai:` server must not redirect the planner's Gemini calls."""
     async with misbehaving_server(lambda received: Reply(received.protocol)) as server:
         environ = {"GEMINI_API_KEY": "key-of-a-test", "GOOGLE_GEMINI_BASE_URL": server.gemini_url}
         local = make_model("openai:llama", base_url=server.openai_url, environ=environ)

@@ -41,7 +41,7 @@ from judges.analysis import Pages
 NOW = "2026-01-01T00:00:00Z"
 HOST = "http://shop.test"
 NO_PAGES = Pages(BlobStore(Path("/nonexistent")))
-"""Page texts are not needed where equal pages have equal blobs."""
+"""No page texts: equal pages have equal blobs."""
 
 
 def steps(*lines: str, z: Sequence[str] = (), host: str = HOST, refs_from: int = 1) -> list[Step]:

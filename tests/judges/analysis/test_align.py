@@ -1,4 +1,4 @@
-"""Where a failed episode left the way of a success: tables of short episodes."""
+"""The divergence of a failed episode from a success: tables of short episodes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PROFILE = (
     "/edit 2 | click button Save",
     "/profile new | stop",
 )
-"""A way through a form that submits."""
+"""A path through a form that submits."""
 SEARCH = (
     "/ | type searchbox Search = red teapot",
     "/ 1 | click button Search",
     "/search?q=red+teapot | click link Harrow Teapot",
     "/p/34 | stop 4737",
 )
-"""A way through a search to a fact."""
+"""A path through a search to a fact."""
 
 
 class Case(NamedTuple):

@@ -1,4 +1,4 @@
-"""The analyzer against the labelled sets of real failures in `tests/data/failures`; see the README files there.
+"""The analyzer on the labelled sets of real failures in `tests/data/failures`; see the README files there.
 
 A label rests on how the failure was made: a driver played a real page into it. Asked are 95 % of the categories, and
 85 % of the key steps within one step. The hard cases were labelled by hand; all of them are asked for.

@@ -1,4 +1,4 @@
-"""Failures as they are played: real pages in Chromium, and what the run itself says of them."""
+"""Failures on real pages in Chromium, and the analysis in their traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROFILE = """<title>Shop</title><a href="/home">Home</a> <a href="/profile">Ada<
   sessionStorage.seen = seen + 1;
   document.querySelector("#n").textContent = seen;
 </script>"""
-"""Counts how often it was shown."""
+"""A page that counts its views."""
 HOME = '<title>Shop</title><a href="/home">Home</a> <a href="/profile">Ada</a><h1>Welcome</h1>'
 ORDER = """<title>Order</title><p>Guests</p><p id="n">1</p><button onclick="n.textContent = ++guests">More</button>
 <a href="#" onclick="n.textContent = ++guests; return false">Another</a><script>let guests = 1</script>"""

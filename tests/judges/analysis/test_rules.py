@@ -1,4 +1,4 @@
-"""The rules of failure: a table of short traces, written as (action, page) pairs."""
+"""The rules of failure analysis: tables of short traces, written as (action, page) pairs."""
 
 from __future__ import annotations
 

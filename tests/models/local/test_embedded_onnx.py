@@ -1,4 +1,4 @@
-"""The embedded model on ONNX Runtime answers as the same weights do on torch, and takes less time for it.
+"""The embedded model on ONNX Runtime gives the answers of the same weights on torch, in less time.
 
 `tests/data/embedded/answers.jsonl` holds prompts of recorded MiniWoB++ episodes with the greedy answers of torch.
 """
@@ -170,7 +170,7 @@ def test_the_committed_graph_is_what_the_export_writes(tmp_path: Path, on_torch:
 
 
 def test_the_graph_contains_no_weights() -> None:
-    """They would be there twice, and could differ from those that training starts from."""
+    """A second copy of the weights could differ from the one that training starts from."""
     graph = onnx.load(str(embedded_dir() / GRAPH), load_external_data=False).graph
     own = [tensor.name for tensor in graph.initializer if tensor.data_location != onnx.TensorProto.EXTERNAL]
     assert sorted(own) == ["axis", "frequencies", "last"]
@@ -196,7 +196,7 @@ def test_a_damaged_installation_is_a_one_line_error(tmp_path: Path, name: str, c
 
 
 def test_a_step_takes_less_time_than_on_torch(light: OnnxGenerator, on_torch: Generator) -> None:
-    """Processor time, in turns, so that neither gets the quieter machine."""
+    """CPU time, measured in turns, so that both have the same load."""
     spent = {"light": 0.0, "torch": 0.0}
     for one in RECORDED[::5] * 2:
         for name, generator in (("light", light), ("torch", on_torch)):

@@ -1,4 +1,4 @@
-"""The model that ships with the package: it loads, answers fast, copies what it never saw."""
+"""The embedded model: it loads, answers fast, and copies unseen names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Username  [1] textbox "username"
 Password  [2] textbox "password" password
 [3] button "Login\""""
 MAX_STEP_S = 0.5
-"""Promised for two cores; the tests share theirs, so the fastest of several is taken."""
+"""Bound for two cores; the fastest of several runs counts, because tests share the cores."""
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def logits(model: Any) -> torch.Tensor:
 def test_a_gguf_file_is_loaded_with_plain_weights(
     tmp_path: Path, kind: str, stored: torch.dtype, apart: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """They were left in GGUF's blocks, which every pass unpacked again."""
+    """Symptom: weights stayed in GGUF's blocks, and every forward pass unpacked them."""
     file = tmp_path / "tiny.gguf"
     expected = logits(write_gguf(file, kind=kind))
     read = read_checkpoint(file)

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the prompts that it answers."""
+"""The prompt style that a checkpoint declares."""
 
 from __future__ import annotations
 

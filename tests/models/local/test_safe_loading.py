@@ -1,4 +1,4 @@
-"""Weights that are pickles: a checkpoint of somebody else's runs nothing, whoever reads it."""
+"""Loading an untrusted checkpoint runs no code of its author, with any reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Evil:
 
 
 def as_pickle(folder: Path, name: str, mark: Path) -> None:
-    """In place of the weights in *folder*."""
+    """Replaces the weights in *folder*."""
     for path in folder.glob("*.safetensors"):
         path.unlink()
     torch.save({"model.embed_tokens.weight": Evil(mark)}, folder / name)
@@ -68,7 +68,7 @@ def named_by_config(folder: Path, name: str, mark: Path) -> None:
 
 
 def adapter_inside(folder: Path, mark: Path) -> None:
-    """transformers reads an adapter beside the weights by itself."""
+    """transformers reads an adapter beside the weights automatically."""
     save_adapter(embedded_dir(), folder / "own")
     for path in (folder / "own").iterdir():
         shutil.move(path, folder / path.name)
@@ -77,7 +77,7 @@ def adapter_inside(folder: Path, mark: Path) -> None:
 
 
 def adapters_base(folder: Path, mark: Path) -> None:
-    """The base that an adapter inside a folder names is read in place of the folder."""
+    """transformers reads the base that an adapter in a folder names, instead of the folder."""
     other = folder.with_name("other")
     shutil.copytree(folder, other)
     as_pickle(other, "pytorch_model.bin", mark)
@@ -145,7 +145,7 @@ def test_an_unsafe_reader_runs_pickled_code(tmp_path: Path, checkpoint: Path) ->
 
 
 def test_an_index_of_safetensors_can_name_a_pickle(tmp_path: Path, checkpoint: Path) -> None:
-    """The negative control: transformers reads shards by their ending, whatever `use_safetensors` says."""
+    """The negative control: transformers reads shards by suffix, regardless of `use_safetensors`."""
     from transformers import AutoModelForCausalLM
 
     sharded(checkpoint, "model.safetensors.index.json", "x.bin", tmp_path / "ran")
@@ -197,7 +197,7 @@ def run_named(problem: str) -> None:
 
 
 def test_sharded_safetensors_are_read(tmp_path: Path) -> None:
-    """What is refused is the pickle, not the index."""
+    """Pickles are refused, not indexes."""
     read = read_checkpoint(embedded_dir())
     read.model.save_pretrained(tmp_path / "sharded", max_shard_size="1MB")
     read.tokenizer.save_pretrained(tmp_path / "sharded")

@@ -1,4 +1,4 @@
-"""Prompts hold what a person sees: hidden characters are taken out, and no writing system is damaged."""
+"""Prompts contain what a person sees: invisible characters are removed, and no writing system is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a prompt is a type that outside text cannot get into but as data."""
+"""Untrusted text can enter a prompt only as fenced data, which the type checker enforces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a server does, a call ends with an answer or a typed error within its deadline."""
+"""For any behaviour of a server, a call ends with an answer or a typed error within its deadline."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CASES = [
 
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
-    """Importing a vendor's library takes seconds on a loaded machine, which is no answer's time."""
+    """Imports the vendors' libraries first, which takes seconds on a loaded machine."""
     import google.genai
     import openai
 

@@ -1,4 +1,4 @@
-"""What really goes over the wire, read at a server that speaks the protocols, and what comes back out of it."""
+"""Requests as a real server of the protocols receives them, and the replies parsed from its answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def client(protocol: Protocol, server: MisbehavingServer, model: str | None = No
 
 
 async def sent(protocol: Protocol, question: ChatRequest, model: str | None = None, **fields: Any) -> Any:
-    """The body of the one request that *question* becomes."""
+    """The body of the HTTP request for *question*."""
     async with misbehaving_server([Reply('{"success": "yes", "reason": "seen"}')]) as server:
         chat = client(protocol, server, model, **fields)
         await chat.complete(question)
@@ -266,7 +266,7 @@ async def test_two_requests_of_an_episode_share_the_static_prefix(protocol: Prot
 
 
 def prompt_text(received: Received) -> str:
-    """What the server's template renders: system text, then the turns."""
+    """The prompt that a server's template renders: system text, then the turns."""
     if received.protocol == "openai":
         return "".join(message["role"] + message["content"] for message in received.body["messages"])
     system = received.body["systemInstruction"]["parts"][0]["text"]

@@ -1,6 +1,6 @@
-"""A server that is away for a while is asked again for as long as the retry window says, however that looks.
+"""Requests to an unavailable server are retried for the retry window, for every kind of outage.
 
-Ports are really closed and opened again; only the waiting is not done (:mod:`tests.models.providers.outages`).
+Ports are really closed and opened again; only waiting is simulated (:mod:`tests.models.providers.outages`).
 """
 
 from __future__ import annotations
