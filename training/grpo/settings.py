@@ -27,6 +27,7 @@ class GrpoSettings(Record):
     """One training run."""
 
     recipe: Recipe = "ssl"
+    """`ssl`, `guirlvg`, `adagui`, `lpo`, or the name of an added reward. Its settings are the defaults of the run."""
     reward: RewardSettings = SslReward()
     group: int = Field(default=8, ge=2)
     """G: completions of one prompt, which are each other's baseline."""

@@ -25,7 +25,7 @@ class AddedReward(Record):
     A subclass sets the default of `kind` to the name of its entry.
     """
 
-    kind: str
+    kind: str = "NAME"
 
     @property
     @abstractmethod
