@@ -58,7 +58,7 @@ class Alignment:
         history = self.history or history_of(self.steps, self.pages)
         every = moves_of(history)
         path = in_form_order(last_values(every))
-        against = [_Against(self, history, one) for one in references]
+        against = [_ReferenceComparison(self, history, one) for one in references]
         best = min((one.align(path) for one in against), key=lambda one: one.cost, default=None)
         if best is None:
             return None
@@ -89,7 +89,7 @@ def in_form_order(moves: Sequence[Move]) -> tuple[Move, ...]:
 
 
 @dataclass(slots=True)
-class _Against:
+class _ReferenceComparison:
     """The comparison of one failed episode with one reference."""
 
     by: Alignment

@@ -67,7 +67,7 @@ class Significance:
     gaps: Sequence[Gap]
 
     def verdict(self) -> Verdict:
-        candidates = [judged for gap in self.gaps if (judged := self._judged(gap)) is not None]
+        candidates = [judged for gap in self.gaps if (judged := self._candidate(gap)) is not None]
         first = min(candidates, key=lambda judged: (judged.weak, judged.divergence.step), default=None)
         did = [pair for pair in self.pairs if counts(pair.reference) and pair.reference.kind is not Kind.STOP]
         comparison = Comparison(
@@ -78,8 +78,8 @@ class Significance:
         )
         return Verdict(comparison, first.gap if first else None)
 
-    def _judged(self, gap: Gap) -> _Candidate | None:
-        mine, missed = _mattered(gap.failed), _mattered(gap.reference)
+    def _candidate(self, gap: Gap) -> _Candidate | None:
+        mine, missed = _effective(gap.failed), _effective(gap.reference)
         awaited = missed[0] if missed else self._following(gap)
         wrong = next((move for move in mine if _wrong_value(move, gap.reference)), None)
         if wrong is not None:
@@ -87,7 +87,7 @@ class Significance:
         if not mine and not missed:
             return None
         if gap.before == len(self.pairs):
-            left = bool(mine) and not (missed and _came_to_nothing(gap.failed, mine))
+            left = bool(mine) and not (missed and _had_no_effect(gap.failed, mine))
             ended = self._divergence(mine[0], awaited) if left else self._ran_out(missed[0])
             return None if ended is None else _Candidate(False, ended, gap)
         if self._met_after(gap, mine, missed):
@@ -154,7 +154,7 @@ class Significance:
         if not self.pairs or not self.gaps or self.gaps[-1].before < len(self.pairs):
             return None
         end = self.gaps[-1]
-        missed = [move.kind for move in _mattered(end.reference)]
+        missed = [move.kind for move in _effective(end.reference)]
         if missed != [Kind.STOP] or any(move.kind is Kind.STOP for move in end.failed):
             return None
         last = max(pair.failed.step for pair in self.pairs)
@@ -165,18 +165,18 @@ class Significance:
         )
 
 
-def _mattered(moves: Sequence[Move]) -> list[Move]:
+def _effective(moves: Sequence[Move]) -> list[Move]:
     """In order of time, without detours and moves that changed nothing."""
     in_time = sorted(moves, key=lambda move: move.step)
     return [move for move in without_detours(in_time) if counts(move)]
 
 
-def _came_to_nothing(moves: Sequence[Move], mattered: Sequence[Move]) -> bool:
+def _had_no_effect(moves: Sequence[Move], effective: Sequence[Move]) -> bool:
     """Whether the only effective move is the last step, whose page was not observed, after moves without effect."""
-    last = mattered[-1]
+    last = effective[-1]
     unseen = last.kind is Kind.DO and not last.after.state and last.after.place == last.before.place
     before = [move for move in moves if move.step < last.step]
-    return len(mattered) == 1 and unseen and bool(before) and not any(move.changed for move in before)
+    return len(effective) == 1 and unseen and bool(before) and not any(move.changed for move in before)
 
 
 def counts(move: Move) -> bool:

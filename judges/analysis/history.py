@@ -36,7 +36,7 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.trace import Commit, Intent
-from judges.analysis.numbers import Doings, Look, Split, volatile, without_numbers
+from judges.analysis.numbers import PageNumbers, Split, StepEffects, volatile, without_numbers
 from judges.analysis.pages import Pages, place, without_origin
 
 Step = tuple[Intent, Commit | None]
@@ -75,7 +75,7 @@ class Action(NamedTuple):
     """The ordinal among elements of the same name; without a key, the number of the element."""
 
 
-Done = tuple[Action, str]
+PlacedAction = tuple[Action, str]
 """An action and the place of its page."""
 
 
@@ -93,7 +93,7 @@ class History:
     """The volatile numbers, for comparisons with other episodes."""
     pages: Pages | None = None
 
-    def done(self) -> tuple[Done, ...]:
+    def done(self) -> tuple[PlacedAction, ...]:
         """Actions and their places, comparable with other episodes."""
         return tuple((action, place(intent.seen.url)) for action, (intent, _) in zip(self.raw, self.steps, strict=True))
 
@@ -160,24 +160,24 @@ def seconds_of(intent: Intent) -> float:
 
 
 def _slots(steps: Sequence[Step], splits: Sequence[Split | None], raw: Sequence[Action]) -> Slots:
-    looks: dict[tuple[str, str], list[Look]] = {}
+    looks: dict[tuple[str, str], list[PageNumbers]] = {}
     for i, ((intent, _), one) in enumerate(zip(steps, splits, strict=True)):
         if one is not None:
             key = place(intent.seen.url), one.letters
-            looks.setdefault(key, []).append(Look(i, seconds_of(intent), one.numbers))
-    doings = _doings(steps, raw)
-    by_page = {key: volatile(many, doings) for key, many in looks.items()}
+            looks.setdefault(key, []).append(PageNumbers(i, seconds_of(intent), one.numbers))
+    effects = _step_effects(steps, raw)
+    by_page = {key: volatile(many, effects) for key, many in looks.items()}
     return {key: slots for key, slots in by_page.items() if slots}
 
 
-def _doings(steps: Sequence[Step], raw: Sequence[Action]) -> Doings:
+def _step_effects(steps: Sequence[Step], raw: Sequence[Action]) -> StepEffects:
     idle = [isinstance(i.action, _IDLE) or (c is not None and c.result.status in _REFUSED) for i, c in steps]
     navigations = _navigations(steps, raw)
     harmless = [
         quiet or navigates or isinstance(step[0].action, LOOKING)
         for quiet, navigates, step in zip(idle, navigations, steps, strict=True)
     ]
-    return Doings(idle, navigations, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
+    return StepEffects(idle, navigations, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
 
 
 def _navigations(steps: Sequence[Step], acts: Sequence[Action]) -> list[bool]:
@@ -223,7 +223,7 @@ def _states(steps: Sequence[Step], splits: Sequence[Split | None], slots: Slots)
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownAction:
     """An action taken on a state, and the states it led to."""
 
     first: int
@@ -236,10 +236,10 @@ class _Known:
 
 def _acts(steps: Sequence[Step], states: Sequence[str], raw: Sequence[Action], pages: Pages | None) -> Sequence[Action]:
     """Replaces each action by the first one that is the same on its state."""
-    by_state: dict[str, dict[Action, _Known]] = {}
+    by_state: dict[str, dict[Action, _KnownAction]] = {}
     for i, state in enumerate(states):
         known = by_state.setdefault(state, {})
-        one = known.setdefault(raw[i], _Known(i, raw[i], _is_link(steps[i][0]), _is_click(steps[i][0]), set()))
+        one = known.setdefault(raw[i], _KnownAction(i, raw[i], _is_link(steps[i][0]), _is_click(steps[i][0]), set()))
         if i + 1 < len(steps) and carried_out(steps[i]):
             one.led_to.add(states[i + 1])
     first = {state: _first_of(state, known.values(), steps, pages) for state, known in by_state.items()}
@@ -247,16 +247,16 @@ def _acts(steps: Sequence[Step], states: Sequence[str], raw: Sequence[Action], p
 
 
 def _first_of(
-    state: str, actions: Iterable[_Known], steps: Sequence[Step], pages: Pages | None
+    state: str, actions: Iterable[_KnownAction], steps: Sequence[Step], pages: Pages | None
 ) -> Mapping[Action, Action]:
-    groups: list[list[_Known]] = []
+    groups: list[list[_KnownAction]] = []
     for one in actions:
         same = next((group for group in groups if any(_same(state, one, other, steps, pages) for other in group)), None)
         groups.append([one]) if same is None else same.append(one)
     return {one.action: group[0].action for group in groups for one in group}
 
 
-def _same(state: str, one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
+def _same(state: str, one: _KnownAction, other: _KnownAction, steps: Sequence[Step], pages: Pages | None) -> bool:
     if one.clicks and other.clicks:
         shared = one.led_to & other.led_to
         if shared - {state} or (shared and one.links and other.links):
@@ -264,7 +264,7 @@ def _same(state: str, one: _Known, other: _Known, steps: Sequence[Step], pages: 
     return _renumbered(one, other, steps, pages)
 
 
-def _renumbered(one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
+def _renumbered(one: _KnownAction, other: _KnownAction, steps: Sequence[Step], pages: Pages | None) -> bool:
     """Whether both act on one element whose name has a changed number: neither page shows both names."""
     mine, theirs = one.action, other.action
     if not mine.name or mine._replace(name="") != theirs._replace(name="") or pages is None:

@@ -28,7 +28,7 @@ from pydantic import Field
 from envs.core.actions import Drag
 from envs.core.record import Record
 from envs.core.trace import Intent, Loop
-from judges.analysis.history import LOOKING, Done, History, Step, carried_out
+from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out
 
 
 class LoopRules(Record):
@@ -79,7 +79,7 @@ def find_loop(
     history: History,
     rules: LoopRules,
     final: Sequence[bool] = (),
-    usual: Sequence[Sequence[Done]] = (),
+    usual: Sequence[Sequence[PlacedAction]] = (),
 ) -> Loop | None:
     """The loop that the episode did not leave, or None.
 
@@ -267,7 +267,7 @@ def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Itera
                 break
 
 
-def _repeats_too(path: Sequence[Done], done: Sequence[Done], one: Stretch) -> bool:
+def _repeats_too(path: Sequence[PlacedAction], done: Sequence[PlacedAction], one: Stretch) -> bool:
     """Whether a success repeats the same as often: in a row, or in total if it is scattered."""
     block = list(done[one.end - one.period : one.end])
     if one.scattered:

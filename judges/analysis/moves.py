@@ -35,7 +35,7 @@ from envs.core.actions import (
 )
 from envs.core.trace import ElementKeyRecord, Intent, ObservationRecord
 from envs.observer.page_state import steady_text
-from judges.analysis.history import LOOKING, Done, History, Slots, Step, seconds_of
+from judges.analysis.history import LOOKING, History, PlacedAction, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
 
 _SPACE: Final = re.compile(r"\s+")
@@ -136,12 +136,12 @@ class Reference:
     pages: Pages
     slots: Slots
     """Its volatile numbers."""
-    done: tuple[Done, ...]
+    done: tuple[PlacedAction, ...]
     """All its actions with their places."""
     numbers: tuple[int, ...]
     """Its step numbers."""
 
-    def between(self, after: int, until: int) -> Sequence[Done]:
+    def between(self, after: int, until: int) -> Sequence[PlacedAction]:
         """Its actions after step *after*, up to step *until*."""
         return [action for number, action in zip(self.numbers, self.done, strict=True) if after < number <= until]
 

@@ -100,19 +100,19 @@ class Split(NamedTuple):
         return self.letters, *kept
 
 
-class Look(NamedTuple):
-    """One look at a page."""
+class PageNumbers(NamedTuple):
+    """The numbers of one observation of a page."""
 
     step: int
-    """0-based."""
+    """0-based index of the step."""
     at: float
     """Seconds since the epoch."""
     numbers: tuple[Number, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Doings:
-    """What was done between the looks of an episode, by 0-based step."""
+class StepEffects:
+    """Effects of the steps between observations, by 0-based step."""
 
     idle: Sequence[bool]
     """The step did nothing to the page."""
@@ -144,12 +144,12 @@ def without_numbers(text: str) -> str:
     return _NUMBER.sub(lambda match: f"\0{match.lastgroup}", text)
 
 
-def volatile(looks: Sequence[Look], doings: Doings) -> frozenset[int]:
+def volatile(looks: Sequence[PageNumbers], effects: StepEffects) -> frozenset[int]:
     """Positions of volatile numbers. *looks* are at one address, equal except for their numbers."""
     if len(looks) < 2:
         return frozenset()
     slots = range(len(looks[0].numbers))
-    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), doings))
+    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), effects))
 
 
 def passed(one: Number, other: Number, seconds: float) -> bool:
@@ -166,31 +166,31 @@ class _Slot:
     """One number of a page in all its observations."""
 
     slot: int
-    looks: Sequence[Look]
+    looks: Sequence[PageNumbers]
 
-    def number(self, look: Look) -> Number:
+    def number(self, look: PageNumbers) -> Number:
         return look.numbers[self.slot]
 
-    def changes(self) -> Iterator[tuple[Look, Look]]:
+    def changes(self) -> Iterator[tuple[PageNumbers, PageNumbers]]:
         """Consecutive observations with different numbers."""
         return ((a, b) for a, b in pairwise(self.looks) if self.number(a).text != self.number(b).text)
 
 
-def _is_volatile(slot: _Slot, doings: Doings) -> bool:
+def _is_volatile(slot: _Slot, effects: StepEffects) -> bool:
     if not any(slot.changes()):
         return False
     first = slot.number(slot.looks[0])
-    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, doings)):
+    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, effects)):
         return True
     if first.carries_state:
         return False
-    return _changed_untouched(slot, doings) or _changed_on_return(slot, doings) or _counts_seconds(slot, doings)
+    return _changed_untouched(slot, effects) or _changed_on_return(slot, effects) or _counts_seconds(slot, effects)
 
 
-def _follows_time(slot: _Slot, doings: Doings) -> bool:
+def _follows_time(slot: _Slot, effects: StepEffects) -> bool:
     """Whether each change, and their sum, fits the elapsed time."""
     scales = (1.0, 60.0) if slot.number(slot.looks[0]).form is Form.CLOCK else (1.0,)
-    return any(_fits(slot, scale, timed=doings.timed) for scale in scales)
+    return any(_fits(slot, scale, timed=effects.timed) for scale in scales)
 
 
 def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
@@ -216,42 +216,42 @@ def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
     return one_way and abs(abs(sum(grown)) - waited) <= largest + 1
 
 
-def _changed_untouched(slot: _Slot, doings: Doings) -> bool:
+def _changed_untouched(slot: _Slot, effects: StepEffects) -> bool:
     """Whether it changed while nothing was done to the page."""
     changed = {one.step for one, other in slot.changes() if other.step == one.step + 1}
-    idle = {step for step in changed if doings.idle[step]}
-    alone = any(step == 0 or doings.idle[step - 1] for step in idle)
+    idle = {step for step in changed if effects.idle[step]}
+    alone = any(step == 0 or effects.idle[step - 1] for step in idle)
     return alone or sum(step - 1 in changed for step in idle) > 1
 
 
-def _changed_on_return(slot: _Slot, doings: Doings) -> bool:
+def _changed_on_return(slot: _Slot, effects: StepEffects) -> bool:
     """Whether it changed while the page was reached again, and nothing else was done."""
     return any(
-        any(doings.navigations[one.step : other.step]) and all(doings.harmless[one.step : other.step])
+        any(effects.navigations[one.step : other.step]) and all(effects.harmless[one.step : other.step])
         for one, other in slot.changes()
     )
 
 
-def _counts_seconds(slot: _Slot, doings: Doings) -> bool:
+def _counts_seconds(slot: _Slot, effects: StepEffects) -> bool:
     """Whether it rose or fell by the elapsed seconds, independent of the action."""
-    if not doings.timed or len(slot.looks) < 4:
+    if not effects.timed or len(slot.looks) < 4:
         return False
     values, times = [slot.number(look).value for look in slot.looks], [look.at for look in slot.looks]
     grown, waited = [b - a for a, b in pairwise(values)], [b - a for a, b in pairwise(times)]
     one_way = all(change >= 0 for change in grown) or all(change <= 0 for change in grown)
     each = all(abs(abs(change) - seconds) <= _SLACK for change, seconds in zip(grown, waited, strict=True))
     whole = abs(abs(sum(grown)) - sum(waited)) <= _SLACK
-    return one_way and each and whole and sum(waited) >= _LEAST_SECONDS and _unsteady(slot, doings)
+    return one_way and each and whole and sum(waited) >= _LEAST_SECONDS and _unsteady(slot, effects)
 
 
-def _unsteady(slot: _Slot, doings: Doings) -> bool:
+def _unsteady(slot: _Slot, effects: StepEffects) -> bool:
     """Whether one action twice left the number unchanged and twice changed it, or changed it by two amounts in three
     times."""
     grown: dict[object, list[float]] = {}
     for one, other in pairwise(slot.looks):
         if other.step == one.step + 1:
             change = slot.number(other).value - slot.number(one).value
-            grown.setdefault(doings.acts[one.step], []).append(change)
+            grown.setdefault(effects.acts[one.step], []).append(change)
     return any(
         min(changes.count(0), len(changes) - changes.count(0)) >= 2
         or (len(set(changes) - {0.0}) >= 2 and len(changes) >= 3)

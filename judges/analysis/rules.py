@@ -35,7 +35,7 @@ from pydantic import Field
 from envs.core.actions import Click, ClickAt, Press, Stop
 from envs.core.trace import EndedBy, Failure, Loop, Outcome
 from judges.analysis.action_words import in_words
-from judges.analysis.history import LOOKING, Done, History, Step, carried_out, history_of
+from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out, history_of
 from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
@@ -62,7 +62,7 @@ class Case:
     """The error, as recorded in the trace."""
     nearest: Comparison | None = None
     """Comparison with the nearest reference success; None without one."""
-    usual: Sequence[Sequence[Done]] = ()
+    usual: Sequence[Sequence[PlacedAction]] = ()
     """Steps of the reference successes."""
     pages: Pages | None = None
     """Page texts; without them volatile numbers are not ignored."""
@@ -160,9 +160,9 @@ def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | Non
     subject = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
     reason = f"{subject} at step {claim}, but the final check failed"
     before = steps[-2][0].step if stopped and len(steps) > 1 else claim
-    gone = case.nearest.divergence if case.nearest else None
-    if gone is not None and gone.step < before:
-        return _failure("stop_at_wrong_page", gone.step, f"{reason}; {gone.reason}", loop)
+    divergence = case.nearest.divergence if case.nearest else None
+    if divergence is not None and divergence.step < before:
+        return _failure("stop_at_wrong_page", divergence.step, f"{reason}; {divergence.reason}", loop)
     return _failure("stop_at_wrong_page", before, reason, loop)
 
 
@@ -237,8 +237,8 @@ def _advance(case: Case, rules: FailureRules) -> str | None:
         return None
     first = case.steps[run[0]][0]
     gained = any(gain > run[0] for gain in gains_of(case.steps, case.final))
-    gone = case.nearest.divergence if case.nearest is not None else None
-    if gone is not None and (gone.step < first.step or not gained):
+    divergence = case.nearest.divergence if case.nearest is not None else None
+    if divergence is not None and (divergence.step < first.step or not gained):
         return None
     seen = f"{in_words(first)}, {len(run)} times from step {first.step} on, led to a new page each time"
     return f"{_PROGRESS}: {seen}, and to a milestone" if gained else f"apparently {_PROGRESS}: {seen}"
@@ -253,9 +253,9 @@ def _last_gain(case: Case) -> str | None:
 
 def _other(case: Case, loop: Loop | None) -> Failure:
     ended = f"ended by {case.ended_by} after {len(case.steps)} steps"
-    gone = case.nearest.divergence if case.nearest else None
-    if gone is not None:
-        return _failure("other", gone.step, f"{ended}; {gone.reason}", loop)
+    divergence = case.nearest.divergence if case.nearest else None
+    if divergence is not None:
+        return _failure("other", divergence.step, f"{ended}; {divergence.reason}", loop)
     counts = [sum(intent.rating.z) for intent, _ in case.steps]
     key = case.steps[counts.index(max(counts))][0].step
     gained = (
