@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agent.run.environments import Scoring, SuiteMaker, known_suite
+from agent.run.environments import SuiteMaker
+from agent.run.suites import known_suite
 from envs.browser.chromium import Chromium
 from envs.browser.session import BrowserSession
 from envs.core.settings import SessionSettings
 from envs.core.tasks import Suite
 from envs.security.allowlist_proxy import AllowlistProxy
 from envs.security.secrets import NO_SECRETS, SecretVault
+from envs.suites.entry import Scoring
 
 SCRIPT = Path(__file__).with_suffix(".js")
 

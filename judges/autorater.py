@@ -1,4 +1,4 @@
-"""The AutoRater by a model: `z_t` with a quote for every flip, and thinking only where it pays."""
+"""The AutoRater that asks a model: `z_t` with a quote for every flip. Thinking tokens only for unclear milestones."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from models.thinking import thinking_tokens, validate_budget
 
 
 class RaterSettings(Record):
-    """How a model rates."""
+    """Settings of a model AutoRater."""
 
     budget: Budget = "auto"
-    """Thinking tokens. A static budget asks at every step. `auto` first looks for a relevant change without a model,
-    then asks without thinking, and thinks only about the milestones that are still unsure."""
+    """Thinking tokens. A fixed budget calls the model at every step. `auto` first checks for a relevant change without
+    a model, then calls without thinking, and calls with thinking only for milestones that are still unsure."""
     ask_every: int = Field(default=5, ge=1)
-    """`auto` asks at least once in this many steps, whatever the cheap check says."""
+    """`auto` calls the model at least once in this many steps, regardless of the cheap check."""
     deadline_s: float = Field(default=120.0, gt=0)
     """Bound on one call, retries and repair included."""
 
@@ -39,20 +39,20 @@ class RaterSettings(Record):
 
 
 class Finding(NamedTuple):
-    """What is known of one milestone after its quote was looked up."""
+    """The result for one milestone after its quote was checked."""
 
     place: int
-    """0-based, in the plan."""
+    """0-based index in the plan."""
     flip: Flip | None = None
     """Achieved, with evidence."""
     rejected: Rejection | None = None
-    """Claimed without evidence, and why it is none."""
+    """Why the claimed quote is no evidence."""
     unsure: bool = False
-    """It deserves a closer look: unsure by its own word, or rejected."""
+    """It needs another call: the model answered `unsure`, or its quote was rejected."""
 
 
-class Answered(NamedTuple):
-    """One call of a rating."""
+class RatingCall(NamedTuple):
+    """One model call of a rating."""
 
     reflection: Reflection
     findings: tuple[Finding, ...]
@@ -63,25 +63,25 @@ class Answered(NamedTuple):
         return tuple(finding.place for finding in self.findings if finding.unsure)
 
 
-def weigh(progress: Progress, asked: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
-    """Lets a yes pass only with a quote that stands in the page or the log. Pure; asks nobody."""
+def check_quotes(progress: Progress, places: Sequence[int], reflection: Reflection) -> tuple[Finding, ...]:
+    """Accepts a yes only with a quote that is on the page or in the log. A pure function."""
     witness = Witness(progress)
-    return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in asked)
+    return tuple(_finding(progress, witness, index, reflection.opinion(index)) for index in places)
 
 
 def _finding(progress: Progress, witness: Witness, index: int, opinion: Opinion) -> Finding:
     if opinion.answer != "yes":
         return Finding(index, unsure=opinion.answer == "unsure")
-    if (why := witness.rejects(opinion.quote)) is not None:
-        return Finding(index, rejected=why, unsure=True)
+    if (reason := witness.rejects(opinion.quote)) is not None:
+        return Finding(index, rejected=reason, unsure=True)
     evidence = storable(normalised(opinion.quote))
     return Finding(index, Flip(milestone=progress.milestones[index].id, achieved=True, evidence=evidence))
 
 
 def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
-    """The rating where no model need be asked: all is achieved, or with the budget `auto` nothing bears on what is not.
+    """The rating if no model call is needed: all milestones are achieved, or with `auto` nothing relevant has changed.
 
-    Raises ValueError where `z` and the milestones differ in number.
+    Raises ValueError if `z` and the milestones differ in number.
     """
     if len(progress.z) != len(progress.milestones):
         raise ValueError(f"z of length {len(progress.z)} for {len(progress.milestones)} milestones")
@@ -96,8 +96,8 @@ def without_asking(progress: Progress, settings: RaterSettings) -> Rated | None:
 class ModelAutoRater:
     """Asks *model* about the milestones that are not achieved yet (MiRA paper, Fig. 5).
 
-    A flip counts only with evidence (:func:`weigh`); the others are rejected, named in the rating's reason and counted
-    in `rejected`. Achieved milestones are not asked about and stay. An answer that is not the JSON asked for raises
+    A flip counts only with evidence (:func:`check_quotes`). Other flips are rejected, listed in the rating's reason and
+    counted in `rejected`. Achieved milestones stay achieved. An answer that does not match the JSON schema raises
     :class:`models.base.ModelInvalidAnswer`.
     """
 
@@ -105,42 +105,42 @@ class ModelAutoRater:
         self.spec = model.spec
         self.settings = settings or RaterSettings()
         self.rejected = 0
-        """Claims refused for want of evidence, over the life of this rater."""
+        """Number of claims rejected for lack of evidence, over the lifetime of this rater."""
         self._model = model
 
     async def rate(self, progress: Progress) -> Rated:
-        """Raises ValueError where `z` and the milestones differ in number."""
-        if (settled := without_asking(progress, self.settings)) is not None:
-            return settled
-        asked = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
+        """Raises ValueError if `z` and the milestones differ in number."""
+        if (rating := without_asking(progress, self.settings)) is not None:
+            return rating
+        open_places = tuple(index for index, achieved in enumerate(progress.z) if not achieved)
         if self.settings.budget == "auto":
-            return await self._rate_sparingly(progress, asked)
-        found = await self._ask(progress, asked, thinking_tokens(self.settings.budget, ambiguous=True))
-        return rated(progress, (found,), source="model")
+            return await self._rate_sparingly(progress, open_places)
+        call = await self._ask(progress, open_places, thinking_tokens(self.settings.budget, ambiguous=True))
+        return rated(progress, (call,), source="model")
 
-    async def _rate_sparingly(self, progress: Progress, asked: tuple[int, ...]) -> Rated:
-        quick = await self._ask(progress, asked, thinking_tokens("auto", ambiguous=False))
+    async def _rate_sparingly(self, progress: Progress, places: tuple[int, ...]) -> Rated:
+        quick = await self._ask(progress, places, thinking_tokens("auto", ambiguous=False))
         if not quick.unsure:
             return rated(progress, (quick,), source="cheap")
         known = replace(progress, z=rated(progress, (quick,), source="cheap").rating.z)
         thought = await self._ask(known, quick.unsure, thinking_tokens("auto", ambiguous=True))
         return rated(progress, (quick, thought), source="model")
 
-    async def _ask(self, progress: Progress, asked: tuple[int, ...], thinking: int) -> Answered:
+    async def _ask(self, progress: Progress, places: tuple[int, ...], thinking: int) -> RatingCall:
         request = ChatRequest(
-            messages=render(progress, asked),
+            messages=render(progress, places),
             thinking_tokens=thinking,
-            max_tokens=150 * len(asked) + 200,
+            max_tokens=150 * len(places) + 200,
             deadline_s=self.settings.deadline_s,
         )
-        result = await ask(self._model, request, reflection_schema(asked))
-        findings = weigh(progress, asked, result.answer)
+        result = await ask(self._model, request, reflection_schema(places))
+        findings = check_quotes(progress, places, result.answer)
         self.rejected += sum(finding.rejected is not None for finding in findings)
-        return Answered(result.answer, findings, result.reply)
+        return RatingCall(result.answer, findings, result.reply)
 
 
-def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> Rated:
-    """The rating that *calls* (at least one) add up to: the flips of all, the other answers from the last."""
+def rated(progress: Progress, calls: Sequence[RatingCall], *, source: Source) -> Rated:
+    """Combines *calls* (at least one) into a rating: flips of all calls, other answers of the last."""
     flips = [(finding.place, finding.flip) for call in calls for finding in call.findings if finding.flip is not None]
     achieved = {index for index, _ in flips}
     places = range(len(progress.milestones))
@@ -156,8 +156,8 @@ def rated(progress: Progress, calls: Sequence[Answered], *, source: Source) -> R
     return Rated(rating, tuple(call.reply for call in calls))
 
 
-def _reason(call: Answered) -> str:
-    """What the model said, and which of its claims were refused."""
-    said = normalised(storable(call.reflection.reason))
+def _reason(call: RatingCall) -> str:
+    """The model's reason, with the claims that were rejected."""
+    reason = normalised(storable(call.reflection.reason))
     refused = "; ".join(f"{key(f.place)}: {f.rejected}" for f in call.findings if f.rejected is not None)
-    return f"{said} [refused: {refused}]".strip() if refused else said
+    return f"{reason} [refused: {refused}]".strip() if refused else reason

@@ -1,4 +1,4 @@
-"""The AutoRater's prompt and the shape of its answer."""
+"""The AutoRater's prompt and the schema of its answer."""
 
 from __future__ import annotations
 
@@ -63,28 +63,28 @@ class Reflection(BaseModel):
     reason: str
 
     def opinion(self, index: int) -> Opinion:
-        """The word on the milestone with 0-based *index*, which must have been asked about."""
+        """The answer for the milestone with 0-based *index*, which must be in the schema."""
         return getattr(self.milestones, key(index))
 
 
 def key(index: int) -> str:
-    """How the prompt and the answer call the milestone with 0-based *index*, whatever its own id."""
+    """The name of the milestone with 0-based *index* in prompt and answer, independent of its id."""
     return f"m{index + 1}"
 
 
 @lru_cache(maxsize=256)
-def reflection_schema(asked: tuple[int, ...]) -> type[Reflection]:
-    """The schema that asks for exactly one opinion on each of the milestones *asked* (0-based)."""
-    fields: dict[str, Any] = {key(index): (Opinion, ...) for index in asked}
-    opinions = create_model("OpinionsAsked", __base__=Opinions, **fields)
-    return create_model("ReflectionAsked", __base__=Reflection, milestones=(opinions, ...))
+def reflection_schema(places: tuple[int, ...]) -> type[Reflection]:
+    """The schema with exactly one answer for each of the milestones *places* (0-based)."""
+    fields: dict[str, Any] = {key(index): (Opinion, ...) for index in places}
+    answers = create_model("OpinionsAsked", __base__=Opinions, **fields)
+    return create_model("ReflectionAsked", __base__=Reflection, milestones=(answers, ...))
 
 
-def render(progress: Progress, asked: Sequence[int]) -> tuple[Message, ...]:
-    """The question about the milestones *asked*, which are open (0-based). Rules first, then what changes least."""
+def render(progress: Progress, places: Sequence[int]) -> tuple[Message, ...]:
+    """The messages that ask about the open milestones *places* (0-based). Rules first, then what changes least."""
     observation = progress.observation
     current = next(index for index, achieved in enumerate(progress.z) if not achieved)
-    to_judge = joined(", ", map(_key, asked))
+    to_judge = joined(", ", map(_key, places))
     question = (
         words("Milestones to judge: "),
         to_judge,
@@ -94,7 +94,7 @@ def render(progress: Progress, asked: Sequence[int]) -> tuple[Message, ...]:
     )
     parts = [
         fenced("task", progress.instruction),
-        _plan(progress, asked),
+        _plan(progress, places),
         fenced("log", log_text(progress.history)),
         fenced("page", page_text(observation)),
         joined("", question),
@@ -103,13 +103,15 @@ def render(progress: Progress, asked: Sequence[int]) -> tuple[Message, ...]:
     return message("system", words(SYSTEM)), message("user", joined("\n\n", parts), images)
 
 
-def _plan(progress: Progress, asked: Sequence[int]) -> PromptText:
-    """What is achieved is said outside the fence, where no milestone can say otherwise."""
+def _plan(progress: Progress, places: Sequence[int]) -> PromptText:
+    """The status of milestones is outside the fence, so that no milestone's text can change it."""
     marks: list[PromptText] = []
     for index, achieved in enumerate(progress.z):
-        mark = words("achieved") if achieved else words("open" if index in asked else "open, not asked about now")
+        mark = words("achieved") if achieved else words("open" if index in places else "open, not asked about now")
         marks.append(joined("", (_key(index), words(" ("), mark, words(")"))))
-    texts = fenced_lines("plan", (f"{key(index)}: {one.text}" for index, one in enumerate(progress.milestones)))
+    texts = fenced_lines(
+        "plan", (f"{key(index)}: {milestone.text}" for index, milestone in enumerate(progress.milestones))
+    )
     return joined("", (words("Plan: "), joined(", ", marks), words("\n"), texts))
 
 

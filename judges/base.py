@@ -1,4 +1,4 @@
-"""What judges are. A judge that cannot be parsed raises; it never turns into a score."""
+"""Protocols of judges. An answer that cannot be parsed raises an error; it never becomes a score."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from models.base import ChatReply
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the AutoRater may know at one step."""
+    """Input of the AutoRater at one step."""
 
     instruction: str
     milestones: tuple[Milestone, ...]
     z: tuple[bool, ...]
-    """Milestones verified so far; a True is an anchor and is not examined again (MiRA paper, §5.2)."""
+    """Milestones verified so far. A True is an anchor and is not rated again (MiRA paper, §5.2)."""
     observation: Observation
     previous: Observation | None = None
     history: tuple[str, ...] = ()
-    """The latest actions with their results, one line each, oldest first; maybe only a tail of them."""
+    """The latest actions with their results, one line each, oldest first. Earlier ones may be missing."""
     step: int | None = None
-    """Actions taken so far; None where only `history` tells."""
+    """Actions taken so far; None means the length of `history`."""
     checks: tuple[MilestoneCheck, ...] | None = None
-    """State checkers' answers, where the task ships reference milestones and they are the plan."""
+    """Results of the state checkers; None unless the plan is the task's reference milestones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class AutoRater(Protocol):
     spec: str
 
     async def rate(self, progress: Progress) -> Rated:
-        """z_t with the evidence for every flip. Raises :class:`models.base.ModelError`."""
+        """Returns z_t with evidence for every flip. Raises :class:`models.base.ModelError`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the outcome judge may know."""
+    """Input of the outcome judge."""
 
     instruction: str
     history: tuple[str, ...]
@@ -65,5 +65,5 @@ class OutcomeJudge(Protocol):
 
     async def judge(self, ending: Ending) -> Verdict:
         """Success or failure (MiRA paper, Fig. 17). Raises :class:`models.base.ModelError`; an answer that cannot be
-        read is never a failure of the episode."""
+        parsed is never a failure of the episode."""
         ...

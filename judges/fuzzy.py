@@ -1,8 +1,8 @@
-"""The judge that WebArena's `fuzzy_match` asks: does an answer say what the reference says, however worded?
+"""The judge of WebArena's `fuzzy_match`: compares an answer with the reference answer by meaning.
 
-The benchmark hard-codes GPT-4 for this; here it is whatever model the run names. It adapts a chat model
-to :class:`envs.suites.webarena.evaluators.FuzzyJudge`. An answer that cannot be read, and a model that cannot
-be reached, raise :class:`envs.suites.webarena.evaluators.JudgeFailed`: the episode is broken, never failed.
+The benchmark always uses GPT-4; here the run's judge model is used. It adapts a chat model to
+:class:`envs.suites.webarena.evaluators.FuzzyJudge`. An answer that cannot be parsed and an unreachable model raise
+:class:`envs.suites.webarena.evaluators.JudgeFailed`: the episode is broken, never failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ reference gives or an equal one.
 Answer with a JSON object: {{"reason": one sentence, "agrees": true or false}}."""
 
 MAX_ANSWER_CHARS: Final = 20_000
-"""Of a longer text, as a page may be, the beginning is compared."""
+"""Only the beginning of a longer text is compared."""
 
 
 class Comparison(Record):
@@ -49,39 +49,39 @@ class Comparison(Record):
 
 @dataclass(slots=True)
 class Comparisons:
-    """What became of the judge's comparisons while an episode was scored."""
+    """The judge's comparisons while one episode is scored."""
 
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
-    """Oldest first, an answer that was no use among them."""
+    """Oldest first, including unusable answers."""
     failed: bool = False
-    """One was not made, because the model gave no usable answer."""
+    """At least one comparison failed, because the model gave no usable answer."""
 
 
-_heard: ContextVar[Comparisons | None] = ContextVar("heard", default=None)
+_recorder: ContextVar[Comparisons | None] = ContextVar("recorder", default=None)
 
 
 @contextmanager
 def comparisons() -> Generator[Comparisons]:
-    """What the judge answers within: whoever has an episode scored pays for it, and the checker in between knows of no
-    model."""
-    made = Comparisons()
-    token = _heard.set(made)
+    """Records the judge's comparisons inside the block, so that the caller can account for their cost. The checker in
+    between needs no access to the model."""
+    recorded = Comparisons()
+    token = _recorder.set(recorded)
     try:
-        yield made
+        yield recorded
     finally:
-        _heard.reset(token)
+        _recorder.reset(token)
 
 
-def _hear(reply: ChatReply) -> None:
-    if (made := _heard.get()) is not None:
-        made.replies.append(reply)
+def _record(reply: ChatReply) -> None:
+    if (recorded := _recorder.get()) is not None:
+        recorded.replies.append(reply)
 
 
-def _hear_failure(error: ModelError, spec: str) -> None:
-    if (made := _heard.get()) is not None:
-        made.failed = True
+def _record_failure(error: ModelError, spec: str) -> None:
+    if (recorded := _recorder.get()) is not None:
+        recorded.failed = True
         if error.usage is not None:
-            made.replies.append(ChatReply("", error.usage, spec, error.seconds, error.attempts))
+            recorded.replies.append(ChatReply("", error.usage, spec, error.seconds, error.attempts))
 
 
 class FuzzySettings(Record):
@@ -90,7 +90,7 @@ class FuzzySettings(Record):
 
 
 class ModelFuzzyJudge:
-    """Asks *model* once for each comparison."""
+    """Calls *model* once for each comparison."""
 
     def __init__(self, model: ChatModel, settings: FuzzySettings | None = None) -> None:
         self.spec = model.spec
@@ -104,17 +104,17 @@ class ModelFuzzyJudge:
             deadline_s=self.settings.deadline_s,
         )
         try:
-            asked = await ask(self._model, request, Comparison)
+            result = await ask(self._model, request, Comparison)
         except ModelError as error:
-            _hear_failure(error, self.spec)
+            _record_failure(error, self.spec)
             reason = one_line(storable(str(error)), 200)
             raise JudgeFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
-        _hear(asked.reply)
-        return asked.answer.agrees
+        _record(result.reply)
+        return result.answer.agrees
 
 
 def render(question: str, reference: str, answer: str) -> tuple[Message, ...]:
-    """The judge's messages; rules first, what comes from the agent or a page last and fenced."""
+    """The judge's messages: rules first, then text of the agent or a page, fenced."""
     parts = [
         words("The task:\n") + fenced("task", question),
         words("The reference answer:\n") + fenced("reference", reference),

@@ -1,9 +1,9 @@
 """Precision, recall, F1, AUROC and τ of progress against success, each with its 95 % interval.
 
-Precision and recall are proportions with Wilson's interval; the others have a stratified bootstrap's.
+Precision and recall are proportions with Wilson's interval. The others have the interval of a stratified bootstrap.
 
-All five depend on the traces only through how many succeeded and how many failed at each progress score, so resamples
-are drawn as such tables: a thousand of them cost milliseconds, however many traces there are.
+All five depend only on the number of successes and failures at each progress score. So resamples are drawn as tables
+of counts: a thousand of them take milliseconds for any number of traces.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _Floats = NDArray[np.float64]
 
 
 class ScoreTable(NamedTuple):
-    """Traces by progress score: all that the five statistics depend on."""
+    """Counts of traces by progress score."""
 
     scores: _Floats
-    """Distinct, rising; the last is 1, whether or not a trace had it."""
+    """Distinct, ascending; the last is 1, even if no trace has it."""
     won: _Counts
     """Successful traces with each score."""
     lost: _Counts
@@ -45,7 +45,7 @@ class ScoreTable(NamedTuple):
 
 
 class _Statistics(NamedTuple):
-    """One value per resample; NaN where it is not defined."""
+    """One value per resample; NaN if it is not defined."""
 
     precision: _Floats
     recall: _Floats
@@ -58,14 +58,14 @@ _Name = Literal["precision", "recall", "f1", "auroc", "tau"]
 
 
 def _statistics(won: _Counts, lost: _Counts) -> _Statistics:
-    """Of tables given row by row (resamples × scores), by the textbook formulas; ties are τ-b's."""
+    """The statistics of tables, one per row (resamples × scores); τ is τ-b."""
     done, false = won[:, -1].astype(np.float64), lost[:, -1].astype(np.float64)
     wins, losses = won.sum(axis=1), lost.sum(axis=1)
     below = np.cumsum(lost, axis=1) - lost
     ahead = (won * (below + 0.5 * lost)).sum(axis=1)
     n = wins + losses
     both = won + lost
-    apart = n * (n - 1) / 2 - (both * (both - 1) / 2).sum(axis=1)
+    untied = n * (n - 1) / 2 - (both * (both - 1) / 2).sum(axis=1)
     pairs = (wins * losses).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         auroc = np.where(pairs > 0, ahead / pairs, np.nan)
@@ -74,7 +74,7 @@ def _statistics(won: _Counts, lost: _Counts) -> _Statistics:
             recall=np.where(wins > 0, done / wins, np.nan),
             f1=2 * done / (done + false + wins),
             auroc=auroc,
-            tau=np.where(apart > 0, pairs * (2 * auroc - 1) / np.sqrt(pairs * apart), np.nan),
+            tau=np.where(untied > 0, pairs * (2 * auroc - 1) / np.sqrt(pairs * untied), np.nan),
         )
 
 
@@ -101,7 +101,7 @@ class Spread:
         return Estimate(value=value, low=low, high=high)
 
     def _share(self, name: Literal["precision", "recall"]) -> Estimate:
-        """A bootstrap would give a share of 1 out of 4 traces no width at all."""
+        """Wilson's interval: a bootstrap would give a proportion of 4 out of 4 an interval of width 0."""
         hits = int(self._table.won[-1])
         return proportion(hits, hits + int(self._table.lost[-1]) if name == "precision" else int(self._table.won.sum()))
 
@@ -132,7 +132,7 @@ def _redrawn(counts: _Counts, resamples: int, random: np.random.Generator) -> _C
 
 def tau_p(table: ScoreTable) -> float | None:
     """The two-sided p-value of τ-b under independence, from its normal approximation with ties (Kendall 1970, §4.11),
-    as `scipy.stats.kendalltau` computes it. None where τ is not defined."""
+    as `scipy.stats.kendalltau` computes it. None if τ is not defined."""
     both = table.won + table.lost
     classes = np.array([table.won.sum(), table.lost.sum()])
     if not classes.all() or np.count_nonzero(both) < 2:
@@ -150,7 +150,7 @@ def tau_p(table: ScoreTable) -> float | None:
 
 
 def _ties(counts: _Counts) -> tuple[int, int, int]:
-    """Of groups of equal values: pairs in them, and the two sums over t tied values of t(t - 1)(t - 2) and of
+    """For groups of equal values: the number of pairs, and the two sums over t tied values of t(t - 1)(t - 2) and of
     t(t - 1)(2t + 5)."""
     pairs = counts * (counts - 1)
     return int(pairs.sum()) // 2, int((pairs * (counts - 2)).sum()), int((pairs * (2 * counts + 5)).sum())

@@ -1,8 +1,8 @@
 """The outcome judge: a structured verdict on a finished episode, for tasks without a checker (MiRA paper, Fig. 17).
 
-The paper reads YES or NO from the first word. Free text says more than its first word ("YES. NO.", "YES … Final
+The paper reads YES or NO from the first word. Free text can contradict its first word ("YES. NO.", "YES … Final
 verdict: NO", a quoted YES), so the verdict here is JSON. An answer that contradicts itself, or that repeats a verdict
-which the agent or a page wrote, is an invalid answer and never a score.
+written by the agent or a page, is an invalid answer and never a score.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class Judgement(Record):
         return self
 
     def explained(self) -> str:
-        """The reason and what is not met, in one line."""
+        """The reason and the unmet parts, in one line."""
         unmet = f" Not met: {'; '.join(self.unmet)}" if self.unmet else ""
         return " ".join(storable(self.reason + unmet).split())
 
 
 class JudgeSettings(Record):
-    """How the outcome judge is asked."""
+    """Settings of the outcome judge."""
 
     budget: Budget = "auto"
-    """Thinking tokens; the one verdict of an episode is always worth the full `auto` share (8192)."""
+    """Thinking tokens. `auto` uses its full share (8192) for the one verdict of an episode."""
     deadline_s: float = Field(default=120.0, gt=0)
 
     @field_validator("budget")
@@ -75,7 +75,7 @@ class JudgeSettings(Record):
 
 
 class ModelJudge:
-    """Asks *model* once. An answer that is no consistent verdict raises; it is never read as a failure."""
+    """Calls *model* once. An inconsistent answer raises an error; it never counts as a failure."""
 
     def __init__(self, model: ChatModel, settings: JudgeSettings | None = None) -> None:
         self.spec = model.spec
@@ -83,27 +83,27 @@ class ModelJudge:
         self._model = model
 
     async def judge(self, ending: Ending) -> Verdict:
-        """Raises :class:`models.base.ModelError`, and of these ModelInvalidAnswer for a contradiction or an echo."""
+        """Raises :class:`models.base.ModelError`: ModelInvalidAnswer for a contradiction or a repeated verdict."""
         request = ChatRequest(
             messages=render(ending),
             thinking_tokens=thinking_tokens(self.settings.budget, ambiguous=True),
             max_tokens=512,
             deadline_s=self.settings.deadline_s,
         )
-        asked = await ask(self._model, request, Judgement)
-        if asked.answer in _written_outside(ending):
-            error = ModelInvalidAnswer("the outcome judge repeated a verdict that stands in what it judges")
+        result = await ask(self._model, request, Judgement)
+        if result.answer in _written_outside(ending):
+            error = ModelInvalidAnswer("the outcome judge repeated a verdict that its input contains")
             error.attempts = 0
-            charge(error, [asked.reply])
+            charge(error, [result.reply])
             raise error
-        return Verdict(success=asked.answer.success, reason=asked.answer.explained(), reply=asked.reply)
+        return Verdict(success=result.answer.success, reason=result.answer.explained(), reply=result.reply)
 
 
 _OBJECT = re.compile(r"\{[^{}]{0,4000}\}")
 
 
 def _written_outside(ending: Ending) -> Iterator[Judgement]:
-    """Every verdict that the agent's answer, the log or the page holds, as the judge was shown them."""
+    """The verdicts inside the agent's answer, the log and the page, as the judge sees them."""
     for text in (ending.answer or "", ending.observation.text, *ending.history):
         for match in _OBJECT.finditer(visible(text)):
             if (judgement := _judgement(match[0])) is not None:
@@ -119,9 +119,9 @@ def _judgement(text: str) -> Judgement | None:
 
 
 def render(ending: Ending) -> tuple[Message, ...]:
-    """The judge's messages; rules first, the page last."""
-    gave_none = ending.answer is None
-    answer = words("(the agent gave no answer)") if gave_none else fenced("answer", ending.answer or "")
+    """The judge's messages: rules first, the page last."""
+    no_answer = ending.answer is None
+    answer = words("(the agent gave no answer)") if no_answer else fenced("answer", ending.answer or "")
     parts = [
         words("The person's intent:\n") + fenced("intent", ending.instruction),
         words("The log of the agent's actions:\n") + fenced("log", log_text(ending.history)),

@@ -1,4 +1,4 @@
-"""Builds a :class:`envs.core.trace.Rating` from what was believed before and what is known now."""
+"""Builds a :class:`envs.core.trace.Rating` from the previous and the new completion vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Source = Literal["state", "model", "cheap", "none"]
 
 
 def first_open(z: Sequence[bool]) -> int | None:
-    """0-based index of the first milestone that is not achieved; None when all are (or there are none)."""
+    """0-based index of the first milestone that is not achieved; None if all are, or there are none."""
     return next((index for index, achieved in enumerate(z) if not achieved), None)
 
 
@@ -26,8 +26,8 @@ def make_rating(
 ) -> Rating:
     """The three answers of the MiRA paper, Fig. 5, as one record.
 
-    `z` never loses a milestone: it is *before* or *after*, place by place. *preferred_next* is taken only where it
-    names an open milestone; otherwise the first open one comes next.
+    `z` never loses a milestone: it is *before* OR *after*, element by element. *preferred_next* is used only if it is
+    an open milestone; otherwise the first open one is next.
     """
     z = tuple(old or new for old, new in zip(before, after, strict=True))
     current = first_open(before)

@@ -1,29 +1,32 @@
-"""Makes the AutoRater and the outcome judge that a run's configuration names."""
+"""Makes the AutoRater and the outcome judge that a run's configuration names: an entry of the registry, or a model."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from envs.core.errors import BadInput
 from judges.autorater import ModelAutoRater, RaterSettings
 from judges.base import AutoRater, OutcomeJudge, Progress, Rated
 from judges.compact_autorater import CompactAutoRater
+from judges.entry import JudgeEntry
 from judges.outcome import JudgeSettings, ModelJudge
-from judges.ratings import make_rating
 from judges.state_autorater import StateAutoRater
 from models.base import ChatModel
+from models.registry import Registry
+
+JUDGES: Final = Registry(
+    "mira.judges",
+    JudgeEntry,
+    {"state": "judges.state_autorater:ENTRY", "none": "judges.none:ENTRY"},
+    error=BadInput,
+    reserved=frozenset({"same"}),
+)
 
 
-class NoAutoRater:
-    """Leaves `z` as it is."""
+class CheckersFirst:
+    """Uses the state checkers at steps that have their answers, and *otherwise* at all other steps.
 
-    spec = "none"
-
-    async def rate(self, progress: Progress) -> Rated:
-        return Rated(make_rating(progress.z, progress.z, source="none"))
-
-
-class ChecksFirst:
-    """The state checkers where a step has their answers, *otherwise* where it has none.
-
-    A checker reads the application's state and costs nothing; a model reads a page that may lie.
+    A checker reads the application's state and costs nothing. A model reads a page, which may be false.
     """
 
     def __init__(self, otherwise: AutoRater) -> None:
@@ -43,26 +46,28 @@ def make_rater(
     *,
     compact: bool = False,
 ) -> AutoRater:
-    """`state`, `none`, or any model spec together with the *model* made from it.
+    """An entry of the registry, or an AutoRater that asks *model*, which was made from the model spec *spec*.
 
-    A model is asked only where the state checkers do not answer; *compact* asks it as a small model that was trained to
-    rate. Raises ValueError where a model is needed and none is given.
+    Added entries and models are used only at steps without state checks. *compact* asks the model as a small
+    one that was trained to rate. Raises BadInput for an added entry that cannot be used, ValueError if a model is
+    needed and is None.
     """
-    if spec == "none":
-        return NoAutoRater()
-    if spec == "state":
-        return StateAutoRater()
-    return ChecksFirst((CompactAutoRater if compact else ModelAutoRater)(_needed(spec, model), settings))
+    name, _ = JUDGES.split(spec)
+    if name:
+        rater = JUDGES.load(name).rater(model, settings or RaterSettings())
+        return CheckersFirst(rater) if JUDGES.is_added(name) else rater
+    return CheckersFirst((CompactAutoRater if compact else ModelAutoRater)(_required(spec, model), settings))
 
 
 def make_judge(spec: str, model: ChatModel | None = None, settings: JudgeSettings | None = None) -> OutcomeJudge | None:
-    """A judge by *model*; None for `state` and `none`, where only the task's checker can tell."""
-    if spec in ("none", "state"):
-        return None
-    return ModelJudge(_needed(spec, model), settings)
+    """An outcome judge, like `make_rater`; None if only the task's checker gives a verdict."""
+    name, _ = JUDGES.split(spec)
+    if name:
+        return JUDGES.load(name).outcome(model, settings or JudgeSettings())
+    return ModelJudge(_required(spec, model), settings)
 
 
-def _needed(spec: str, model: ChatModel | None) -> ChatModel:
+def _required(spec: str, model: ChatModel | None) -> ChatModel:
     if model is None:
         raise ValueError(f"judge {spec!r} needs a model; use `state`, `none` or a model spec")
     return model

@@ -1,6 +1,6 @@
-"""The cheap check of the `auto` budget: could what happened since the last rating have reached an open milestone?
+"""The cheap check of the `auto` budget: whether an open milestone may have been achieved since the last rating.
 
-No model is asked. A wrong "no" delays a flip by at most `ask_every` steps; a wrong "yes" costs one short call.
+It uses no model. A wrong "no" delays a flip by at most `ask_every` steps; a wrong "yes" costs one short call.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from envs.core.tasks import Milestone
 from judges.base import Progress
 
 LARGE_CHANGE: Final = 0.3
-"""Share of the page's lines from which a change counts whatever it says: the view was replaced."""
+"""Share of changed lines from which any change counts: the view was replaced."""
 MIN_TERM_CHARS: Final = 3
 STEM_CHARS: Final = 5
-"""Terms are compared by their first characters, so that `submit` meets `submitted`."""
+"""Terms are compared by their first characters, so that `submit` matches `submitted`."""
 UNSPACED_FROM: Final = "\u2e80"
 """First character of the scripts that do not separate words (Chinese, Japanese and their neighbours in Unicode)."""
 
@@ -36,10 +36,10 @@ _STOP = frozenset(
 
 
 def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
-    """False only if nothing since `progress.previous` bears on an open milestone.
+    """Returns False only if no change since `progress.previous` is relevant to an open milestone.
 
-    True at the first rating, every *ask_every* steps, when address, title, tabs or dialog changed, when much of the
-    page changed, and when the changed lines or the last action share a word with an open milestone.
+    True at the first rating, every *ask_every* steps, if address, title, tabs or dialog changed, if much of the page
+    changed, and if the changed lines or the last action share a word with an open milestone.
     """
     previous, now = progress.previous, progress.observation
     steps = len(progress.history) if progress.step is None else progress.step
@@ -56,27 +56,27 @@ def may_have_progressed(progress: Progress, *, ask_every: int) -> bool:
 
 
 def changed_lines(before: str, after: str) -> list[str]:
-    """Lines that only one of the two texts holds (with their number), as :func:`without_refs` gives them."""
+    """Lines that only one of the two texts has, repeated as often, without element numbers."""
     old, new = (Counter(map(without_refs, text.splitlines())) for text in (before, after))
     return list(((old - new) + (new - old)).elements())
 
 
 def without_refs(line: str) -> str:
-    """*line* with its element numbers blanked, which change from page to page."""
+    """*line* without its element numbers, which change from page to page."""
     return _REF.sub("[]", line).strip()
 
 
 def terms(texts: Iterable[str]) -> frozenset[str]:
-    """The words that say what a text is about: stop words dropped, stems cut; pairs of characters where a script
-    does not separate words."""
-    found: set[str] = set()
+    """The content words of *texts*, without stop words, cut to stems; character pairs for scripts that do not separate
+    words."""
+    result: set[str] = set()
     for text in texts:
         for word in _WORD.findall(text.casefold()):
             if max(word) >= UNSPACED_FROM:
-                found.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+                result.update(word[i : i + 2] for i in range(max(1, len(word) - 1)))
             elif word not in _STOP and (len(word) >= MIN_TERM_CHARS or word.isdigit()):
-                found.add(word[:STEM_CHARS])
-    return frozenset(found)
+                result.add(word[:STEM_CHARS])
+    return frozenset(result)
 
 
 def _open(milestones: Sequence[Milestone], z: Sequence[bool]) -> list[Milestone]:

@@ -1,4 +1,4 @@
-"""What several texts of the same form have in common."""
+"""Finds the words that several texts of one template share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from difflib import SequenceMatcher
 from typing import Final
 
 _TOKEN: Final = re.compile(r"\s*(?:\w+|[^\w\s])")
-"""A word or a sign with the white space before it."""
+"""A word or a punctuation mark, with the white space before it."""
 _GAP: Final = "\ue000"
-"""Stands where the texts differ: a character of no text."""
+"""Marks where the texts differ; a private-use character."""
 
 
 def shared_text(texts: Iterable[str]) -> str:
-    """The words that all *texts* have, in order, and `…` where they differ; empty where they share no word.
+    """The words that all *texts* have, in order, and `…` where they differ; empty if they share no word.
 
     `Username is "ann"` and `Username is "bob"` make `Username is "…"`.
     """
@@ -32,11 +32,11 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text.replace(_GAP, " "))
 
 
-def _in_both(one: Sequence[str], other: Sequence[str]) -> Iterator[str]:
-    """The tokens of the longest matching runs, a gap between two of them where either text has more."""
+def _in_both(first: Sequence[str], second: Sequence[str]) -> Iterator[str]:
+    """The tokens of the longest matching runs, separated by a gap if either text has more between them."""
     here = there = 0
-    for start_one, start_other, length in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks():
-        if missing := [*one[here:start_one], *other[there:start_other]]:
+    for start_first, start_second, length in SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks():
+        if missing := [*first[here:start_first], *second[there:start_second]]:
             yield f" {_GAP}" if missing[0][0].isspace() else _GAP
-        yield from one[start_one : start_one + length]
-        here, there = start_one + length, start_other + length
+        yield from first[start_first : start_first + length]
+        here, there = start_first + length, start_second + length

@@ -1,23 +1,24 @@
-"""The AutoRater for tasks that ship reference milestones: the state checkers decide, no model is asked."""
+"""The AutoRater for tasks with reference milestones: the state checkers decide, without a model."""
 
 from __future__ import annotations
 
 from envs.core.trace import Flip
 from judges.base import Progress, Rated
+from judges.entry import JudgeEntry
 from judges.ratings import make_rating
 
 
 class StateAutoRater:
-    """`z_t` from the environment's checks, with the checker's evidence for every flip.
+    """Takes `z_t` from the environment's state checkers, with the checker's evidence for every flip.
 
-    An achieved milestone stays achieved (it is an anchor), also when its check turns false later: see
-    :func:`lost_anchors`. Without checks nothing changes and the source is `none`.
+    An achieved milestone stays achieved (it is an anchor), even if its check is false later: see :func:`lost_anchors`.
+    Without checks nothing changes and the source is `none`.
     """
 
     spec = "state"
 
     async def rate(self, progress: Progress) -> Rated:
-        """Raises ValueError where checks and milestones differ in number."""
+        """Raises ValueError if checks and milestones differ in number."""
         checks = progress.checks
         if checks is None or not progress.milestones:
             return Rated(make_rating(progress.z, progress.z, source="none"))
@@ -34,9 +35,9 @@ class StateAutoRater:
 
 
 def lost_anchors(progress: Progress) -> tuple[Flip, ...]:
-    """Milestones that count as achieved but whose state checker now says no, with its evidence.
+    """Achieved milestones whose state checker is now false, with its evidence.
 
-    `z` keeps them (MiRA paper, §5.2); the agent may re-plan for the cause `milestone_lost`. Empty without checks.
+    `z` keeps them (MiRA paper, §5.2); the agent may re-plan with the trigger `milestone_lost`. Empty without checks.
     """
     if progress.checks is None or not len(progress.checks) == len(progress.milestones) == len(progress.z):
         return ()
@@ -45,3 +46,6 @@ def lost_anchors(progress: Progress) -> tuple[Flip, ...]:
         for milestone, held, check in zip(progress.milestones, progress.z, progress.checks, strict=True)
         if held and not check.achieved
     )
+
+
+ENTRY = JudgeEntry(lambda model, settings: StateAutoRater())

@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty: intervals of proportions and of resampled statistics."""
+"""Estimates with confidence intervals: proportions (Wilson) and bootstrap statistics."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Interval(NamedTuple):
 
 
 class Estimate(Record):
-    """A number, where it is defined, with its 95 % interval, where that is."""
+    """A number with its 95 % interval; either may be undefined."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     why_not: str = ""
-    """Why `value`, or else its interval, is None; empty where both are given."""
+    """Why `value`, or else its interval, is None; empty if both are defined."""
 
     def __str__(self) -> str:
         if self.value is None:
@@ -42,7 +42,7 @@ class Estimate(Record):
 
 
 def wilson(successes: int, trials: int) -> Interval:
-    """Wilson's 95 % score interval of a proportion; (0, 1) where nothing was tried.
+    """Wilson's 95 % score interval of a proportion; (0, 1) for 0 trials.
 
     Raises ValueError unless 0 <= *successes* <= *trials*.
     """
@@ -59,7 +59,7 @@ def wilson(successes: int, trials: int) -> Interval:
 
 
 def proportion(successes: int, trials: int) -> Estimate:
-    """The share with its Wilson interval; not defined where nothing was tried."""
+    """The proportion with its Wilson interval; undefined for 0 trials."""
     if trials == 0:
         return Estimate(value=None, why_not="nothing to count")
     low, high = wilson(successes, trials)
@@ -73,7 +73,7 @@ def percentiles(samples: Floats) -> Interval:
 
 
 def resampled(value: float, samples: Floats, units: int) -> Estimate:
-    """*value* with the interval of its *samples*, made by drawing from *units* tasks; none where they cannot differ."""
+    """*value* with the interval of its *samples*, drawn from *units* tasks; no interval if all samples are equal."""
     if np.ptp(samples) == 0:
         return Estimate(value=value, why_not="no resample differs" if units > 1 else "one task alone")
     low, high = percentiles(samples)
@@ -81,10 +81,10 @@ def resampled(value: float, samples: Floats, units: int) -> Estimate:
 
 
 def clustered_mean(values: Sequence[float], clusters: Sequence[str], *, resamples: int, seed: int) -> Estimate:
-    """The mean of *values*, each counting once; its interval is the percentile bootstrap's over whole *clusters*.
+    """The mean of *values* with the interval of a percentile bootstrap over whole *clusters*.
 
-    What shares a cluster (attempts at one task) is drawn together, so that it does not count as independent. Not
-    defined where there are no values; the same seed gives the same numbers.
+    Values of one cluster (attempts at one task) are drawn together, because they are not independent. Undefined
+    without values. The same seed gives the same numbers.
     """
     if not values:
         return Estimate(value=None, why_not="nothing to average")
@@ -95,14 +95,14 @@ def clustered_mean(values: Sequence[float], clusters: Sequence[str], *, resample
 
 
 def average_ranks(values: Sequence[float]) -> Floats:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Ranks from 1; equal values get the mean of their ranks."""
     _, places, counts = np.unique(np.asarray(values, np.float64), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return (last - (counts - 1) / 2)[places]
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    """Spearman's ρ: Pearson's correlation of the ranks. NaN where one of them does not vary."""
+    """Spearman's ρ: Pearson's correlation of the ranks. NaN if one of them is constant."""
     if len(set(one)) < 2 or len(set(other)) < 2:
         return math.nan
     return float(np.corrcoef(average_ranks(one), average_ranks(other))[0, 1])

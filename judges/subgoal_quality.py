@@ -1,17 +1,17 @@
-"""How much milestones say about success: the subgoal quality of the MiRA paper, §5.1.
+"""Measures how well milestones predict success: the subgoal quality of the MiRA paper, §5.1.
 
-For traces i with the checker's outcome `y_i` and the completion vector `z_i` at the end:
+For traces i with the checker's outcome `y_i` and the final completion vector `z_i`:
 
 - *exact equivalence*: precision, recall and F1 of "all milestones done ⇔ success";
 - *graded agreement*: AUROC of the progress score `s_i = mean_k z_ik`, and Kendall's τ-b of `s` and `y` with its p;
-- *calibration*: P(success | m done), and whether it rises strictly with m;
-- *milestones that tell nothing*: never or always done; and P(milestone k done by step t).
+- *calibration*: P(success | m done), and whether it strictly increases with m;
+- *uninformative milestones*: never or always done; and P(milestone k done by step t).
 
-Intervals are at 95 %. Proportions (precision, recall, the calibration) have Wilson's. F1, AUROC and τ have the
-percentiles of a bootstrap over traces, stratified by outcome: each resample draws as many successes and as many
-failures as there were, so every resample has both classes, and the success rate counts as given.
+Intervals are at 95 %. Proportions (precision, recall, calibration) have Wilson's interval. F1, AUROC and τ have the
+percentile interval of a bootstrap over traces, stratified by outcome: each resample draws the observed number of
+successes and of failures, so every resample has both classes and the success rate is fixed.
 
-Pure: reads trace records, asks no model.
+Pure functions of trace records; no model is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from judges.trace_ratings import Observed, Source
 Group = Literal["all", "success", "failure"]
 
 MAX_HEAT_STEPS: Final = 60
-"""Steps of the heat map; what came later counts at the last one."""
+"""Steps of the heat map; later steps count at the last one."""
 
 
 class Point(Record):
@@ -42,13 +42,13 @@ class Point(Record):
 
 
 class Calibration(Record):
-    """One curve: P(success | m done) of the traces with `of` milestones; of all traces where `of` is None."""
+    """One curve: P(success | m done) of the traces with `of` milestones; of all traces if `of` is None."""
 
     of: int | None
     points: tuple[Point, ...]
-    """In order of m; an m that no trace had is missing."""
+    """In order of m; an m without traces is missing."""
     strictly_increasing: bool | None
-    """Over the points there are; None where there are fewer than two."""
+    """Over the existing points; None for fewer than two."""
 
 
 class MilestoneRow(Record):
@@ -57,13 +57,13 @@ class MilestoneRow(Record):
     task: str
     milestone: str
     text: str
-    """What its texts in all these traces have in common, `…` where they differ; empty where that is nothing."""
+    """The words that its texts in all these traces share, `…` where they differ; may be empty."""
     done: int
     traces: int
 
     @property
     def tells_nothing(self) -> Literal["never", "always"] | None:
-        """Set where it was the same in every trace."""
+        """Set if it was the same in every trace."""
         return "never" if self.done == 0 else "always" if self.done == self.traces else None
 
 
@@ -72,14 +72,14 @@ class HeatMap(Record):
 
     group: Group
     rows: tuple[tuple[float, ...], ...]
-    """`rows[k][t]`: share of the traces with more than k milestones that had done the (k+1)th within t steps; a trace
-    that ended keeps what it had."""
+    """`rows[k][t]`: share of the traces with more than k milestones that achieved the (k+1)th within t steps. A trace
+    that ended keeps its milestones."""
     traces: tuple[int, ...]
-    """Traces behind each row."""
+    """Number of traces of each row."""
 
 
 class Quality(Record):
-    """The table of §5.1, and what stands behind it."""
+    """The table of §5.1 with its underlying counts."""
 
     source: Source
     traces: int
@@ -91,20 +91,20 @@ class Quality(Record):
     auroc: Estimate
     tau: Estimate
     tau_p: float | None
-    """Two-sided p of "τ is 0"; None where τ is not defined."""
+    """Two-sided p of "τ is 0"; None if τ is undefined."""
     calibration: tuple[Calibration, ...]
     milestones: tuple[MilestoneRow, ...]
     heat: tuple[HeatMap, ...]
 
 
 class Agreement(Record):
-    """The rater's z against the state checks', milestone by milestone, on traces that have both."""
+    """Agreement of the rater's z with the state checks, milestone by milestone, on traces that have both."""
 
     traces: int
     milestones: int
     same: Estimate
     only_rater: int
-    """Done for the rater alone: undone again before the end, or never true."""
+    """Achieved according to the rater only: undone before the end, or never true."""
     only_checks: int
 
 
@@ -121,7 +121,7 @@ PAPER: Final = PaperNumbers()
 
 
 def quality(observed: Sequence[Observed], source: Source, *, resamples: int = 2000, seed: int = 0) -> Quality:
-    """All of it for the traces given, none of which may be one that is unfit; the same seed gives the same numbers."""
+    """Computes all metrics of *observed*. The same seed gives the same numbers."""
     table = ScoreTable.of(observed)
     spread = Spread(table, resamples, seed)
     return Quality(
@@ -142,7 +142,7 @@ def quality(observed: Sequence[Observed], source: Source, *, resamples: int = 20
 
 
 def agreement(pairs: Iterable[tuple[Observed, Observed]]) -> Agreement:
-    """Of (checks, rater) of the same traces; a pair whose milestones are not the same is passed over."""
+    """Compares (checks, rater) of the same traces; pairs with different milestones are skipped."""
     counts: Counter[tuple[bool, bool]] = Counter()
     traces = 0
     for checks, rater in pairs:
@@ -160,7 +160,7 @@ def agreement(pairs: Iterable[tuple[Observed, Observed]]) -> Agreement:
 
 
 def _calibrations(observed: Sequence[Observed]) -> Iterable[Calibration]:
-    """Over all traces first, then for each number of milestones, where there is more than one."""
+    """For all traces first, then for each number of milestones if there are several."""
     sizes = sorted({len(one.z) for one in observed})
     for of in (None, *sizes) if len(sizes) > 1 else sizes:
         tally: defaultdict[int, list[bool]] = defaultdict(list)
@@ -176,7 +176,7 @@ def _calibrations(observed: Sequence[Observed]) -> Iterable[Calibration]:
 
 
 def _milestone_rows(observed: Sequence[Observed]) -> Iterable[MilestoneRow]:
-    """By task and milestone, in the order first seen. Instances of a task name other things in the same milestone."""
+    """By task and milestone, in order of first appearance. The text of a milestone differs between instances."""
     done: Counter[tuple[str, str]] = Counter()
     traces: Counter[tuple[str, str]] = Counter()
     texts: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -185,9 +185,9 @@ def _milestone_rows(observed: Sequence[Observed]) -> Iterable[MilestoneRow]:
             texts[one.task, name].append(text)
             traces[one.task, name] += 1
             done[one.task, name] += held
-    for (task, name), told in texts.items():
+    for (task, name), variants in texts.items():
         key = task, name
-        yield MilestoneRow(task=task, milestone=name, text=shared_text(told), done=done[key], traces=traces[key])
+        yield MilestoneRow(task=task, milestone=name, text=shared_text(variants), done=done[key], traces=traces[key])
 
 
 def heat_maps(observed: Sequence[Observed]) -> Iterable[HeatMap]:

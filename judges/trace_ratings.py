@@ -1,4 +1,4 @@
-"""What a finished trace says about its milestones: the `z_i` and `y_i` of the MiRA paper, §5.1."""
+"""Reads milestones and outcome of a finished trace: the `z_i` and `y_i` of the MiRA paper, §5.1."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from envs.core.trace import PlanRecord, Rating
 from envs.core.trace_store import Trace
 
 Source = Literal["checks", "rater"]
-"""Whose word on the milestones: `checks`, the task's state checkers once more at the end; `rater`, the run's rater,
-with whom a milestone once done stays done."""
+"""Source of `z`: `checks`, the task's state checkers at the end; `rater`, the run's AutoRater, for which an achieved
+milestone stays achieved."""
 
 
 class Observed(Record):
-    """What one judged trace says about its milestones."""
+    """Milestones and outcome of one judged trace."""
 
     task: str
     """`suite/name`, without the seed."""
@@ -24,7 +24,7 @@ class Observed(Record):
     z: tuple[bool, ...]
     """Done at the end."""
     reached: tuple[int | None, ...]
-    """After how many steps each was first done, 0 = from the start; None where the rater never saw it done."""
+    """Number of steps after which the rater first saw each achieved, 0 = from the start; None if never."""
     steps: int
     success: bool
 
@@ -33,28 +33,28 @@ class Observed(Record):
         return sum(self.z) / len(self.z)
 
     def without_last(self) -> Observed | None:
-        """Without the last milestone, which in a task's own list often is the outcome itself; None if it was alone."""
+        """Without the last milestone, which often is the outcome itself; None if there is only one."""
         if len(self.z) == 1:
             return None
         fields = ("milestones", "texts", "z", "reached")
         return self.model_copy(update={name: getattr(self, name)[:-1] for name in fields})
 
 
-class Unfit(NamedTuple):
-    """Why a trace says nothing about its milestones."""
+class UnusableTrace(NamedTuple):
+    """Why a trace cannot be used to measure milestones."""
 
     reason: Literal["unfinished", "broken", "unjudged", "judged by a model", "no milestones"]
 
 
-def observe(trace: Trace, source: Source) -> Observed | Unfit:
-    """What *trace* says; only the checker's word counts as the outcome."""
+def observe(trace: Trace, source: Source) -> Observed | UnusableTrace:
+    """Milestones and outcome of *trace*. Only outcomes of a checker count."""
     header, footer = trace.header, trace.footer
     if footer is None:
-        return Unfit("unfinished")
+        return UnusableTrace("unfinished")
     if footer.outcome in ("broken", "unjudged"):
-        return Unfit(footer.outcome)
+        return UnusableTrace(footer.outcome)
     if footer.judged_by != "checker":
-        return Unfit("judged by a model")
+        return UnusableTrace("judged by a model")
     if source == "checks":
         z = tuple(check.achieved for check in footer.milestone_checks or ())
         named = {m.id: m.text for m in header.reference_milestones}
@@ -62,7 +62,7 @@ def observe(trace: Trace, source: Source) -> Observed | Unfit:
         z = footer.rating.z if footer.rating else ()
         named = {m.id: m.text for m in trace.plans[-1].milestones} if trace.plans else {}
     if not z:
-        return Unfit("no milestones")
+        return UnusableTrace("no milestones")
     ids = tuple(named) if len(named) == len(z) else tuple(str(k) for k in range(1, len(z) + 1))
     reached = reached_after(trace)
     return Observed(
@@ -77,7 +77,7 @@ def observe(trace: Trace, source: Source) -> Observed | Unfit:
 
 
 def reached_after(trace: Trace) -> dict[str, int]:
-    """After how many steps each milestone, by its id, was first seen done; 0 = from the start."""
+    """By milestone id, the number of steps after which it was first achieved; 0 = from the start."""
     reached: dict[str, int] = {}
     plans = sorted(trace.plans, key=lambda plan: plan.step)
     for done, (intent, _) in enumerate(trace.steps):

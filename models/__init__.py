@@ -1,7 +1,7 @@
-"""Chat models behind one small async interface, whoever serves them.
+"""Chat models of all providers behind one small async interface.
 
-Promised from here: the interface and its errors; :func:`models.specs.make_model` makes a model from its spec. A call
-answers within its deadline or raises a :class:`ModelError`; half an answer is never returned.
+Public here: the interface and its errors. :func:`models.specs.make_model` makes a model from its spec. A call returns
+within its deadline or raises a :class:`ModelError`; a partial answer is never returned.
 """
 
 from models.base import (

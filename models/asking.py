@@ -1,6 +1,6 @@
-"""One typed question: a request in, an answer of the type asked for out, or a ModelError.
+"""Calls a model and parses its answer into a type, or raises a ModelError.
 
-Whoever has only so much time for several questions says so with :func:`calls_end_at`.
+:func:`calls_end_at` sets a common deadline for several calls.
 """
 
 from __future__ import annotations
@@ -32,24 +32,25 @@ M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
 TEXT_TRIES: Final = 3
-"""Answers that a model may give in words before one that cannot be read is an error."""
+"""Attempts for a text answer before an unparsable one is an error."""
 LATER_TEMPERATURE: Final = 0.7
-"""Of all but the first."""
+"""Temperature of all attempts but the first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[T]):
+class TypedReply(Generic[T]):
     answer: T
+    """Parsed."""
     reply: ChatReply
 
 
 _END: ContextVar[float | None] = ContextVar("end", default=None)
-"""When every call made here must have ended, on the monotonic clock; None: only by its own deadline."""
+"""Common end of all calls, on the monotonic clock; None: each call has its own deadline only."""
 
 
 @contextmanager
 def calls_end_at(moment: float | None) -> Generator[None]:
-    """Bounds the calls made within, beside each one's own deadline, by *moment* on the monotonic clock."""
+    """Ends all calls inside the block at *moment* on the monotonic clock, in addition to their own deadlines."""
     before = _END.set(moment)
     try:
         yield
@@ -58,38 +59,38 @@ def calls_end_at(moment: float | None) -> Generator[None]:
 
 
 async def complete(model: ChatModel, request: ChatRequest) -> ChatReply:
-    """The model's answer within what is left. Raises :class:`models.base.ModelError`, and of these
-    :class:`models.base.ModelOutOfTime` where it was not the call's own deadline that passed."""
+    """Calls the model within the remaining time. Raises :class:`models.base.ModelError`;
+    :class:`models.base.ModelOutOfTime` if the common end passed before the call's own deadline."""
     end = _END.get()
     left = request.deadline_s if end is None else end - time.monotonic()
     if left >= request.deadline_s:
         return await model.complete(request)
     if left <= 0:
-        late = ModelOutOfTime("no time is left to ask the model")
+        late = ModelOutOfTime("no time is left for a model call")
         late.attempts = 0
         raise late
     try:
         return await model.complete(replace(request, deadline_s=left))
     except ModelTimeout as error:
-        late = ModelOutOfTime(f"the time was up: {error}")
+        late = ModelOutOfTime(f"the time ran out: {error}")
         late.attempts, late.seconds, late.usage = error.attempts, error.seconds, error.usage
         raise late from error
 
 
-async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> Asked[M]:
-    """The answer to *request* as *schema*.
+async def ask(model: ChatModel, request: ChatRequest, schema: type[M]) -> TypedReply[M]:
+    """Calls the model for an answer of type *schema*.
 
-    A model that does not parse by itself (a scripted one) is parsed here, so that its text meets the same rules.
-    Raises :class:`models.base.ModelError`; :class:`models.base.ModelInvalidAnswer` where the text is not a *schema*.
+    Text of a model that does not parse by itself (a scripted one) is parsed here, with the same rules. Raises
+    :class:`models.base.ModelError`; :class:`models.base.ModelInvalidAnswer` if the text is not a valid *schema*.
     """
     reply = await complete(model, replace(request, schema=schema))
     try:
         answer = reply.parsed if isinstance(reply.parsed, schema) else parse_answer(reply.text, schema)
     except ModelInvalidAnswer as error:
-        error.attempts = 0  # of its own: it was raised here
+        error.attempts = 0  # charge() adds the attempts
         charge(error, [reply])
         raise
-    return Asked(answer, reply)
+    return TypedReply(answer, reply)
 
 
 async def ask_text(
@@ -97,14 +98,14 @@ async def ask_text(
     request: ChatRequest,
     read: Callable[[str], T],
     complaint: Callable[[ModelInvalidAnswer], str] | None = None,
-) -> Asked[T]:
-    """What *read* makes of the answer's text.
+) -> TypedReply[T]:
+    """Calls the model and parses the answer's text with *read*.
 
-    Where it raises :class:`models.base.ModelInvalidAnswer`, or the answer did not end, the model gives another,
-    `TEXT_TRIES` in all and within the deadline of all, and the last one decides. It is shown its answer and the
-    *complaint* about it; without one, or where there was no whole answer, it is asked in the same words and draws
-    anew, for a small model would not understand a complaint. Usage, time and attempts are those of all, of an error's
-    too. Raises :class:`models.base.ModelError`.
+    If *read* raises :class:`models.base.ModelInvalidAnswer` or the answer is truncated, the model is called again:
+    `TEXT_TRIES` times in all, within the request's deadline. The next request adds the answer and the *complaint* about
+    it. Without *complaint*, or after a truncated answer, the same request is sampled again, because a small model does
+    not understand a complaint. Usage, time and attempts of the result, or of the error, are sums over all calls. Raises
+    :class:`models.base.ModelError`.
     """
     spent: list[ChatReply] = []
     repair: tuple[Message, ...] = ()
@@ -113,7 +114,7 @@ async def ask_text(
         try:
             reply = await complete(model, _again(request, spent, repair) if spent else request)
         except ModelTruncated as error:
-            if last or error.usage is None:  # nothing came: the connection broke
+            if last or error.usage is None:  # no answer: the connection broke
                 charge(error, spent)
                 raise
             spent.append(ChatReply("", error.usage, model.spec, error.seconds, error.attempts))
@@ -123,7 +124,7 @@ async def ask_text(
             raise
         spent.append(reply)
         try:
-            return Asked(read(reply.text), _all_of(spent))
+            return TypedReply(read(reply.text), _summed(spent))
         except ModelInvalidAnswer as error:
             if last:
                 error.attempts = 0
@@ -134,7 +135,7 @@ async def ask_text(
 
 
 def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
-    """Adds what was *spent* on answers before it to *error*."""
+    """Adds usage, time and attempts of the replies *spent* to *error*."""
     for reply in spent:
         error.usage = reply.usage if error.usage is None else added(error.usage, reply.usage)
         error.seconds += reply.seconds
@@ -142,8 +143,8 @@ def charge(error: ModelError, spent: Sequence[ChatReply]) -> None:
 
 
 def _again(request: ChatRequest, spent: Sequence[ChatReply], repair: tuple[Message, ...]) -> ChatRequest:
-    """*request* after *spent*, with the *repair* of the last answer if there is one; else sampled: asked in the same
-    words, a model without temperature would say the same."""
+    """The next request after *spent*: with the *repair* messages if there are any; else sampled, because a greedy model
+    would repeat its answer."""
     left = max(1.0, request.deadline_s - sum(reply.seconds for reply in spent))
     if repair:
         return replace(request, messages=(*request.messages, *repair), deadline_s=left)
@@ -151,8 +152,8 @@ def _again(request: ChatRequest, spent: Sequence[ChatReply], repair: tuple[Messa
     return replace(request, temperature=LATER_TEMPERATURE, seed=seed, deadline_s=left)
 
 
-def _all_of(spent: Sequence[ChatReply]) -> ChatReply:
-    """The last reply, at the price of all."""
+def _summed(spent: Sequence[ChatReply]) -> ChatReply:
+    """The last reply, with usage, time and attempts of all."""
     usage = spent[0].usage
     for reply in spent[1:]:
         usage = added(usage, reply.usage)

@@ -1,13 +1,13 @@
-"""The one chat interface that everything above speaks. It knows nothing of tasks and pages.
+"""The chat interface of all models. It is independent of tasks and pages.
 
 ModelError
-├── ModelUnavailable     not usable here: package, key or file missing (says which and what to do; exit code 2)
-├── ModelRejected        the server refused the request for good (4xx): not retried
-├── ModelBusy            429 or 5xx until the retry window or the deadline was used up
+├── ModelUnavailable     not usable here: package, key or file missing (the message says what to do; exit code 2)
+├── ModelRejected        the server refused the request (4xx): not retried
+├── ModelBusy            429 or 5xx until the end of the retry window or the deadline
 ├── ModelTimeout         the total deadline passed
-│   └── ModelOutOfTime   the time of whoever asked was used up before that
+│   └── ModelOutOfTime   the caller's time ran out before that
 ├── ModelTruncated       the answer hit its token limit or the stream broke: never returned as an answer
-└── ModelInvalidAnswer   not the JSON that was asked for, also after one repair attempt
+└── ModelInvalidAnswer   not valid JSON of the schema, after one repair attempt
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from pydantic import BaseModel
 
 
 class ModelError(Exception):
-    """Base of what a chat call raises. The attributes say what was spent before it was raised."""
+    """Base of the errors of a chat call. The attributes hold what the call spent."""
 
     attempts: int = 1
     seconds: float = 0.0
     usage: Usage | None = None
-    """Tokens of answers that came but were no use (truncated, invalid): they are billed too. None: none came."""
+    """Tokens of unusable answers (truncated, invalid), which are billed too. None without an answer."""
     answered: bool = False
-    """The model works and had no usable answer to this one question: an unreadable, cut or withheld one, or the server
-    refused the request for what it holds. Another question may go well. False: nothing is known but that it is away,
-    or refuses everybody."""
+    """True: the model works, but gave no usable answer to this request (unparsable, truncated, withheld), or the server
+    refused the request for its content. Other requests may succeed. False: the model is unreachable or refuses all
+    requests."""
     lasting: bool = False
-    """To ask again later cannot help."""
+    """Whether a later retry cannot help."""
 
 
 class ModelUnavailable(ModelError): ...
 
 
 class UnknownModel(ModelUnavailable):
-    """A spec of no known form."""
+    """A model spec of an unknown form."""
 
 
 class ModelRejected(ModelError): ...
@@ -69,7 +69,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. The static part of a prompt comes first so that server-side prefix caches hit."""
+    """One turn. The static part of a prompt comes first, for prefix caches of servers."""
 
     role: Literal["system", "user", "assistant"]
     text: str
@@ -84,9 +84,9 @@ Budget = Literal["auto"] | int
 class ChatRequest:
     messages: tuple[Message, ...]
     schema: type[BaseModel] | None = None
-    """The answer must be JSON that validates as this model; it comes back in `ChatReply.parsed`."""
+    """The answer must be JSON that is valid for this model; `ChatReply.parsed` holds it."""
     thinking_tokens: int | None = None
-    """Thinking budget in tokens; None leaves the model's default. Mapped to what the server knows."""
+    """Thinking budget in tokens, mapped to the server's parameter; None leaves the model's default."""
     max_tokens: int = 1024
     """Limit on the visible answer."""
     temperature: float = 0.0
@@ -104,7 +104,7 @@ class Usage:
     tokens_thinking: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
-    """None where the model's price is unknown; 0.0 for local models."""
+    """None if the model's price is unknown; 0.0 for local models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ChatReply:
     attempts: int = 1
     """Requests sent, the successful one included."""
     parsed: Any = None
-    """An instance of `ChatRequest.schema`, when one was asked for."""
+    """An instance of `ChatRequest.schema`, if one was set."""
     prompt_token_ids: tuple[int, ...] | None = None
     completion_token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
@@ -126,10 +126,10 @@ class ChatModel(Protocol):
     """An async chat model. One instance serves all workers of a run."""
 
     spec: str
-    """The spec it was made from, for traces and tables."""
+    """The model spec, for traces and tables."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Answers within `request.deadline_s` or raises a :class:`ModelError`."""
+        """Returns within `request.deadline_s` or raises a :class:`ModelError`."""
         ...
 
     async def aclose(self) -> None: ...
@@ -142,5 +142,5 @@ class ModelStatus:
     spec: str
     usable: bool
     detail: str
-    """What makes it usable, or what is missing and how to get it."""
+    """What makes it usable, or what is missing and how to add it."""
     examples: tuple[str, ...] = field(default=())

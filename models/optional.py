@@ -1,4 +1,4 @@
-"""Packages that the core installation leaves out: whether they are there, and the command that adds them."""
+"""Checks for packages of optional extras, and names the command that installs them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from models.base import ModelUnavailable
 
 LOCAL_PACKAGES: Final = ("torch", "transformers", "safetensors")
-"""What `local:` imports."""
+"""Packages that `local:` imports."""
 
 
 def missing_modules(*names: str) -> tuple[str, ...]:
-    """Those of *names*, top-level modules, that cannot be imported here; none of them is imported."""
+    """The top-level modules in *names* that are not installed. Imports none of them."""
     return tuple(name for name in names if find_spec(name) is None)
 
 
@@ -20,7 +20,7 @@ def install_command(extra: str) -> str:
     return f"pip install 'mira-web[{extra}]'"
 
 
-def require(what: str, extra: str, *names: str) -> None:
-    """Raises :class:`ModelUnavailable` in one line where a module that *what* needs is missing."""
+def require(feature: str, extra: str, *names: str) -> None:
+    """Raises :class:`ModelUnavailable`, in one line, if a module that *feature* needs is missing."""
     if missing := missing_modules(*names):
-        raise ModelUnavailable(f"{what} needs {', '.join(missing)}: {install_command(extra)}")
+        raise ModelUnavailable(f"{feature} needs {', '.join(missing)}: {install_command(extra)}")

@@ -1,7 +1,6 @@
-"""What a call costs, from a dated table of list prices. An unknown model costs None, never 0.
+"""Computes the cost of a call from a dated table of list prices. The cost of an unknown model is None, never 0.
 
-The table is `prices.json` beside this module: list prices as of the date it names. `MIRA_PRICES=FILE` replaces it
-with a file of the same form.
+The table is `prices.json` beside this module, with its date. `MIRA_PRICES=FILE` replaces it by a file of the same form.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from models.base import ModelUnavailable, Usage
 PRICES_VARIABLE = "MIRA_PRICES"
 _SHIPPED = Path(__file__).with_name("prices.json")
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{3}|latest|preview)$")
-"""`gpt-4o-2024-08-06`, `gemini-2.5-flash-001`: a dated name costs what its family costs."""
+"""`gpt-4o-2024-08-06`, `gemini-2.5-flash-001`: a dated name has the price of its family."""
 
 
 class _Table(BaseModel):
@@ -31,14 +30,14 @@ class Rates(_Table):
 
     input: float = Field(ge=0)
     cached: float = Field(ge=0)
-    """Input tokens that the server's prefix cache answered."""
+    """Input tokens from the server's prefix cache."""
     output: float = Field(ge=0)
     """Visible and thinking tokens."""
 
 
 class LongRates(Rates):
     above_tokens: int = Field(gt=0)
-    """The whole call is billed at these rates when its prompt is longer than this."""
+    """The whole call is billed at these rates if its prompt is longer."""
 
 
 class ModelPrice(Rates):
@@ -57,7 +56,7 @@ class PriceTable(_Table):
         return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
 
     def cost_usd(self, model: str, usage: Usage) -> float | None:
-        """What *usage* costs on *model*; None where the table does not know the model."""
+        """The cost of *usage* on *model*; None if the table has no such model."""
         price = self._price(model)
         if price is None:
             return None
@@ -70,14 +69,14 @@ class PriceTable(_Table):
 
 
 def own_prices() -> bool:
-    """Whether the table is the user's: it then speaks about whatever server a model of its names is at."""
+    """Whether `MIRA_PRICES` is set; such a table applies to models on any server."""
     return bool(os.environ.get(PRICES_VARIABLE))
 
 
 def price_table() -> PriceTable:
-    """The table in force, read when a model is made.
+    """The current table, read when a model is made.
 
-    Raises :class:`ModelUnavailable` when the file that `MIRA_PRICES` names cannot be used.
+    Raises :class:`ModelUnavailable` if the file that `MIRA_PRICES` names cannot be used.
     """
     return _read(os.environ.get(PRICES_VARIABLE) or str(_SHIPPED))
 

@@ -1,7 +1,7 @@
-"""A pydantic schema in the dialect of JSON Schema that OpenAI's strict mode and Gemini both accept.
+"""Exports a pydantic schema as JSON Schema that both OpenAI's strict mode and Gemini accept.
 
-Strict mode wants every object closed and every property required, and refuses most constraints. Those constraints are
-left out of what is sent, not of what is checked: :mod:`models.structured` validates the answer with the full model.
+Strict mode requires closed objects and required properties, and refuses most constraints. The exported schema omits
+those constraints; :mod:`models.structured` validates the answer with the full model.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 _KEPT = frozenset({"$ref", "type", "enum", "const", "description", "required"})
-"""Keywords copied as they are. Everything else not handled below is a constraint or decoration and is dropped."""
+"""Keywords copied unchanged. All others not handled below are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedSchema:
     name: str
     json_schema: dict[str, Any]
-    """Ready to be sent; treat as read-only (it is cached)."""
+    """Cached: treat as read-only."""
     strict: bool
-    """False where a free-form mapping cannot be closed, so OpenAI's strict mode must stay off."""
+    """False if a free-form mapping cannot be closed, which OpenAI's strict mode does not allow."""
 
     def described(self) -> str:
-        """The instruction for servers without schema support: static text, so that prefix caches hit."""
+        """The instruction for servers without schema support; static text, for prefix caches."""
         text = json.dumps(self.json_schema, ensure_ascii=False, separators=(",", ":"))
         return f"Answer with one JSON object and nothing else. It must be valid under this JSON Schema:\n{text}"
 
 
 @lru_cache(maxsize=256)
 def exported(schema: type[BaseModel]) -> ExportedSchema:
-    """The sent form of *schema*; the same text for the same class, always."""
+    """The exported form of *schema*; always the same text for the same class."""
     full = schema.model_json_schema(mode="validation")
     definitions = cast("dict[str, Any]", full.get("$defs", {}))
     closed = _closed(full)

@@ -1,9 +1,8 @@
-"""Answers as JSON of a pydantic schema: whole and valid, or a typed error.
+"""Parses answers as JSON of a pydantic schema, with one repair attempt.
 
-The only liberty taken is to strip thoughts (`<think>…</think>`) that come before the answer, and one code fence that
-encloses the rest. Duplicate keys, NaN and Infinity,
-keys the schema does not know, values of another type (`"1"` for 1), text before or after: each is an invalid answer.
-An invalid answer is sent back once with what is wrong; the second one decides.
+Thoughts (`<think>…</think>`) before the answer and one enclosing code fence are stripped. Duplicate keys, NaN and
+Infinity, unknown keys, values of another type (`"1"` for 1), and text before or after make an answer invalid. An
+invalid answer is sent back once with its errors; the second answer decides.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ M = TypeVar("M", bound=BaseModel)
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\r?\n?```", re.DOTALL | re.IGNORECASE)
 
 MAX_ERRORS = 8
-"""Validation errors named in a repair request and in an error message."""
+"""Maximum number of validation errors in a repair request and in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One whole answer of a model, not yet validated; its usage is already charged to the call."""
+    """One complete answer of a model, not validated; its usage is already charged to the call."""
 
     text: str
     prompt_token_ids: tuple[int, ...] | None = None
@@ -43,9 +42,9 @@ class Draft:
 async def checked_reply(
     request: ChatRequest, ask: Callable[[ChatRequest], Awaitable[Draft]], call: Call, model: str
 ) -> ChatReply:
-    """Asks, validates, and asks once more with the errors if that fails.
+    """Sends the request and validates the answer; after an invalid answer sends one repair request with the errors.
 
-    Raises :class:`ModelInvalidAnswer` after the second invalid answer. Usage and attempts are those of the whole call.
+    Raises :class:`ModelInvalidAnswer` after the second invalid answer. Usage and attempts are sums over both requests.
     """
     draft = await ask(request)
     parsed: BaseModel | None = None
@@ -70,7 +69,7 @@ async def checked_reply(
 
 
 def parse_answer(text: str, schema: type[M]) -> M:
-    """The answer as *schema*; raises :class:`ModelInvalidAnswer` that names what is wrong, one line."""
+    """Parses *text* as *schema*. Raises :class:`ModelInvalidAnswer`, in one line that names the errors."""
     body = unfenced(text)
     try:
         json.loads(body, object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
@@ -82,16 +81,16 @@ def parse_answer(text: str, schema: type[M]) -> M:
 
 
 def unfenced(text: str) -> str:
-    """*text* without thoughts before it, surrounding white space, and one code fence that encloses all of it."""
+    """*text* without leading thoughts, surrounding white space and one enclosing code fence."""
     stripped = without_thoughts(text).strip()
     fence = _FENCE.fullmatch(stripped)
     return fence.group(1) if fence else stripped
 
 
 def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatRequest:
-    """The same conversation, the invalid answer and what is wrong with it. The shared prefix stays as it was.
+    """The conversation, followed by the invalid answer and its errors. The shared prefix is unchanged.
 
-    What is wrong is fenced: it quotes keys of the answer, and a model may have copied those from a page.
+    The errors are fenced, because they quote keys that the model may have copied from a page.
     """
     complaint = (
         f"Your answer was rejected:\n{fence('problem', problem)}\n"
@@ -102,8 +101,8 @@ def repair_request(request: ChatRequest, answer: str, problem: str) -> ChatReque
 
 
 def _problems(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [f"{'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']}" for item in found]
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    lines = [f"{'.'.join(str(part) for part in item['loc']) or '(top)'}: {item['msg']}" for item in errors]
     rest = f" and {len(lines) - MAX_ERRORS} more" if len(lines) > MAX_ERRORS else ""
     return "; ".join(lines[:MAX_ERRORS]) + rest
 

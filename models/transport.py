@@ -1,16 +1,15 @@
-"""Deadlines and retries of one model call. Nothing here knows a provider's protocol.
+"""Deadlines and retries of one model call, independent of a provider's protocol.
 
-Guarantees, for whatever the server does:
+Guarantees for any behaviour of the server:
 
-* a call ends at its total deadline: `asyncio.timeout` is around everything. HTTP read timeouts are per read, so a
-  server that drips a byte a second never trips them;
-* one attempt may use at most `RetryPolicy.attempt_share` of the deadline: after a hang there is time to ask again;
-* while the server is away (connection refused or broken, 429, 5xx, no answer) a request is sent again for
-  `RetryPolicy.window_s` seconds, the last time at their end; an answer that came and was no use is drawn again at most
-  `RetryPolicy.max_answers` times, for each of them is billed;
-* waits between attempts have full jitter, `Retry-After` is a lower bound on them, and a wait that would pass the
-  deadline is not begun: the call fails at once with what it knows. Whoever wants to say that a call waits hears of it
-  through :func:`waits_heard_by`;
+* a call ends at its total deadline: `asyncio.timeout` bounds all of it. HTTP read timeouts are per read, so a server
+  that sends one byte a second never exceeds them;
+* one attempt may use at most `RetryPolicy.attempt_share` of the deadline, which leaves time for a retry after a hang;
+* while the server is unavailable (connection refused or broken, 429, 5xx, no answer) a request is retried for
+  `RetryPolicy.window_s` seconds, the last time at their end; an unusable answer is retried at most
+  `RetryPolicy.max_answers` times, because each is billed;
+* waits between attempts have full jitter, with `Retry-After` as lower bound. A wait that would pass the deadline is not
+  started: the call fails at once with the last error. :func:`waits_heard_by` sets a listener for waits;
 * redirects are not followed, so an API key is never carried to another host.
 """
 
@@ -36,24 +35,24 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CONNECT_S = 10.0
-"""Bound on opening a connection; a host that drops packets is found out sooner than by the attempt's share."""
+"""Timeout of opening a connection, shorter than an attempt, for hosts that drop packets."""
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-"""Timeouts, lock conflicts, rate limits and overload. Every other status is the server's last word."""
+"""Timeouts, lock conflicts, rate limits and overload. Other statuses are final."""
 
 MAX_REASON = 300
-"""Characters of a server's own message that an error quotes."""
+"""Maximum length in characters of a server's message in an error."""
 
 
 UNANSWERABLE_STATUSES = frozenset({400, 413, 422})
-"""Statuses by which a server that works refuses this one request, e.g. for its length."""
+"""Statuses with which a working server refuses one request, e.g. for its length."""
 
 RETRY_WINDOW_S: Final = 100.0
-"""Default of `RetryPolicy.window_s`: less than the deadline of a call (120 s), so that an answer still has time."""
+"""Default of `RetryPolicy.window_s`: less than the deadline of a call (120 s), so that time is left for an answer."""
 
 
 class Clock(Protocol):
-    """The time that retries are measured in and wait for."""
+    """The clock of retries."""
 
     def now(self) -> float:
         """Seconds, monotonic."""
@@ -71,7 +70,7 @@ class SystemClock:
 
 
 CLOCK: Clock = SystemClock()
-"""Read at every use, so that a test can put another one here."""
+"""Read at every use, so that a test can replace it."""
 
 
 def _now() -> float:
@@ -80,19 +79,19 @@ def _now() -> float:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently a request is sent again. Raises ValueError where `max_attempts` is below 1."""
+    """When and how often a request is retried. Raises ValueError if `max_attempts` is below 1."""
 
     window_s: float = RETRY_WINDOW_S
-    """Seconds, from the first of several failures in a row on, in which a request is sent again. The deadline ends it
-    earlier; a wait that the server itself asked for may end after it. 0: a request is sent once."""
+    """Seconds of retries, from the first of consecutive failures. The deadline may end them earlier; a wait requested
+    by the server may end later. 0: a request is sent once."""
     max_attempts: int | None = None
-    """Requests for one answer, the first included; None: as many as the window has room for."""
+    """Requests for one answer, the first included; None: limited by the window only."""
     max_answers: int = 5
-    """Answers that came and were no use, before the last one's error is raised."""
+    """Unusable answers before the last one's error is raised."""
     base_s: float = 0.5
-    """Upper end of the first wait; it doubles with every attempt."""
+    """Upper bound of the first wait; it doubles with every attempt."""
     cap_s: float = 10.0
-    """Upper end of any wait that the server did not ask for."""
+    """Upper bound of any wait that the server did not request."""
     attempt_share: float = 0.6
     """Share of the total deadline that one attempt may use (0 … 1]."""
 
@@ -103,58 +102,58 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One attempt that gave no answer, as the protocol's adapter understood it."""
+    """One failed attempt, as classified by the protocol's adapter."""
 
     error: type[ModelError]
-    """What is raised if this was the last attempt."""
+    """The error to raise if this was the last attempt."""
     reason: str
     """One line, without keys."""
     retry: bool = False
     retry_after_s: float | None = None
-    """What the server asked for; None where it did not."""
+    """The wait that the server requested; None without a request."""
     answered: bool = False
     """See :attr:`models.base.ModelError.answered`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A call whose server is away, before the next attempt."""
+    """A call that waits for its next attempt."""
 
     reason: str
-    """Of the last failure, one line."""
+    """The last failure, in one line."""
     seconds: float
-    """Since the first of the failures in a row."""
+    """Time since the first of consecutive failures."""
     patience_s: float
-    """For which it will go on asking."""
+    """Time for which it will still retry."""
 
 
-_HEARS: ContextVar[Callable[[Waiting], None] | None] = ContextVar("hears", default=None)
+_LISTENER: ContextVar[Callable[[Waiting], None] | None] = ContextVar("wait_listener", default=None)
 
 
 @contextmanager
-def waits_heard_by(hear: Callable[[Waiting], None]) -> Generator[None]:
-    """*hear* is told before every wait of the calls made within. It must return at once and not raise."""
-    before = _HEARS.set(hear)
+def waits_heard_by(listener: Callable[[Waiting], None]) -> Generator[None]:
+    """Calls *listener* before every wait of the calls inside the block. It must return at once and not raise."""
+    before = _LISTENER.set(listener)
     try:
         yield
     finally:
-        _HEARS.reset(before)
+        _LISTENER.reset(before)
 
 
 @dataclass(slots=True)
 class _Series:
-    """Failures in a row."""
+    """Consecutive failures."""
 
     began: float
-    """On the clock."""
+    """Time of the first, on the clock."""
     retries: int = 0
     answers: int = 0
-    """Those among them that came and were no use."""
+    """Unusable answers among them."""
 
 
 @dataclass(slots=True)
 class Call:
-    """What one `complete` has spent and may still spend. Made by :func:`open_call`."""
+    """Budget and usage of one `complete` call. Made by :func:`open_call`."""
 
     deadline_s: float
     policy: RetryPolicy
@@ -162,7 +161,7 @@ class Call:
     attempts: int = 0
     """Requests sent so far, repairs and fallbacks included."""
     spent: Usage | None = None
-    """Sum over all answers that came, the useless ones included; None while none came."""
+    """Sum over all answers, including unusable ones; None without an answer."""
     last: Failure | None = None
     started: float = field(default_factory=_now)
 
@@ -175,10 +174,10 @@ class Call:
         return self.deadline_s - self.seconds
 
     async def send(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T:
-        """Returns the first answer of *attempt*, which is run again after a failure that says so.
+        """Runs *attempt* until it returns an answer; retries after failures with `retry` set.
 
-        Raises the last failure's error when it is final, when the retry window or the attempts are used up, or when
-        the next wait would pass the deadline.
+        Raises the last failure's error if it is final, if the retry window or the attempts are exhausted, or if the
+        next wait would pass the deadline.
         """
         series: _Series | None = None
         while True:
@@ -189,14 +188,14 @@ class Call:
             series = series or _Series(_now())
             series.answers += outcome.answered
             delay_s = self._next_delay_s(outcome, series)
-            if end := self._ending(outcome, series, delay_s):
-                raise _error_of(outcome, self._report(outcome, end))
-            self._tell(outcome, series)
+            if reason := self._stop_reason(outcome, series, delay_s):
+                raise _error_of(outcome, self._report(outcome, reason))
+            self._notify(outcome, series)
             series.retries += 1
             await CLOCK.sleep(delay_s)
 
     def charge(self, usage: Usage) -> None:
-        """Counts an answer that came, before anybody looks whether it is of use."""
+        """Counts the usage of an answer, before it is checked."""
         self.spent = usage if self.spent is None else added(self.spent, usage)
 
     async def _bounded(self, attempt: Callable[[], Awaitable[T | Failure]]) -> T | Failure:
@@ -212,7 +211,7 @@ class Call:
             return Failure(ModelTimeout, f"no whole answer within {limit_s:.1f} s", retry=True)
 
     def _next_delay_s(self, failure: Failure, series: _Series) -> float:
-        """The next wait; a guessed one ends with the window at the latest, so that the last attempt is made then."""
+        """The next wait. One that the server did not request ends with the window, for a last attempt."""
         delay_s = self._delay_s(failure, series.retries)
         return delay_s if failure.retry_after_s is not None else min(delay_s, max(0.0, self._window_left_s(series)))
 
@@ -224,15 +223,15 @@ class Call:
     def _window_left_s(self, series: _Series) -> float:
         return series.began + self.policy.window_s - _now()
 
-    def _ending(self, failure: Failure, series: _Series, delay_s: float) -> str:
-        """Why no further attempt is made, for the message; empty where one is."""
+    def _stop_reason(self, failure: Failure, series: _Series, delay_s: float) -> str:
+        """Why no further attempt is made, for the message; empty if one is."""
         policy = self.policy
         if not failure.retry:
             return "it is final"
         if policy.max_attempts is not None and series.retries + 1 >= policy.max_attempts:
-            return "no more are made"
+            return "no more are allowed"
         if series.answers >= policy.max_answers:
-            return f"{series.answers} answers were no use"
+            return f"{series.answers} answers were unusable"
         if self._window_left_s(series) <= 0:
             return f"the retry window of {policy.window_s:g} s is over"
         if delay_s >= self.remaining_s:
@@ -244,10 +243,10 @@ class Call:
             return failure.reason
         return f"{failure.reason} ({self.attempts} attempt{'s' * (self.attempts > 1)} in {self.seconds:.1f} s; {end})"
 
-    def _tell(self, failure: Failure, series: _Series) -> None:
-        if hear := _HEARS.get():
+    def _notify(self, failure: Failure, series: _Series) -> None:
+        if listener := _LISTENER.get():
             patience_s = max(0.0, min(self._window_left_s(series), self.remaining_s))
-            hear(Waiting(failure.reason, _now() - series.began, patience_s))
+            listener(Waiting(failure.reason, _now() - series.began, patience_s))
 
 
 def _error_of(failure: Failure, message: str) -> ModelError:
@@ -260,9 +259,9 @@ def _error_of(failure: Failure, message: str) -> ModelError:
 async def open_call(
     deadline_s: float, policy: RetryPolicy, slots: asyncio.Semaphore | None = None
 ) -> AsyncGenerator[Call]:
-    """Bounds its body by *deadline_s*, waiting for a free slot included.
+    """Bounds its body by *deadline_s*, including the wait for a free slot.
 
-    Raises :class:`ModelTimeout` at the deadline; every :class:`ModelError` leaves with its attempts and seconds.
+    Raises :class:`ModelTimeout` at the deadline. Every :class:`ModelError` gets its attempts, seconds and usage.
     """
     call = Call(deadline_s, policy)
     bound = asyncio.timeout(deadline_s)
@@ -299,7 +298,7 @@ def added(first: Usage, second: Usage) -> Usage:
 
 
 def http_client() -> AsyncClient:
-    """One connection pool for all workers of a model. Proxies of the environment are used; time is bounded above it."""
+    """One connection pool for all workers of a model. Uses the environment's proxies; callers bound the time."""
     import httpx2
 
     return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=CONNECT_S), follow_redirects=False)
@@ -308,25 +307,25 @@ def http_client() -> AsyncClient:
 def usable_key(key: str) -> str:
     """*key* without white space around it. Raises :class:`ModelUnavailable` if it cannot be a header's value.
 
-    Checked before anything is sent: the errors of HTTP packages quote an illegal header, and so the key.
+    Checked before a request, because errors of HTTP packages quote an invalid header, and so the key.
     """
     stripped = key.strip()
     if not stripped or not stripped.isascii() or not stripped.isprintable():
-        raise ModelUnavailable("the API key is empty or holds characters that no key has: copy it again")
+        raise ModelUnavailable("the API key is empty or has invalid characters: copy it again")
     return stripped
 
 
 def failure_of_status(status: int, reason: str, headers: Mapping[str, str]) -> Failure:
-    """What an HTTP error status means for the call. `x-should-retry`, where a server sends it, has the last word."""
-    wish = headers.get("x-should-retry")
-    retry = wish == "true" if wish in ("true", "false") else status in RETRIED_STATUSES
+    """Classifies an HTTP error status. The header `x-should-retry` takes precedence."""
+    should_retry = headers.get("x-should-retry")
+    retry = should_retry == "true" if should_retry in ("true", "false") else status in RETRIED_STATUSES
     error = ModelBusy if status == 429 or status >= 500 or retry else ModelRejected
-    asked_s = retry_after_s(headers) if retry else None
-    return Failure(error, f"HTTP {status}: {reason}", retry, asked_s, answered=status in UNANSWERABLE_STATUSES)
+    wait_s = retry_after_s(headers) if retry else None
+    return Failure(error, f"HTTP {status}: {reason}", retry, wait_s, answered=status in UNANSWERABLE_STATUSES)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds the server asks to wait (RFC 9110 §10.2.3: seconds or a date), at least 0; None if it does not say."""
+    """Seconds that the server requests to wait (RFC 9110 §10.2.3: seconds or a date), at least 0; None without one."""
     milliseconds = _seconds(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -352,14 +351,14 @@ def _seconds(text: str) -> float | None:
 
 
 def well_formed(text: str) -> str:
-    """*text* with lone surrogates and NUL as U+FFFD: they cannot be sent as UTF-8, nor stored everywhere."""
+    """*text* with lone surrogates and NUL replaced by U+FFFD: they cannot be sent as UTF-8 or stored everywhere."""
     if text.isascii() and "\0" not in text:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
 
 
 def quoted(message: str, *secrets: str) -> str:
-    """A server's message on one line, cut, and without the keys it may echo."""
+    """A server's message on one line, truncated, with *secrets* masked."""
     for secret in secrets:
         if len(secret) >= 4:
             message = message.replace(secret, "***")

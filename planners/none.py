@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planners.base import Plan, Situation
+from planners.entry import PlannerEntry
 
 
 class NoPlanner:
@@ -12,3 +13,6 @@ class NoPlanner:
 
     async def plan(self, situation: Situation) -> Plan:
         return Plan(milestones=())
+
+
+ENTRY = PlannerEntry(lambda model, settings: NoPlanner())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from envs.core.tasks import Milestone
 from planners.base import Plan, Situation
+from planners.entry import PlannerEntry
 
 
 class ReferencePlanner:
@@ -20,3 +21,6 @@ class ReferencePlanner:
         known = {milestone.id for milestone in situation.reference}
         foreign: tuple[Milestone, ...] = tuple(m for m in situation.anchors if m.id not in known)
         return Plan(milestones=foreign + situation.reference)
+
+
+ENTRY = PlannerEntry(lambda model, settings: ReferencePlanner())

@@ -1,27 +1,37 @@
-"""Makes the planner that a run's configuration names."""
+"""Makes the planner that a run's configuration names: an entry of the registry, or a model."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from envs.core.errors import BadInput
 from models.base import ChatModel
+from models.registry import Registry
 from planners.base import Planner
 from planners.compact_planner import CompactPlanner
+from planners.entry import PlannerEntry
 from planners.model_planner import ModelPlanner, PlannerSettings
-from planners.none import NoPlanner
-from planners.reference import ReferencePlanner
+
+PLANNERS: Final = Registry(
+    "mira.planners",
+    PlannerEntry,
+    {"none": "planners.none:ENTRY", "reference": "planners.reference:ENTRY"},
+    error=BadInput,
+    reserved=frozenset({"same"}),
+)
 
 
 def make_planner(
     spec: str, model: ChatModel | None = None, settings: PlannerSettings | None = None, *, compact: bool = False
 ) -> Planner:
-    """`none`, `reference`, or any model spec together with the *model* made from it.
+    """An entry of the registry, or a planner that asks *model*, which was made from the model spec *spec*.
 
-    *settings* count only for a model. *compact* asks it as a small model that was trained to plan. Raises ValueError
-    where a model is needed and none is given.
+    *settings* count only for added entries and models. *compact* asks the model as a small one that was trained to
+    plan. Raises BadInput for an added entry that cannot be used, ValueError if a model is needed and is None.
     """
-    if spec == "none":
-        return NoPlanner()
-    if spec == "reference":
-        return ReferencePlanner()
+    name, _ = PLANNERS.split(spec)
+    if name:
+        return PLANNERS.load(name).make(model, settings or PlannerSettings())
     if model is None:
         raise ValueError(f"planner {spec!r} needs a model; use `none`, `reference` or a model spec")
     return CompactPlanner(model, settings) if compact else ModelPlanner(model, settings)

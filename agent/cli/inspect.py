@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from agent.inspection.listing import EpisodeRow, episode_row
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import summed
+from models.registry import AddedEntry
 from models.specs import statuses
 
 Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
@@ -93,6 +95,7 @@ def models(wide: options.Wide = False, as_json: options.Json = False) -> int:
 
 def doctor(as_json: options.Json = False) -> int:
     """Starts Chromium once and says what this machine has. Exit code 2: there is no browser, 1: it is too slow."""
+    from agent.run.added_entries import added_entries
     from envs.browser.chromium import Chromium
 
     async def start() -> str:
@@ -101,13 +104,17 @@ def doctor(as_json: options.Json = False) -> int:
 
     version = asyncio.run(start())
     missing = {extra: missing_packages(extra) for extra in EXTRAS}
+    added = added_entries()
     if as_json:
-        print_json({"chromium": version, "missing": {extra.name: lacks for extra, lacks in missing.items()}})
+        lacking = {extra.name: lacks for extra, lacks in missing.items()}
+        print_json({"chromium": version, "missing": lacking, "added": [asdict(entry) for entry in added]})
         return 0
     stdout.print(f"Chromium {version} starts", highlight=False)
     print_table(_extras_table(missing))
     if any(missing.values()):
         stdout.print("to add one: pip install 'mira-web[EXTRA]'", highlight=False, markup=False)
+    if added:
+        print_table(_added_table(added))
     return 0
 
 
@@ -115,6 +122,15 @@ def _extras_table(missing: Mapping[Extra, Sequence[str]]) -> FittedTable:
     table = FittedTable(Column("extra"), Column("installed"), Column("adds", wrap=24))
     for extra, lacks in missing.items():
         table.row(extra.name, Text("no", "yellow") if lacks else Text("yes", "green"), extra.adds)
+    return table
+
+
+def _added_table(added: Sequence[AddedEntry]) -> FittedTable:
+    table = FittedTable(Column("added entry"), Column("group"), Column("package"), Column("problem", wrap=24))
+    for entry in added:
+        table.row(
+            entry.name, entry.group, entry.package, Text(entry.problem or "none", "yellow" if entry.problem else "")
+        )
     return table
 
 

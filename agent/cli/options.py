@@ -112,7 +112,7 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 def suite_tasks(suite: str, split: str | None = None) -> Sequence[TaskInfo]:
     """What a suite, or one split of it, offers. Raises BadInput for an unknown one."""
-    from agent.run.environments import (
+    from agent.run.suites import (
         known_suite,
     )  # brings the browser's library with it, which not every command needs
 

@@ -11,7 +11,7 @@ from envs.core.errors import TraceError
 from envs.core.record import Record
 from envs.core.trace_store import Trace
 from judges.subgoal_quality import Agreement, Quality, agreement, quality
-from judges.trace_ratings import Observed, Source, Unfit, observe
+from judges.trace_ratings import Observed, Source, UnusableTrace, observe
 
 
 class RunsQuality(Record):
@@ -87,11 +87,11 @@ class _Found:
             self.checks[self._number] = by_checks
         if isinstance(by_rater, Observed):
             self.rater[self._number] = by_rater
-        if isinstance(by_checks, Unfit) and isinstance(by_rater, Unfit):
+        if isinstance(by_checks, UnusableTrace) and isinstance(by_rater, UnusableTrace):
             self.left_out[by_rater.reason] += 1
 
-    def _observe(self, trace: Trace, source: Source) -> Observed | Unfit:
+    def _observe(self, trace: Trace, source: Source) -> Observed | UnusableTrace:
         seen = observe(trace, source)
         if self._without_last and isinstance(seen, Observed):
-            return seen.without_last() or Unfit("no milestones")
+            return seen.without_last() or UnusableTrace("no milestones")
         return seen

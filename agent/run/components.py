@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 from agent.config import RunConfig
 from agent.episode.episode import AgentComponents
@@ -21,15 +22,16 @@ from judges.autorater import RaterSettings
 from judges.base import AutoRater, OutcomeJudge
 from judges.fuzzy import FuzzySettings, ModelFuzzyJudge
 from judges.outcome import JudgeSettings
-from judges.registry import make_judge, make_rater
+from judges.registry import JUDGES, make_judge, make_rater
 from models.base import ChatModel, UnknownModel
 from models.local.prompt_style import style_of_spec
 from models.prices import PRICES_VARIABLE
+from models.registry import Registry
 from models.specs import make_model, price_known
 from models.transport import RetryPolicy
 from planners.base import Planner
 from planners.model_planner import PlannerSettings
-from planners.registry import make_planner
+from planners.registry import PLANNERS, make_planner
 from planners.replan_triggers import ReplanDetector
 
 CLOSE_S = 5.0
@@ -113,11 +115,12 @@ def _policy(config: RunConfig, suite: str, models: _Models) -> Policy:
 
 
 def _planner(config: RunConfig, models: _Models) -> Planner:
-    if config.planner in ("none", "reference"):
-        return make_planner(config.planner)
-    spec = config.policy if config.planner == "same" else config.planner
+    name, spec = PLANNERS.split(config.planner)
+    spec = config.policy if spec == "same" else spec
     settings = PlannerSettings(k=config.k, budget=config.thinking, seed=config.seed, deadline_s=config.model_deadline_s)
-    return make_planner(spec, models.get(spec), settings, compact=_is_compact(config, spec))
+    with _naming_entries(PLANNERS, "planner"):
+        model = models.get(spec) if spec else None
+        return make_planner(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
 def _style(config: RunConfig, spec: str) -> Style:
@@ -133,39 +136,47 @@ def _is_compact(config: RunConfig, spec: str) -> bool:
     return alone or _style(config, spec) == "compact"
 
 
-def _judge_spec(config: RunConfig) -> str:
-    """What `same` stands for."""
-    if config.judge != "same":
-        return config.judge
-    spec = config.policy if config.planner in NOT_MODELS else config.planner
+def _judge_parts(config: RunConfig) -> tuple[str, str]:
+    """The judge's entry and its model spec, one of them maybe empty. `same` is the planner's model, or the policy's."""
+    name, spec = JUDGES.split(config.judge)
+    if spec != "same":
+        return name, spec
+    planner = PLANNERS.split(config.planner)[1]
+    spec = config.policy if planner in ("", *NOT_MODELS) else planner
     if spec in NOT_MODELS:
         raise BadInput("judge 'same' needs a model as planner or policy")
-    return spec
+    return name, spec
 
 
 def _rater(config: RunConfig, models: _Models) -> AutoRater:
-    spec = _judge_spec(config)
-    if spec in ("none", "state"):
-        return make_rater(spec)
+    name, spec = _judge_parts(config)
     settings = RaterSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
-    return make_rater(spec, models.get(spec), settings, compact=_is_compact(config, spec))
+    with _naming_entries(JUDGES, "judge"):
+        model = models.get(spec) if spec else None
+        return make_rater(name or spec, model, settings, compact=bool(spec) and _is_compact(config, spec))
 
 
 def _compares(config: RunConfig, models: _Models) -> FuzzyJudge | None:
     """The judge's model also compares answers by meaning, for the checkers that ask for it."""
-    spec = _judge_spec(config)
-    if not _can_judge(config, spec):
+    _, spec = _judge_parts(config)
+    if not spec or _is_compact(config, spec):
         return None
     return ModelFuzzyJudge(models.get(spec), FuzzySettings(deadline_s=config.model_deadline_s))
 
 
 def _judge(config: RunConfig, models: _Models) -> OutcomeJudge | None:
-    spec = _judge_spec(config)
-    if not _can_judge(config, spec):
+    """A small model gets no outcome to judge: it was trained to rate milestones only."""
+    name, spec = _judge_parts(config)
+    if not name and _is_compact(config, spec):
         return None
-    return make_judge(spec, models.get(spec), JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s))
+    settings = JudgeSettings(budget=config.thinking, deadline_s=config.model_deadline_s)
+    return make_judge(name or spec, models.get(spec) if spec else None, settings)
 
 
-def _can_judge(config: RunConfig, spec: str) -> bool:
-    """Whether *spec* may say how an episode ended: a small model rates milestones, but was never trained for that."""
-    return spec not in ("none", "state") and not _is_compact(config, spec)
+@contextmanager
+def _naming_entries(registry: Registry[Any], role: str) -> Generator[None]:
+    """Adds to an unknown model spec the names that *role* may have beside it."""
+    try:
+        yield
+    except UnknownModel as error:
+        raise UnknownModel(f"{error}; or as {role} {', '.join((*registry.names, 'same'))}") from error

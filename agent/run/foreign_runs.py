@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from agent.config import RunConfig, parse_config
 from agent.run.setting_scopes import FIELDS, HARMLESS_SPECS, PARENT, PLACE_FIELDS, RUN_FIELDS, SUITE, URL, Reach
+from agent.run.suites import SUITES
 from envs.core.errors import BadInput
 from envs.suites.browsergym.names import PREFIX
 from envs.suites.webarena.files import SUITE_NAMES
@@ -90,8 +91,8 @@ class Recorded:
 
 
 def acts_beyond(suite: str) -> bool:
-    """Whether a suite acts on servers that this machine's environment names, or imports code of its user."""
-    return suite in SUITE_NAMES or suite.startswith(PREFIX)
+    """Whether a suite acts on servers that this machine's environment names, or runs code of its user or a package."""
+    return suite in SUITE_NAMES or suite.startswith(PREFIX) or SUITES.is_added(suite)
 
 
 @dataclass(frozen=True, slots=True)

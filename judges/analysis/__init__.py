@@ -1,8 +1,8 @@
-"""Why an episode failed (MiRA paper, §4): outcome summary, category by prioritised rules, key decision step.
+"""Failure analysis (MiRA paper, §4): outcome summary, category by prioritised rules, key decision step.
 
-Works on traces alone, asks no model unless one is given, and never decides whether an episode failed: that is the
-checker's word. :func:`explain` is the rules alone, on steps; :class:`Analyzer` takes traces and reference successes,
-and :class:`Analysis` is what comes out.
+It reads traces only and uses a model only if one is passed. It does not decide whether an episode failed: the checker
+does. :func:`explain` applies the rules to steps. :class:`Analyzer` takes traces and reference successes and returns an
+:class:`Analysis`.
 """
 
 from judges.analysis.analyzer import Analyzer, Recorded

@@ -1,4 +1,4 @@
-"""Actions in words, for people."""
+"""Describes actions in words, for people."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NAME_CHARS: Final = 60
 
 
 def in_words(intent: Intent) -> str:
-    """What was done to which element, with its role and name: `click on link 'Home'`."""
+    """The action and its element with role and name: `click on link 'Home'`."""
     target = intent.target
     on = "into" if isinstance(intent.action, Type) else "on"
     element = f" {on} {target.role} {_short(target.name)}" if target is not None else ""
-    return f"{_done(intent.action)}{element}"
+    return f"{_verb_phrase(intent.action)}{element}"
 
 
-def _done(action: Action) -> str:
+def _verb_phrase(action: Action) -> str:
     verb = action.kind.replace("_", " ")
     match action:
         case Click():

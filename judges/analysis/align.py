@@ -1,8 +1,8 @@
-"""Pairs the moves of a failed episode with those of reference successes, and takes the nearest reference.
+"""Aligns the moves of a failed episode with those of reference successes, and selects the nearest reference.
 
-Dynamic programming pairs as many moves that mean the same as possible, in order. Forms filled in in another order are
-put into one order first; moves that stand on both ways but crossed are paired afterwards, where their order cannot
-matter. What is left over lies in *gaps* between pairs; :mod:`judges.analysis.divergence` says which of them count.
+Dynamic programming pairs as many equivalent moves as possible, in order. Form inputs are sorted into one order first.
+Moves that both paths have in another order are paired afterwards, if their order cannot matter. The remaining moves
+are in *gaps* between pairs; :mod:`judges.analysis.divergence` decides which gaps are significant.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from judges.analysis.moves import Kind, Move, Page, Reference, last_values, move
 from judges.analysis.numbers import Split, passed
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison, SameSteps
-from judges.analysis.similarity import OPEN_FROM, move_likeness
+from judges.analysis.similarity import OPEN_FROM, move_similarity
 
 
 class AlignRules(Record):
     """Thresholds of the alignment."""
 
     same_from: float = Field(default=0.85, gt=OPEN_FROM, le=1)
-    """Likeness from which undecided moves are the same where no model was asked (0 to 1)."""
+    """Similarity (0 to 1) from which undecided moves are equivalent if no model is used."""
     small_cost: float = Field(default=0.2, gt=0, le=1)
-    """What leaving out a move that changed nothing costs; any other costs 1."""
+    """Cost of skipping a move that changed nothing; skipping any other costs 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,17 @@ class Alignment:
     pages: Pages
     rules: AlignRules = field(default_factory=AlignRules)
     answers: Mapping[Question, bool] = field(default_factory=dict[Question, bool])
-    """What a model said so far; the rest is decided by `same_from`."""
+    """Verdicts of a model so far; `same_from` decides the rest."""
     history: History | None = None
-    """Of the steps; made of them where it is None."""
+    """The history of the steps; None builds it."""
 
     def nearest(self, references: Sequence[Reference]) -> Aligned | None:
-        """The alignment with the reference that costs least; the first of equals. None without references."""
+        """The alignment with the least cost over all references; the first of equals. None without references."""
         history = self.history or history_of(self.steps, self.pages)
         every = moves_of(history)
-        way = in_form_order(last_values(every))
-        against = [_Against(self, history, one) for one in references]
-        best = min((one.align(way) for one in against), key=lambda one: one.cost, default=None)
+        path = in_form_order(last_values(every))
+        against = [_ReferenceComparison(self, history, one) for one in references]
+        best = min((one.align(path) for one in against), key=lambda one: one.cost, default=None)
         if best is None:
             return None
         known = bool(every) and any(one.holds(every[0]) for one in against)
@@ -67,7 +67,7 @@ class Alignment:
 
 
 def reference_of(episode_id: str, steps: Sequence[Step], pages: Pages) -> Reference:
-    """A success made ready, once for all the failures it is compared with."""
+    """Prepares a success for comparison with any number of failures."""
     history = history_of(steps, pages)
     return Reference(
         episode_id,
@@ -80,7 +80,7 @@ def reference_of(episode_id: str, steps: Sequence[Step], pages: Pages) -> Refere
 
 
 def in_form_order(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Runs of moves that fill in one form, each in the order of its elements: a form may be filled in in any order."""
+    """Sorts each run of moves that fill in one form by element, because a form may be filled in in any order."""
     ordered: list[Move] = []
     for (fills, _), run in groupby(moves, key=lambda move: (move.fills, move.before.place)):
         together = list(run)
@@ -89,17 +89,17 @@ def in_form_order(moves: Sequence[Move]) -> tuple[Move, ...]:
 
 
 @dataclass(slots=True)
-class _Against:
-    """One failed episode against one reference."""
+class _ReferenceComparison:
+    """The comparison of one failed episode with one reference."""
 
     by: Alignment
     history: History
     reference: Reference
 
-    def align(self, way: Sequence[Move]) -> Aligned:
-        cost, pairs = self._paired(way)
-        crossed = self._crossed(way, pairs)
-        gaps = tuple(_gaps(way, self.reference.moves, pairs, crossed))
+    def align(self, path: Sequence[Move]) -> Aligned:
+        cost, pairs = self._paired(path)
+        crossed = self._crossed(path, pairs)
+        gaps = tuple(_gaps(path, self.reference.moves, pairs, crossed))
         significance = Significance(self.history, self.reference, self.same_page, pairs, gaps)
         verdict = significance.verdict()
         same = sorted({SameSteps(pair.failed.step, pair.reference.step) for pair in (*pairs, *crossed)})
@@ -110,50 +110,50 @@ class _Against:
         return any(self._same(move, one) for one in self.reference.moves)
 
     def same_page(self, one: Page, other: Page) -> bool:
-        """False also where that cannot be known."""
+        """Whether both pages are equal; False if that is unknown."""
         if one.place != other.place or one.seen is None or other.seen is None:
             return False
         if one.seen.text_blob == other.seen.text_blob:
             return True
-        mine, its = self.by.pages.fingerprint(one.seen), self.reference.pages.fingerprint(other.seen)
-        return mine is not None and its is not None and (mine == its or self._same_but_for_numbers(one, other))
+        mine, theirs = self.by.pages.fingerprint(one.seen), self.reference.pages.fingerprint(other.seen)
+        return mine is not None and theirs is not None and (mine == theirs or self._same_but_for_numbers(one, other))
 
     def _same_but_for_numbers(self, one: Page, other: Page) -> bool:
-        """Only numbers differ that change by themselves, by what either episode shows, or times that passed."""
+        """Whether the pages differ only in volatile numbers of either episode, or in elapsed times."""
         assert one.seen is not None and other.seen is not None
-        mine, its = self.by.pages.split(one.seen), self.reference.pages.split(other.seen)
-        if mine is None or its is None or mine.letters != its.letters:
+        mine, theirs = self.by.pages.split(one.seen), self.reference.pages.split(other.seen)
+        if mine is None or theirs is None or mine.letters != theirs.letters:
             return False
-        ignored = _slots(one, mine, self.history.slots) | _slots(other, its, self.reference.slots)
+        ignored = _slots(one, mine, self.history.slots) | _slots(other, theirs, self.reference.slots)
         return all(
             slot in ignored or a.text == b.text or passed(a, b, other.at - one.at)
-            for slot, (a, b) in enumerate(zip(mine.numbers, its.numbers, strict=True))
+            for slot, (a, b) in enumerate(zip(mine.numbers, theirs.numbers, strict=True))
         )
 
     def _same(self, one: Move, other: Move) -> bool:
-        alike = move_likeness(one, other, self.same_page)
-        if not OPEN_FROM <= alike < 1:
-            return alike == 1
-        return self.by.answers.get(_question(one, other), alike >= self.by.rules.same_from)
+        similarity = move_similarity(one, other, self.same_page)
+        if not OPEN_FROM <= similarity < 1:
+            return similarity == 1
+        return self.by.answers.get(_question(one, other), similarity >= self.by.rules.same_from)
 
-    def _paired(self, way: Sequence[Move]) -> tuple[float, list[Pair]]:
-        """The cheapest alignment in order; of equals the one that pairs earliest."""
+    def _paired(self, path: Sequence[Move]) -> tuple[float, list[Pair]]:
+        """The cheapest alignment in order; of equals, the one with the earliest pairs."""
         its = self.reference.moves
-        skip = [self._cost(move) for move in way]
+        skip = [self._cost(move) for move in path]
         miss = [self._cost(move) for move in its]
-        same = [[self._same(one, other) for other in its] for one in way]
-        cost = [[0.0] * (len(its) + 1) for _ in range(len(way) + 1)]
-        for i in range(len(way), -1, -1):
+        same = [[self._same(one, other) for other in its] for one in path]
+        cost = [[0.0] * (len(its) + 1) for _ in range(len(path) + 1)]
+        for i in range(len(path), -1, -1):
             for j in range(len(its), -1, -1):
-                options = [cost[i + 1][j] + skip[i]] if i < len(way) else []
+                options = [cost[i + 1][j] + skip[i]] if i < len(path) else []
                 options += [cost[i][j + 1] + miss[j]] if j < len(its) else []
-                options += [cost[i + 1][j + 1]] if i < len(way) and j < len(its) and same[i][j] else []
+                options += [cost[i + 1][j + 1]] if i < len(path) and j < len(its) and same[i][j] else []
                 cost[i][j] = min(options, default=0.0)
         pairs: list[Pair] = []
         i = j = 0
-        while i < len(way) and j < len(its):
+        while i < len(path) and j < len(its):
             if same[i][j] and cost[i][j] == cost[i + 1][j + 1]:
-                pairs.append(Pair(way[i], its[j]))
+                pairs.append(Pair(path[i], its[j]))
                 i, j = i + 1, j + 1
             elif cost[i][j] == cost[i + 1][j] + skip[i]:
                 i += 1
@@ -164,9 +164,9 @@ class _Against:
     def _cost(self, move: Move) -> float:
         return 1.0 if counts(move) else self.by.rules.small_cost
 
-    def _crossed(self, way: Sequence[Move], pairs: Sequence[Pair]) -> list[Pair]:
-        """Moves of both ways that are not in order, and may be: their order with what they crossed cannot matter."""
-        mine = _Places(way, [pair.failed for pair in pairs])
+    def _crossed(self, path: Sequence[Move], pairs: Sequence[Pair]) -> list[Pair]:
+        """Pairs of equivalent moves in another order, if their order relative to the moves they cross cannot matter."""
+        mine = _Places(path, [pair.failed for pair in pairs])
         its = _Places(self.reference.moves, [pair.reference for pair in pairs])
         crossed: list[Pair] = []
         for other in its.left:
@@ -186,26 +186,26 @@ class _Against:
         for one in verdict.gap.failed:
             for other in verdict.gap.reference:
                 question = _question(one, other)
-                alike = move_likeness(one, other, self.same_page)
-                if OPEN_FROM <= alike < 1 and question not in self.by.answers:
+                similarity = move_similarity(one, other, self.same_page)
+                if OPEN_FROM <= similarity < 1 and question not in self.by.answers:
                     yield question
 
 
 class _Places:
-    """Where moves stand on a way, and which of them are in no pair."""
+    """Positions of moves on a path, and the moves without a pair."""
 
-    def __init__(self, way: Sequence[Move], paired: Sequence[Move]) -> None:
+    def __init__(self, path: Sequence[Move], paired: Sequence[Move]) -> None:
         taken = {id(move) for move in paired}
-        self._at = {id(move): i for i, move in enumerate(way)}
-        self.left = [move for move in way if id(move) not in taken]
+        self._at = {id(move): i for i, move in enumerate(path)}
+        self.left = [move for move in path if id(move) not in taken]
 
     def before(self, one: Move, other: Move) -> bool:
         return self._at[id(one)] < self._at[id(other)]
 
 
-def _gaps(way: Sequence[Move], its: Sequence[Move], pairs: Sequence[Pair], crossed: Sequence[Pair]) -> Iterator[Gap]:
+def _gaps(path: Sequence[Move], its: Sequence[Move], pairs: Sequence[Pair], crossed: Sequence[Pair]) -> Iterator[Gap]:
     apart = {id(move) for pair in crossed for move in pair}
-    mine, missed = iter(way), iter(its)
+    mine, missed = iter(path), iter(its)
     for i in range(len(pairs) + 1):
         failed = _until(mine, pairs[i].failed if i < len(pairs) else None, apart)
         reference = _until(missed, pairs[i].reference if i < len(pairs) else None, apart)
@@ -214,7 +214,7 @@ def _gaps(way: Sequence[Move], its: Sequence[Move], pairs: Sequence[Pair], cross
 
 
 def _until(moves: Iterator[Move], end: Move | None, apart: set[int]) -> tuple[Move, ...]:
-    """Takes the moves before *end*, and *end* itself, off *moves*."""
+    """Consumes *moves* up to and including *end*; returns those before it."""
     taken: list[Move] = []
     for move in moves:
         if move is end:
@@ -229,7 +229,7 @@ def _slots(page: Page, split: Split, slots: Slots) -> frozenset[int]:
 
 
 def _question(one: Move, other: Move) -> Question:
-    return Question(one.said, other.said)
+    return Question(one.text, other.text)
 
 
 def _form_order(move: Move) -> tuple[str, str, str, int, str]:

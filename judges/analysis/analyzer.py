@@ -1,4 +1,4 @@
-"""One failed trace and its reference successes in, one :class:`judges.analysis.records.Analysis` out."""
+"""Analyzes a failed trace against its reference successes: returns a :class:`judges.analysis.records.Analysis`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from judges.analysis.rules import Case, FailureRules, explain, settled
 from judges.analysis.summary import achieved, summarize
 
 _ROUNDS = 4
-"""Times that an episode is aligned anew with a model's answers: the divergence may move on to other open questions."""
+"""Maximum number of alignments with a model's verdicts: each may move the divergence to other undecided moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A trace and the pages that it saw."""
+    """A trace and its page texts."""
 
     trace: Trace
     pages: Pages
@@ -37,19 +37,19 @@ class Analyzer:
         alignment: AlignRules | None = None,
         meaning: Meaning | None = None,
     ) -> None:
-        """*meaning* is asked where keys, addresses and texts leave two moves undecided; a threshold decides without."""
+        """*meaning* decides on moves that keys, addresses and texts leave undecided; without it a threshold does."""
         self._rules = rules or FailureRules()
         self._alignment = alignment or AlignRules()
         self._meaning = meaning
 
     def reference(self, success: Recorded) -> Reference:
-        """A success of the same task, made ready to be compared with."""
+        """Prepares a success of the same task for comparison."""
         trace = success.trace
         return reference_of(trace.header.episode_id, settled(trace.steps), success.pages)
 
     async def analyze(self, failed: Recorded, references: Sequence[Reference] = ()) -> Analysis:
-        """*references* are successes of the same task. Raises ValueError where *failed* has no end or needs no reason,
-        and :class:`judges.analysis.meaning.MeaningFailed` where a model was asked and gave no verdict."""
+        """*references* are successes of the same task. Raises ValueError if *failed* has no footer or did not fail, and
+        :class:`judges.analysis.meaning.MeaningFailed` if a model gave no verdict."""
         trace, footer = failed.trace, failed.trace.footer
         if footer is None:
             raise ValueError("an episode without an end is not known to have failed")
@@ -80,17 +80,17 @@ class Analyzer:
     async def _nearest(
         self, failed: Recorded, history: History, references: Sequence[Reference], answers: dict[Question, bool]
     ) -> Aligned | None:
-        """Aligns, asks what is undecided where it matters, and aligns again with the answers."""
+        """Aligns, lets the model decide on undecided moves near the divergence, and aligns again."""
         alignment = Alignment(history.steps, failed.pages, self._alignment, answers, history)
-        found = alignment.nearest(references)
+        nearest = alignment.nearest(references)
         for _ in range(_ROUNDS if self._meaning is not None else 0):
-            if found is None or not found.undecided:
+            if nearest is None or not nearest.undecided:
                 break
-            for question in sorted(found.undecided):
+            for question in sorted(nearest.undecided):
                 assert self._meaning is not None
                 answers[question] = await self._meaning.same(failed.trace.header.instruction, question)
-            found = alignment.nearest(references)
-        return found
+            nearest = alignment.nearest(references)
+        return nearest
 
 
 def _case(

@@ -1,15 +1,15 @@
-"""An episode's steps with pages and actions that can be compared.
+"""Makes pages and actions of an episode comparable.
 
-*Pages.* Two looks are at one state where `ObservationRecord.state` is equal, which ignores clocks, tokens and the
-focus, or `ObservationRecord.digest` in traces that have no states; or where the address and the text are equal but for
-volatile numbers (:mod:`judges.analysis.numbers`). The latter needs page texts.
+*Pages.* Two observations have the same state if `ObservationRecord.state` is equal, which ignores clocks, tokens and
+the focus, or `ObservationRecord.digest` in traces without states; or if address and text are equal except for volatile
+numbers (:mod:`judges.analysis.numbers`). The latter needs page texts.
 
-*Actions.* Two actions are equal by kind, the element's durable key and what was typed or chosen; never by the number
-that an element had in one observation. On one state, two clicks are also the same action
+*Actions.* Two actions are equal by kind, the element's durable key and the value typed or chosen, never by the number
+of an element in an observation. On one state, two clicks are also the same action
 
-* where they led to one other state, by whatever element, or where both are clicks on links that left the page as it
-  was: the logo and "Home" of a site are one action;
-* where their elements differ in numbers alone and the page does not show both: "Topic, 4s" is "Topic, 5s" soon after.
+* if they led to one other state, by any element, or if both are clicks on links that left the page unchanged: the logo
+  and "Home" of a site are one action;
+* if their elements differ in numbers alone and the page does not show both: "Topic, 4s" is "Topic, 5s" soon after.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from envs.core.actions import (
     Wait,
 )
 from envs.core.trace import Commit, Intent
-from judges.analysis.numbers import Doings, Look, Split, volatile, without_numbers
+from judges.analysis.numbers import PageNumbers, Split, StepEffects, volatile, without_numbers
 from judges.analysis.pages import Pages, place, without_origin
 
 Step = tuple[Intent, Commit | None]
-"""What was decided and what came of it; None where the process died in between."""
+"""An action and its result; None if the process died in between."""
 
 LOOKING: Final = (Find, Expand, Scroll, ScrollAt, Hover, Wait)
-"""Actions that look at a page and change nothing on it."""
+"""Actions that only observe a page."""
 _IDLE: Final = (Find, Wait)
-"""Actions that cannot have changed a number: a list may show other rows when it is scrolled."""
+"""Actions that cannot change a number; scrolling may, because a list shows other rows."""
 _ALIKE: Final = 0.9
 _BY_ADDRESS: Final = (Goto, Back, Forward, NewTab, CloseTab, FocusTab)
 _REFUSED: Final = (
@@ -57,26 +57,26 @@ _REFUSED: Final = (
     Status.NOT_ACTIONABLE,
     Status.BLOCKED,
 )
-"""The page was not touched."""
+"""Results of actions that did not touch the page."""
 
 Slots = Mapping[tuple[str, str], frozenset[int]]
-"""Positions of volatile numbers by the place and the letters of a page."""
+"""Positions of volatile numbers, by place and letters of a page."""
 
 
 class Action(NamedTuple):
     """Equal for equal actions on the same element."""
 
-    said: str
+    text: str
     """Kind and values as JSON, without the number of an element and without this machine's origin."""
     frame: str
     role: str
     name: str
     element: object
-    """The rank among namesakes; without a key the number that the element had, which is all there is."""
+    """The ordinal among elements of the same name; without a key, the number of the element."""
 
 
-Done = tuple[Action, str]
-"""An action and the place that it was taken at."""
+PlacedAction = tuple[Action, str]
+"""An action and the place of its page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +85,28 @@ class History:
 
     steps: Sequence[Step]
     states: Sequence[str]
-    """The page that each action was chosen on: equal for looks at one state."""
+    """The state of each step's page."""
     acts: Sequence[Action]
-    """Of actions that are the same on one state, the first that was taken."""
+    """Each step's action; the first one taken represents all that are the same on one state."""
     raw: Sequence[Action]
     slots: Slots = field(default_factory=dict[tuple[str, str], frozenset[int]])
-    """Which numbers were found to be volatile; for comparisons with other episodes."""
+    """The volatile numbers, for comparisons with other episodes."""
     pages: Pages | None = None
 
-    def done(self) -> tuple[Done, ...]:
-        """What was done where, comparable with other episodes."""
+    def done(self) -> tuple[PlacedAction, ...]:
+        """Actions and their places, comparable with other episodes."""
         return tuple((action, place(intent.seen.url)) for action, (intent, _) in zip(self.raw, self.steps, strict=True))
 
-    def alike(self, step: int, other: int) -> bool:
-        """Nine of ten lines of both pages are the same, and so are their numbers; False where texts are not at hand."""
+    def similar(self, step: int, other: int) -> bool:
+        """Whether nine of ten lines of both pages are equal, and all their numbers; False without page texts."""
         one, two = (None if self.pages is None else self.pages.text(self.steps[i][0].seen) for i in (step, other))
         if one is None or two is None:
             return False
-        mine, its = set(one.splitlines()), set(two.splitlines())
-        return len(mine & its) >= _ALIKE * len(mine | its) and self._numbers(step) == self._numbers(other)
+        mine, theirs = set(one.splitlines()), set(two.splitlines())
+        return len(mine & theirs) >= _ALIKE * len(mine | theirs) and self._numbers(step) == self._numbers(other)
 
     def _numbers(self, step: int) -> Sequence[str]:
-        """Of the page, without volatile ones."""
+        """The numbers of the page, without volatile ones."""
         seen = self.steps[step][0].seen
         split = None if self.pages is None else self.pages.split(seen)
         if split is None:
@@ -115,7 +115,7 @@ class History:
         return [number.text for slot, number in enumerate(split.numbers) if slot not in left_out]
 
     def same_as(self, step: int, other: int) -> bool:
-        """Is the action at *step* (0-based), on whatever page, one of those that are the same as that at *other*?"""
+        """Whether the action at *step* (0-based), on any page, is the same as the one at *other*."""
         names = {
             self.raw[i]
             for i, (state, act) in enumerate(zip(self.states, self.acts, strict=True))
@@ -125,7 +125,7 @@ class History:
 
 
 def history_of(steps: Sequence[Step], pages: Pages | None = None) -> History:
-    """*steps* in order, each number once; without *pages* only equal states are one state."""
+    """Builds the history of *steps*, which are in order, each number once. Volatile numbers need *pages*."""
     splits = [None if pages is None else pages.split(intent.seen) for intent, _ in steps]
     raw = [action_of(intent) for intent, _ in steps]
     slots = _slots(steps, splits, raw)
@@ -134,25 +134,25 @@ def history_of(steps: Sequence[Step], pages: Pages | None = None) -> History:
 
 
 def state_of(intent: Intent) -> str:
-    """The state of the page that the action was chosen on."""
+    """The state of the page on which the action was chosen."""
     return intent.seen.state or intent.seen.digest
 
 
 def action_of(intent: Intent) -> Action:
-    said, target = without_origin(intent.action.model_dump_json(exclude={"ref", "to_ref"})), intent.target
+    text, target = without_origin(intent.action.model_dump_json(exclude={"ref", "to_ref"})), intent.target
     if target is None:
-        return Action(said, "", "", "", ("number", getattr(intent.action, "ref", None)))
-    return Action(said, target.frame, target.role, target.name, target.ordinal)
+        return Action(text, "", "", "", ("number", getattr(intent.action, "ref", None)))
+    return Action(text, target.frame, target.role, target.name, target.ordinal)
 
 
 def carried_out(step: Step) -> bool:
-    """It did something to a page, or may have: the process died before the result was known."""
+    """Whether it acted on a page, or may have: the process died before the result was recorded."""
     intent, commit = step
     return not isinstance(intent.action, LOOKING) and (commit is None or commit.result.ok)
 
 
 def seconds_of(intent: Intent) -> float:
-    """When it was decided, since the epoch; 0 where the trace does not tell."""
+    """The time of the decision in seconds since the epoch; 0 if the trace has none."""
     try:
         return datetime.fromisoformat(intent.at).timestamp()
     except ValueError:
@@ -160,30 +160,31 @@ def seconds_of(intent: Intent) -> float:
 
 
 def _slots(steps: Sequence[Step], splits: Sequence[Split | None], raw: Sequence[Action]) -> Slots:
-    looks: dict[tuple[str, str], list[Look]] = {}
+    looks: dict[tuple[str, str], list[PageNumbers]] = {}
     for i, ((intent, _), one) in enumerate(zip(steps, splits, strict=True)):
         if one is not None:
             key = place(intent.seen.url), one.letters
-            looks.setdefault(key, []).append(Look(i, seconds_of(intent), one.numbers))
-    doings = _doings(steps, raw)
-    found = {key: volatile(many, doings) for key, many in looks.items()}
-    return {key: slots for key, slots in found.items() if slots}
+            looks.setdefault(key, []).append(PageNumbers(i, seconds_of(intent), one.numbers))
+    effects = _step_effects(steps, raw)
+    by_page = {key: volatile(many, effects) for key, many in looks.items()}
+    return {key: slots for key, slots in by_page.items() if slots}
 
 
-def _doings(steps: Sequence[Step], raw: Sequence[Action]) -> Doings:
+def _step_effects(steps: Sequence[Step], raw: Sequence[Action]) -> StepEffects:
     idle = [isinstance(i.action, _IDLE) or (c is not None and c.result.status in _REFUSED) for i, c in steps]
-    ways = _ways(steps, raw)
+    navigations = _navigations(steps, raw)
     harmless = [
-        quiet or way or isinstance(step[0].action, LOOKING) for quiet, way, step in zip(idle, ways, steps, strict=True)
+        quiet or navigates or isinstance(step[0].action, LOOKING)
+        for quiet, navigates, step in zip(idle, navigations, steps, strict=True)
     ]
-    return Doings(idle, ways, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
+    return StepEffects(idle, navigations, harmless, raw, timed=len({seconds_of(intent) for intent, _ in steps}) > 1)
 
 
-def _ways(steps: Sequence[Step], acts: Sequence[Action]) -> list[bool]:
-    """Led to an address and sent nothing: to another one, or to the same by what led to it from elsewhere."""
+def _navigations(steps: Sequence[Step], acts: Sequence[Action]) -> list[bool]:
+    """Which steps only navigated: to another address, or to the same one by an action that leads there from others."""
     places = [place(intent.seen.url) for intent, _ in steps]
     after = [*places[1:], *([""] if steps else [])]
-    may = [after[i] != "" and _is_way(step) and carried_out(step) for i, step in enumerate(steps)]
+    may = [after[i] != "" and _is_navigation(step) and carried_out(step) for i, step in enumerate(steps)]
     leads = {(acts[i], after[i]) for i in range(len(steps)) if may[i] and places[i] != after[i]}
     return [
         one and (here != there or (act, there) in leads or isinstance(step[0].action, Goto))
@@ -191,8 +192,8 @@ def _ways(steps: Sequence[Step], acts: Sequence[Action]) -> list[bool]:
     ]
 
 
-def _is_way(step: Step) -> bool:
-    """Where it leads to an address, nothing was sent."""
+def _is_navigation(step: Step) -> bool:
+    """Whether the step, if it leads to an address, sends nothing."""
     intent = step[0]
     return isinstance(intent.action, _BY_ADDRESS) or (_is_click(intent) and _is_link(intent))
 
@@ -207,7 +208,7 @@ def _is_link(intent: Intent) -> bool:
 
 
 def _states(steps: Sequence[Step], splits: Sequence[Split | None], slots: Slots) -> list[str]:
-    """The first look at each state names it."""
+    """The state of each step, named by its first observation."""
     known: dict[object, str] = {}
     states: list[str] = []
     for (intent, _), one in zip(steps, splits, strict=True):
@@ -222,8 +223,8 @@ def _states(steps: Sequence[Step], splits: Sequence[Split | None], slots: Slots)
 
 
 @dataclass(slots=True)
-class _Known:
-    """An action taken on a state, and where it led to."""
+class _KnownAction:
+    """An action taken on a state, and the states it led to."""
 
     first: int
     action: Action
@@ -234,11 +235,11 @@ class _Known:
 
 
 def _acts(steps: Sequence[Step], states: Sequence[str], raw: Sequence[Action], pages: Pages | None) -> Sequence[Action]:
-    """Of actions that are the same on one state, the first."""
-    by_state: dict[str, dict[Action, _Known]] = {}
+    """Replaces each action by the first one that is the same on its state."""
+    by_state: dict[str, dict[Action, _KnownAction]] = {}
     for i, state in enumerate(states):
         known = by_state.setdefault(state, {})
-        one = known.setdefault(raw[i], _Known(i, raw[i], _is_link(steps[i][0]), _is_click(steps[i][0]), set()))
+        one = known.setdefault(raw[i], _KnownAction(i, raw[i], _is_link(steps[i][0]), _is_click(steps[i][0]), set()))
         if i + 1 < len(steps) and carried_out(steps[i]):
             one.led_to.add(states[i + 1])
     first = {state: _first_of(state, known.values(), steps, pages) for state, known in by_state.items()}
@@ -246,16 +247,16 @@ def _acts(steps: Sequence[Step], states: Sequence[str], raw: Sequence[Action], p
 
 
 def _first_of(
-    state: str, actions: Iterable[_Known], steps: Sequence[Step], pages: Pages | None
+    state: str, actions: Iterable[_KnownAction], steps: Sequence[Step], pages: Pages | None
 ) -> Mapping[Action, Action]:
-    groups: list[list[_Known]] = []
+    groups: list[list[_KnownAction]] = []
     for one in actions:
         same = next((group for group in groups if any(_same(state, one, other, steps, pages) for other in group)), None)
         groups.append([one]) if same is None else same.append(one)
     return {one.action: group[0].action for group in groups for one in group}
 
 
-def _same(state: str, one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
+def _same(state: str, one: _KnownAction, other: _KnownAction, steps: Sequence[Step], pages: Pages | None) -> bool:
     if one.clicks and other.clicks:
         shared = one.led_to & other.led_to
         if shared - {state} or (shared and one.links and other.links):
@@ -263,12 +264,12 @@ def _same(state: str, one: _Known, other: _Known, steps: Sequence[Step], pages: 
     return _renumbered(one, other, steps, pages)
 
 
-def _renumbered(one: _Known, other: _Known, steps: Sequence[Step], pages: Pages | None) -> bool:
-    """One element, whose name holds a number that changed: neither page shows both names."""
-    mine, its = one.action, other.action
-    if not mine.name or mine._replace(name="") != its._replace(name="") or pages is None:
+def _renumbered(one: _KnownAction, other: _KnownAction, steps: Sequence[Step], pages: Pages | None) -> bool:
+    """Whether both act on one element whose name has a changed number: neither page shows both names."""
+    mine, theirs = one.action, other.action
+    if not mine.name or mine._replace(name="") != theirs._replace(name="") or pages is None:
         return False
-    if without_numbers(mine.name) != without_numbers(its.name):
+    if without_numbers(mine.name) != without_numbers(theirs.name):
         return False
-    looks = [(pages.text(steps[known.first][0].seen), name) for known, name in ((one, its.name), (other, mine.name))]
+    looks = [(pages.text(steps[known.first][0].seen), name) for known, name in ((one, theirs.name), (other, mine.name))]
     return all(text is not None and f'"{name}"' not in text for text, name in looks)

@@ -1,19 +1,19 @@
-"""Finds stretches of an episode that repeat themselves (MiRA paper: rule B of §4.2, state hashes of §4.3).
+"""Finds loops: repeated stretches of an episode (MiRA paper: rule B of §4.2, state hashes of §4.3).
 
-Pages and actions are compared as :mod:`judges.analysis.history` says. What counts, first to last:
+Pages and actions are compared as in :mod:`judges.analysis.history`. These are loops, in order of precedence:
 
 * a cycle of up to `max_period` (action, page) pairs, `cycle_repeats` times in a row; one action, `identical_actions`;
-* the last `identical_actions` actions, or more, are identical, and the last of them saw no new page, or none was
-  carried out. Looking (scroll, find, expand, hover, wait) is left out here;
-* pages that come back in turn, `blind_repeats` times, whatever was done on them: A-B-A-B-A-B;
-* one action on one page `frequent_actions` times, in at least half of the steps of a stretch with no new page.
+* at least `identical_actions` identical last actions, if the last of them led to no new page or none was carried out.
+  Observing (scroll, find, expand, hover, wait) does not count here;
+* a cycle of pages, `blind_repeats` times, with any actions: A-B-A-B-A-B;
+* one action on one page `frequent_actions` times, in at least half of the steps of a stretch without a new page.
 
-No loop are
+These are not loops:
 
-* equal actions that each lead to a page never seen before: a date picker that is turned, a pager, a counter;
-* a stretch with a milestone gained by it, in it (what came after may be one) or later;
-* what a success of the same task repeats as often, on pages at the same addresses;
-* a stretch that was left again and followed by progress, see :func:`find_loop`.
+* equal actions that each lead to a new page: a date picker that is turned, a pager, a counter;
+* a stretch that gains a milestone, or is followed by one;
+* a repetition that a success of the same task has as often, on pages at the same addresses;
+* a stretch that was left and followed by progress, see :func:`find_loop`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pydantic import Field
 from envs.core.actions import Drag
 from envs.core.record import Record
 from envs.core.trace import Intent, Loop
-from judges.analysis.history import LOOKING, Done, History, Step, carried_out
+from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out
 
 
 class LoopRules(Record):
@@ -41,11 +41,11 @@ class LoopRules(Record):
     cycle_repeats: int = Field(default=2, ge=2)
     """M: rounds of a cycle of two or more steps with equal actions on equal pages."""
     blind_repeats: int = Field(default=3, ge=2)
-    """Rounds where only the pages are known to be equal."""
+    """Rounds of a cycle in which only the pages are equal."""
     frequent_actions: int = Field(default=5, ge=2)
-    """One action on one page, other steps in between."""
+    """Number of times for one action on one page with other steps in between."""
     progress_states: int = Field(default=2, ge=1)
-    """Pages never seen before, after a stretch was left, that make it progress: the stretch explains nothing then."""
+    """Number of new pages after a stretch that count as progress; the stretch is no loop then."""
 
 
 class Cycle(NamedTuple):
@@ -61,7 +61,7 @@ class Cycle(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A repetition: a cycle, or one action that was taken `rounds` times among others."""
+    """A repetition: a cycle, or one action that was taken `rounds` times between others."""
 
     start: int
     end: int
@@ -79,13 +79,13 @@ def find_loop(
     history: History,
     rules: LoopRules,
     final: Sequence[bool] = (),
-    usual: Sequence[Sequence[Done]] = (),
+    usual: Sequence[Sequence[PlacedAction]] = (),
 ) -> Loop | None:
-    """The repetition that the episode did not get out of, or None.
+    """The loop that the episode did not leave, or None.
 
-    The earliest stretch after which nothing new came, neither a page nor a milestone. Where there is none, the earliest
-    that was followed by fewer than `progress_states` new pages and no milestone. Of two with one entry, the shorter
-    period. *final* holds the milestones at the end; *usual* what successes of the task did, step by step.
+    It is the earliest stretch without a new page or milestone after it; else the earliest with fewer than
+    `progress_states` new pages and no milestone after it. Of two with one entry, the shorter period. *final*: the
+    milestones at the end. *usual*: the steps of successes of the task.
     """
     states, steps = history.states, history.steps
     gains = gains_of(steps, final)
@@ -93,14 +93,14 @@ def find_loop(
     news = [(len(set(states[one.end :]) - set(states[: one.end])), one) for one in held]
     done = history.done()
     for most in (1, rules.progress_states):
-        stuck = [one for new, one in news if new < most and not any(_repeats_too(way, done, one) for way in usual)]
+        stuck = [one for new, one in news if new < most and not any(_repeats_too(path, done, one) for path in usual)]
         if stuck:
             return _loop(_first(stuck), steps)
     return None
 
 
 def _first(stretches: Sequence[Stretch]) -> Stretch:
-    """The earliest, then the one with the shorter period; one action that goes on among others, with all its rounds."""
+    """The earliest, then the one with the shorter period; for one action between others, the one with most rounds."""
     first = min(stretches, key=lambda one: (one.start, one.scattered, one.period))
     longer = [one for one in stretches if one.scattered and (one.start, one.period) == (first.start, first.period)]
     return max([first, *longer], key=lambda one: one.rounds)
@@ -112,7 +112,7 @@ def _loop(one: Stretch, steps: Sequence[Step]) -> Loop:
 
 
 def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterator[Cycle]:
-    """Every stretch of *keys* that repeats with *period* at least *repeats* times in a row, whole, in order."""
+    """Every maximal stretch of *keys* that repeats with *period* at least *repeats* times in a row, in order."""
     start = 0
     while start + period * repeats <= len(keys):
         end = start + period
@@ -124,8 +124,8 @@ def find_cycles(keys: Sequence[object], *, period: int, repeats: int) -> Iterato
 
 
 def advance(history: History, rules: LoopRules) -> Sequence[int]:
-    """0-based positions of the last actions where they are equal, looking left out, and each of the latest was carried
-    out on a page never seen before; empty where they are not."""
+    """0-based positions of the equal last actions, without observing ones, if each of the latest was carried out on a
+    new page; else empty."""
     doing = [i for i, (intent, _) in enumerate(history.steps) if not _looks(intent)]
     same = list(takewhile(lambda i: history.acts[i] == history.acts[doing[-1]], reversed(doing)))[::-1]
     if len(same) < rules.identical_actions:
@@ -137,9 +137,11 @@ def advance(history: History, rules: LoopRules) -> Sequence[int]:
 
 
 def gains_of(steps: Sequence[Step], final: Sequence[bool] = ()) -> list[int]:
-    """0-based positions at which more milestones were achieved than ever before; the first step is none. The position
-    after the last step stands for the end, where *final* are the milestones that count: they are not compared with what
-    a model rated on the way, which may have missed some."""
+    """0-based positions at which more milestones were achieved than before; never the first step.
+
+    The position after the last step is the end, with the milestones *final*. They are not compared with ratings of a
+    model, which may have missed some.
+    """
     counts = [sum(intent.rating.z) for intent, _ in steps]
     last = steps[-1][0].rating if steps else None
     if last is not None and last.source in ("state", "none") and len(final) == len(last.z):
@@ -169,7 +171,7 @@ def _stretch(cycle: Cycle) -> Stretch:
 
 
 def _after_gains(keys: Sequence[object], period: int, repeats: int, gains: Sequence[int]) -> Iterator[Cycle]:
-    """Stretches of *keys* whose round does not itself repeat; of each, what came after the last milestone gained."""
+    """Stretches of *keys* with a primitive round; of each, the part after the last gained milestone."""
     for cycle in find_cycles(keys, period=period, repeats=repeats):
         if _primitive(keys[cycle.start : cycle.start + period]):
             start = max((gain for gain in gains if cycle.start < gain < cycle.end), default=cycle.start)
@@ -178,11 +180,11 @@ def _after_gains(keys: Sequence[object], period: int, repeats: int, gains: Seque
 
 
 def _joined(stretches: Iterable[Cycle], acts: Sequence[object]) -> Iterator[Cycle]:
-    """Of a stretch that follows at once on another of the same actions (the page changed by itself), both as one."""
+    """Joins a stretch to the one directly before it with the same actions (the page changed by itself)."""
     before: Cycle | None = None
     for cycle in stretches:
-        goes_on = before is not None and before.end == cycle.start and acts[before.start] == acts[cycle.start]
-        before = Cycle(before.start, cycle.period, before.length + cycle.length) if before and goes_on else cycle
+        continues = before is not None and before.end == cycle.start and acts[before.start] == acts[cycle.start]
+        before = Cycle(before.start, cycle.period, before.length + cycle.length) if before and continues else cycle
         yield before
 
 
@@ -192,8 +194,8 @@ def _primitive(block: Sequence[object]) -> bool:
 
 
 def _entered(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
-    """With the part of a round before it that did the same on pages still different, or led through the same pages by
-    another action: there it was entered."""
+    """Extends *cycle* to its entry: the partial round before it with the same actions on other pages, or with the same
+    pages by other actions."""
     acts, states = history.acts, history.states
     start, period = cycle.start, cycle.period
     if period == 1:
@@ -209,7 +211,7 @@ def _entered(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
 
 
 def _switched(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
-    """One action that goes round among pages, with the same action before it; more often, it may have been progress."""
+    """Extends a cycle of one action by the same action before it, unless that was repeated and may be progress."""
     act = history.acts[cycle.start]
     before = sum(1 for _ in takewhile(lambda one: one == act, reversed(history.acts[: cycle.start])))
     start = cycle.start - before if before < rules.identical_actions else cycle.start
@@ -217,14 +219,14 @@ def _switched(cycle: Cycle, history: History, rules: LoopRules) -> Cycle:
 
 
 def _led_into(cycle: Cycle, history: History) -> Cycle:
-    """One action with the same action before it, where that hardly changed the page, or was taken only once: more
-    often, it may have been progress."""
+    """Extends one action by the same action before it, if that hardly changed the page or was taken once. If it was
+    repeated, it may be progress."""
 
     def same(i: int) -> bool:
         return i >= 0 and history.same_as(i, cycle.start) and carried_out(history.steps[i])
 
     start = cycle.start
-    while same(start - 1) and history.alike(start - 1, start):
+    while same(start - 1) and history.similar(start - 1, start):
         start -= 1
     if same(start - 1) and not same(start - 2):
         start -= 1
@@ -232,8 +234,8 @@ def _led_into(cycle: Cycle, history: History) -> Cycle:
 
 
 def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
-    """The identical last actions where they go round, or are refused, on pages that differ. A drag's destination has no
-    key, so that its equals are not known."""
+    """The identical last actions, if they return to known pages or were refused. Drags are excluded, because their
+    destination has no key."""
     acts, states = history.acts, history.states
     start = len(acts) - sum(1 for _ in takewhile(lambda act: act == acts[-1], reversed(acts)))
     unknown = bool(acts) and isinstance(history.steps[-1][0].action, (*LOOKING, Drag))
@@ -248,7 +250,7 @@ def _identical_tail(history: History, rules: LoopRules) -> Iterator[Cycle]:
 
 
 def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Iterator[Stretch]:
-    """One action on one page among others, in at least half of the steps, with no page new and no milestone gained."""
+    """One action on one page in at least half of the steps, without a new page or milestone."""
     pairs = list(zip(history.acts, history.states, strict=True))
     doing = (pair for (intent, _), pair in zip(history.steps, pairs, strict=True) if not _looks(intent))
     for pair, count in Counter(doing).items():
@@ -265,11 +267,11 @@ def _frequent(history: History, rules: LoopRules, gains: Sequence[int]) -> Itera
                 break
 
 
-def _repeats_too(way: Sequence[Done], done: Sequence[Done], one: Stretch) -> bool:
-    """A success does the same as often in a row, or, where it is scattered, in all."""
+def _repeats_too(path: Sequence[PlacedAction], done: Sequence[PlacedAction], one: Stretch) -> bool:
+    """Whether a success repeats the same as often: in a row, or in total if it is scattered."""
     block = list(done[one.end - one.period : one.end])
     if one.scattered:
-        return way.count(block[0]) >= one.rounds
+        return path.count(block[0]) >= one.rounds
     turns = [block[i:] + block[:i] for i in range(one.period)]
-    cycles = find_cycles(way, period=one.period, repeats=one.rounds)
-    return any(list(way[cycle.start : cycle.start + one.period]) in turns for cycle in cycles)
+    cycles = find_cycles(path, period=one.period, repeats=one.rounds)
+    return any(list(path[cycle.start : cycle.start + one.period]) in turns for cycle in cycles)

@@ -1,7 +1,7 @@
-"""Do two actions mean the same? Asked only where keys, addresses and texts leave it open.
+"""Decides with a model whether two actions are equivalent, if keys, addresses and texts do not decide.
 
 AnalysisError
-└── MeaningFailed     the model could not be reached, or its answer is none: never taken for a yes or a no
+└── MeaningFailed     the model is unreachable or gave no valid answer; this never counts as a verdict
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Answer with a JSON object: {{"reason": one sentence, "same": true or false}}."""
 
 
 class AnalysisError(EnvError):
-    """Base of what the analyzer raises on purpose."""
+    """Base of the analyzer's errors."""
 
 
 class MeaningFailed(AnalysisError):
-    """A model gave no verdict on whether two actions mean the same."""
+    """A model gave no verdict on whether two actions are equivalent."""
 
 
 class Question(NamedTuple):
@@ -63,7 +63,7 @@ class MeaningSettings(Record):
 
 
 class ModelMeaning:
-    """Asks *model* once for each pair of actions of a task."""
+    """Calls *model* once for each pair of actions of a task."""
 
     def __init__(self, model: ChatModel, settings: MeaningSettings | None = None) -> None:
         self.spec = model.spec
@@ -74,25 +74,25 @@ class ModelMeaning:
     async def same(self, instruction: str, question: Question) -> bool:
         key = (instruction, question)
         if key not in self._known:
-            self._known[key] = await self._asked(instruction, question)
+            self._known[key] = await self._compare(instruction, question)
         return self._known[key]
 
-    async def _asked(self, instruction: str, question: Question) -> bool:
+    async def _compare(self, instruction: str, question: Question) -> bool:
         request = ChatRequest(
             messages=render(instruction, question),
             max_tokens=self._settings.max_tokens,
             deadline_s=self._settings.deadline_s,
         )
         try:
-            asked = await ask(self._model, request, SameAction)
+            result = await ask(self._model, request, SameAction)
         except ModelError as error:
             reason = one_line(storable(str(error)), 200)
             raise MeaningFailed(f"the judge {self.spec} gave no verdict: {type(error).__name__}: {reason}") from error
-        return asked.answer.same
+        return result.answer.same
 
 
 def render(instruction: str, question: Question) -> tuple[Message, ...]:
-    """The model's messages; rules first, what comes from the task or a page last and fenced."""
+    """The model's messages: rules first, then text of the task and pages, fenced."""
     parts = [
         words("The task:\n") + fenced("task", instruction),
         fenced("action one", storable(question.failed)),

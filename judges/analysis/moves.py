@@ -1,11 +1,11 @@
-"""An episode as a way: the steps that did something, without what made no difference.
+"""Reduces an episode to its path: the *moves* that had an effect.
 
-A step becomes one *move*, or two where it typed and pressed Enter. Left out: looking (scroll, find, expand, hover,
-wait), actions that were not carried out, and values that were typed over later on the same page.
+A step becomes one move, or two if it typed and pressed Enter. Left out: observing (scroll, find, expand, hover, wait),
+actions that were not carried out, and values that were replaced later on the same page.
 
-A *detour* is a run of moves after which the page was again what it had been, where nothing can remain of them on a
-server: no form was submitted. It belongs to the way, for what leads back to the start after much was done is no detour
-but how an episode went astray; between two points of a way it makes no difference.
+A *detour* is a run of moves that returns to the same page without an effect on a server: no form was submitted. It
+stays in the path, because a return to the start after many steps may be where an episode went wrong. Comparisons
+between two points of a path ignore it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from envs.core.actions import (
 )
 from envs.core.trace import ElementKeyRecord, Intent, ObservationRecord
 from envs.observer.page_state import steady_text
-from judges.analysis.history import LOOKING, Done, History, Slots, Step, seconds_of
+from judges.analysis.history import LOOKING, History, PlacedAction, Slots, Step, seconds_of
 from judges.analysis.pages import Pages, place
 
 _SPACE: Final = re.compile(r"\s+")
 _COUNTED: Final = re.compile(r"\s*[(\[]\s*\d+\s*[)\]]$")
-"""`Inbox (3)`: a count behind a name is no part of it."""
+"""`Inbox (3)`: the count after a name is not part of it."""
 TOGGLES: Final = ("checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio")
 FIELDS: Final = ("textbox", "searchbox", "combobox", "spinbutton", "listbox")
 _SUBMITTERS: Final = ("button", "clickable")
@@ -51,20 +51,20 @@ class Kind(Enum):
     GO = auto()
     """The address changed."""
     SET = auto()
-    """A field was given a value."""
+    """A field got a value."""
     DO = auto()
-    """Anything else that was done to a page."""
+    """Any other action on a page."""
     STOP = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An element without the number and the digest that it had."""
+    """An element, without its number and digest."""
 
     frame: str
     role: str
     name: str
-    """Casefolded, white space folded, without a count at its end."""
+    """Casefolded, white space folded, without a final count."""
     ordinal: int
 
 
@@ -74,10 +74,10 @@ class Page:
 
     place: str
     state: str
-    """Tells pages of one episode apart; empty where the page was not seen (after the last step)."""
+    """Distinguishes pages of one episode; empty if the page was not observed (after the last step)."""
     seen: ObservationRecord | None
     at: float = 0.0
-    """When it was seen, in seconds since the epoch."""
+    """Time of the observation, in seconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,21 @@ class Move:
     """Kind of the action: `click`, `type`, `goto` …"""
     target: Target | None
     value: str
-    """What was typed, chosen, pressed, opened or answered, folded as names are; empty where there is no such thing."""
+    """The text, option, key, address or answer, folded like names; empty if there is none."""
     before: Page
     after: Page
-    said: str
-    """For people and models: the action in words."""
+    text: str
+    """The action in words, for people and models."""
     point: tuple[float, float] | None = None
 
     @property
     def changed(self) -> bool:
-        """It made a visible difference, or none can be known of (the last step)."""
+        """Whether it had a visible effect; True if that is unknown (the last step)."""
         return not self.after.state or self.after.state != self.before.state
 
     @property
     def search(self) -> bool:
-        """It fills in a field that looks for things: other words may mean the same."""
+        """Whether it fills in a search field, where other words may be equivalent."""
         target = self.target
         return (
             self.kind is Kind.SET
@@ -112,7 +112,7 @@ class Move:
 
     @property
     def submits(self) -> bool:
-        """Something may remain of it on a server: a new address that no query made, reached by a button or a key."""
+        """Whether it may have an effect on a server: a new address without a query, reached by a button or a key."""
         by_button = self.target is None or self.target.role in (*_SUBMITTERS, *FIELDS)
         return (
             self.kind is Kind.GO
@@ -122,47 +122,47 @@ class Move:
 
     @property
     def fills(self) -> bool:
-        """Fills in a form without leaving the page: such moves may come in any order."""
+        """Whether it fills in a form without leaving the page; the order of such moves is free."""
         toggles = self.kind is Kind.DO and self.target is not None and self.target.role in TOGGLES
         return self.kind is Kind.SET or toggles
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A success, ready to be compared with."""
+    """A success, prepared for comparison."""
 
     episode_id: str
     moves: tuple[Move, ...]
     pages: Pages
     slots: Slots
     """Its volatile numbers."""
-    done: tuple[Done, ...]
-    """Every step of it, as it was taken."""
+    done: tuple[PlacedAction, ...]
+    """All its actions with their places."""
     numbers: tuple[int, ...]
-    """The numbers of its steps."""
+    """Its step numbers."""
 
-    def between(self, after: int, until: int) -> Sequence[Done]:
-        """What it did after its step *after*, up to its step *until*."""
-        return [one for number, one in zip(self.numbers, self.done, strict=True) if after < number <= until]
+    def between(self, after: int, until: int) -> Sequence[PlacedAction]:
+        """Its actions after step *after*, up to step *until*."""
+        return [action for number, action in zip(self.numbers, self.done, strict=True) if after < number <= until]
 
 
 def fold(text: str) -> str:
-    """*text* as it is compared: no case, no white space but single blanks, no clocks."""
+    """*text* in the form for comparison: casefolded, single blanks, without clocks."""
     return _SPACE.sub(" ", steady_text(text)).strip().casefold()
 
 
 def moves_of(history: History) -> tuple[Move, ...]:
-    """Every move of the steps that were carried out, in order."""
-    found: list[Move] = []
+    """The moves of all steps that were carried out, in order."""
+    moves: list[Move] = []
     for i, (intent, commit) in enumerate(history.steps):
         if isinstance(intent.action, LOOKING) or (commit is not None and not commit.result.ok):
             continue
-        found += _moves(intent, _page(history, i), _after(history, i))
-    return tuple(found)
+        moves += _moves(intent, _page(history, i), _after(history, i))
+    return tuple(moves)
 
 
 def attempts(step: Step, move: Move) -> bool:
-    """Does *step* try what *move* did, carried out or not?"""
+    """Whether *step* attempts *move*, carried out or not."""
     intent = step[0]
     return any(
         (tried.verb, tried.target, tried.value) == (move.verb, move.target, move.value)
@@ -174,19 +174,19 @@ def _moves(intent: Intent, before: Page, after: Page) -> Iterator[Move]:
     action, target = intent.action, _target(intent.target)
     if isinstance(action, Type):
         between = after if not action.enter else Page(before.place, "", None)
-        said = f"type {action.text!r} into {_called(target)}"
-        yield Move(intent.step, Kind.SET, "type", target, fold(action.text), before, between, said)
+        text = f"type {action.text!r} into {_element_name(target)}"
+        yield Move(intent.step, Kind.SET, "type", target, fold(action.text), before, between, text)
         if not action.enter:
             return
         action, target, before = Press(keys="Enter"), None, Page(before.place, before.state, None)
-    kind, value = _meant(action, before, after)
+    kind, value = _kind_and_value(action, before, after)
     point = (action.x, action.y) if isinstance(action, ClickAt) else None
-    said = _said(action.kind, target, value)
-    yield Move(intent.step, kind, action.kind, target, value, before, after, said, point)
+    text = _description(action.kind, target, value)
+    yield Move(intent.step, kind, action.kind, target, value, before, after, text, point)
 
 
-def _meant(action: Action, before: Page, after: Page) -> tuple[Kind, str]:
-    """What kind of move it is, and its value."""
+def _kind_and_value(action: Action, before: Page, after: Page) -> tuple[Kind, str]:
+    """The kind of the move and its value."""
     kind, value = Kind.GO if after.place != before.place else Kind.DO, ""
     match action:
         case Select():
@@ -214,12 +214,12 @@ def _meant(action: Action, before: Page, after: Page) -> tuple[Kind, str]:
     return kind, value
 
 
-def _said(verb: str, target: Target | None, value: str) -> str:
+def _description(verb: str, target: Target | None, value: str) -> str:
     shown = f" {value!r}" if value else ""
-    return f"{verb.replace('_', ' ')}{shown}" + (f" on {_called(target)}" if target is not None else "")
+    return f"{verb.replace('_', ' ')}{shown}" + (f" on {_element_name(target)}" if target is not None else "")
 
 
-def _called(target: Target | None) -> str:
+def _element_name(target: Target | None) -> str:
     return f"{target.role} {target.name!r}" if target is not None else "an element without a key"
 
 
@@ -235,8 +235,8 @@ def _page(history: History, i: int) -> Page:
 
 
 def _after(history: History, i: int) -> Page:
-    """The page that the next step saw. After the last one, where the same action led to from the same page before; else
-    only its address is known."""
+    """The page of the next step. After the last step: the page that the same action led to before; else only its
+    address is known."""
     steps = history.steps
     if i + 1 < len(steps):
         return _page(history, i + 1)
@@ -253,26 +253,26 @@ def _went(step: Step) -> bool:
 
 
 def without_detours(moves: Sequence[Move]) -> list[Move]:
-    """*moves*, in order of time, without those after which a page was what it had been before them."""
+    """*moves*, in order of time, without runs that return to the same page."""
     kept: list[Move] = []
     for move in moves:
         kept.append(move)
         if not move.after.state or not move.changed:
             continue
         back = next((i for i in range(len(kept) - 1) if kept[i].before.state == move.after.state), None)
-        if back is not None and not any(_remains(one) for one in kept[back:]):
+        if back is not None and not any(_has_effect(move) for move in kept[back:]):
             del kept[back:]
     return kept
 
 
-def _remains(move: Move) -> bool:
-    """Going back to an earlier page does not prove that it was undone."""
+def _has_effect(move: Move) -> bool:
+    """Whether it may have an effect that returning to an earlier page does not undo."""
     hidden = move.kind is Kind.SET and bool(move.after.state) and not move.changed
     return move.submits or hidden or move.kind is Kind.STOP
 
 
 def last_values(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Of the values that a field was given before the page was left, the last."""
+    """Keeps only the last value of each field before the page was left."""
     kept: list[Move] = []
     since: dict[Target, int] = {}
     for move in moves:
@@ -282,7 +282,7 @@ def last_values(moves: Sequence[Move]) -> tuple[Move, ...]:
             and not (move.verb == "select" and move.target.role == "listbox")
         ):
             if move.target in since:
-                kept[since[move.target]] = move  # the corrected value stands where the field was first filled in
+                kept[since[move.target]] = move  # the last value takes the position of the first
                 continue
             since[move.target] = len(kept)
         elif move.kind is not Kind.SET:

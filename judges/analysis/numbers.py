@@ -1,19 +1,19 @@
-"""Numbers on a page that change by themselves, told from numbers that carry state.
+"""Separates volatile numbers on a page, which change by themselves, from numbers that carry state.
 
-Two looks at one page often differ in numbers alone: "seen 4s" became "5s", a count of visits went up. Such numbers are
-*volatile*: a comparison of pages looks through them. The page of a pager, a quantity or the year of a date picker is
-not volatile. The form of a number decides nothing; the looks of the episode at the page must hold evidence:
+Two observations of one page often differ in numbers alone: "seen 4s" became "5s", a count of visits went up. Such
+numbers are *volatile*, and comparisons of pages ignore them. The page of a pager, a quantity or the year of a date
+picker is not volatile. The form of a number is not enough; the episode's observations must contain evidence:
 
-* a passed or remaining time, or a time of day (`4s`, `2 min`, `10:32`, seconds since 1970), changed as time passed; an
-  age may start again;
-* a count of looks (`17 views`, `3 users online`) changed;
+* an elapsed or remaining time, or a time of day (`4s`, `2 min`, `10:32`, seconds since 1970), changed as time passed;
+  an age may start again;
+* a count of views (`17 views`, `3 users online`) changed;
 * a number changed while nothing was done to the page: the agent waited, searched the text, or its action was refused.
-  What an action does may come late: once is enough where nothing was done right before either; else it must be twice,
-  each right after a change by the action before;
+  Effects of an action may be late: one change is enough if nothing was done right before either; otherwise two are
+  needed, each right after a change by the previous action;
 * a number changed while the page was reached again by links, addresses and Back alone, or by a link that leads to it;
-* a number rose or fell by as many as seconds passed, and one action changed it now by one amount and now by another.
+* a number rose or fell by the elapsed seconds, and one action changed it by different amounts.
 
-The last three do not count for a number whose words say that it carries state: `page 3 of 9`, `quantity: 2`, `40 %`.
+The last three do not count for a number whose context says that it carries state: `page 3 of 9`, `quantity: 2`, `40 %`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NUMBER: Final = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 _NEAR: Final = 24
-"""Characters beside a number in which its words are looked for."""
+"""Characters on each side of a number that are its context."""
 _STATE_BEFORE: Final = re.compile(
     r"(?:\b(?:pages?|steps?|qty|quantity|amount|sum|sub-?total|total|basket|cart|bag|guests?|persons?|rooms?|years?|months?"
     r"|days?|dates?|levels?|scores?|points?|balance|prices?|rows?|questions?|items?|slides?|chapters?|volume|size|of"
@@ -63,9 +63,9 @@ _LOOKS_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAST_SECONDS: Final = 3.0
-"""Time in which a bare number must have followed the clock to be taken for one."""
+"""Time for which a bare number must follow the clock to count as a time."""
 _SLACK: Final = 1.5
-"""Seconds by which it may be off."""
+"""Tolerance in seconds."""
 
 
 class Form(Enum):
@@ -83,15 +83,15 @@ class Number(NamedTuple):
     """Seconds of its smallest unit; 0 for bare numbers."""
     text: str
     carries_state: bool
-    """The words beside it say so."""
+    """Its context says that it carries state."""
     counts_looks: bool
 
 
 class Split(NamedTuple):
-    """A text, its numbers apart."""
+    """A text separated from its numbers."""
 
     letters: str
-    """Hash of everything that is no number: equal for texts that differ in numbers alone."""
+    """Hash of the text without numbers: equal for texts that differ in numbers alone."""
     numbers: tuple[Number, ...]
 
     def without(self, slots: frozenset[int]) -> tuple[str, ...]:
@@ -100,34 +100,34 @@ class Split(NamedTuple):
         return self.letters, *kept
 
 
-class Look(NamedTuple):
-    """One look at a page."""
+class PageNumbers(NamedTuple):
+    """The numbers of one observation of a page."""
 
     step: int
-    """0-based."""
+    """0-based index of the step."""
     at: float
     """Seconds since the epoch."""
     numbers: tuple[Number, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Doings:
-    """What was done between the looks of an episode, by 0-based step."""
+class StepEffects:
+    """Effects of the steps between observations, by 0-based step."""
 
     idle: Sequence[bool]
     """The step did nothing to the page."""
-    ways: Sequence[bool]
+    navigations: Sequence[bool]
     """The step led to an address and sent nothing."""
     harmless: Sequence[bool]
-    """The step looked, did nothing, or was a way."""
+    """The step observed, did nothing, or navigated."""
     acts: Sequence[object]
     """Equal for equal actions."""
     timed: bool
-    """The steps know when they were taken."""
+    """The steps have times."""
 
 
 def split(text: str) -> Split:
-    """*text* with its numbers apart. Times with a unit are one number: `1 h 5 min`."""
+    """Separates *text* from its numbers. Times with a unit are one number: `1 h 5 min`."""
     numbers: list[Number] = []
 
     def taken(match: re.Match[str]) -> str:
@@ -144,16 +144,16 @@ def without_numbers(text: str) -> str:
     return _NUMBER.sub(lambda match: f"\0{match.lastgroup}", text)
 
 
-def volatile(looks: Sequence[Look], doings: Doings) -> frozenset[int]:
-    """Positions of the numbers that changed by themselves. *looks* are at one address, equal but for their numbers."""
+def volatile(looks: Sequence[PageNumbers], effects: StepEffects) -> frozenset[int]:
+    """Positions of volatile numbers. *looks* are at one address, equal except for their numbers."""
     if len(looks) < 2:
         return frozenset()
     slots = range(len(looks[0].numbers))
-    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), doings))
+    return frozenset(slot for slot in slots if _is_volatile(_Slot(slot, looks), effects))
 
 
 def passed(one: Number, other: Number, seconds: float) -> bool:
-    """Do both tell one time, *seconds* apart? For looks of two episodes; False for numbers without a unit of time."""
+    """Whether both show the same time, *seconds* apart, in two episodes. False for numbers without a unit of time."""
     if one.form is not Form.TIME or other.form is not Form.TIME:
         return False
     unit = max(one.unit, other.unit)
@@ -163,38 +163,38 @@ def passed(one: Number, other: Number, seconds: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """One number of a page in all looks at it."""
+    """One number of a page in all its observations."""
 
     slot: int
-    looks: Sequence[Look]
+    looks: Sequence[PageNumbers]
 
-    def number(self, look: Look) -> Number:
+    def number(self, look: PageNumbers) -> Number:
         return look.numbers[self.slot]
 
-    def changes(self) -> Iterator[tuple[Look, Look]]:
-        """Looks next to each other that show another number."""
+    def changes(self) -> Iterator[tuple[PageNumbers, PageNumbers]]:
+        """Consecutive observations with different numbers."""
         return ((a, b) for a, b in pairwise(self.looks) if self.number(a).text != self.number(b).text)
 
 
-def _is_volatile(slot: _Slot, doings: Doings) -> bool:
+def _is_volatile(slot: _Slot, effects: StepEffects) -> bool:
     if not any(slot.changes()):
         return False
     first = slot.number(slot.looks[0])
-    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, doings)):
+    if first.counts_looks or (first.form is not Form.BARE and _follows_time(slot, effects)):
         return True
     if first.carries_state:
         return False
-    return _changed_untouched(slot, doings) or _changed_on_return(slot, doings) or _counts_seconds(slot, doings)
+    return _changed_untouched(slot, effects) or _changed_on_return(slot, effects) or _counts_seconds(slot, effects)
 
 
-def _follows_time(slot: _Slot, doings: Doings) -> bool:
-    """Each change fits the time that passed, and so do all of them together."""
+def _follows_time(slot: _Slot, effects: StepEffects) -> bool:
+    """Whether each change, and their sum, fits the elapsed time."""
     scales = (1.0, 60.0) if slot.number(slot.looks[0]).form is Form.CLOCK else (1.0,)
-    return any(_fits(slot, scale, timed=doings.timed) for scale in scales)
+    return any(_fits(slot, scale, timed=effects.timed) for scale in scales)
 
 
 def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
-    """It only grows, or only falls, but for starting again."""
+    """Whether it only grows, or only falls, except for restarts."""
     grown: list[float] = []
     waited = 0.0
     largest = max(slot.number(look).unit for look in slot.looks) * scale
@@ -202,7 +202,7 @@ def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
         before, after = slot.number(one), slot.number(other)
         unit = max(before.unit, after.unit) * scale
         change, seconds = (after.value - before.value) * scale, other.at - one.at
-        if timed and change < 0 and after.value * scale <= seconds + 2 and all(one >= 0 for one in grown):
+        if timed and change < 0 and after.value * scale <= seconds + 2 and all(change >= 0 for change in grown):
             continue  # an age that started again
         if timed and abs(abs(change) - seconds) > unit + 1:
             return False
@@ -216,41 +216,42 @@ def _fits(slot: _Slot, scale: float, *, timed: bool) -> bool:
     return one_way and abs(abs(sum(grown)) - waited) <= largest + 1
 
 
-def _changed_untouched(slot: _Slot, doings: Doings) -> bool:
-    """While nothing was done to the page."""
+def _changed_untouched(slot: _Slot, effects: StepEffects) -> bool:
+    """Whether it changed while nothing was done to the page."""
     changed = {one.step for one, other in slot.changes() if other.step == one.step + 1}
-    idle = {step for step in changed if doings.idle[step]}
-    alone = any(step == 0 or doings.idle[step - 1] for step in idle)
+    idle = {step for step in changed if effects.idle[step]}
+    alone = any(step == 0 or effects.idle[step - 1] for step in idle)
     return alone or sum(step - 1 in changed for step in idle) > 1
 
 
-def _changed_on_return(slot: _Slot, doings: Doings) -> bool:
-    """While the page was reached again, and nothing else was done."""
+def _changed_on_return(slot: _Slot, effects: StepEffects) -> bool:
+    """Whether it changed while the page was reached again, and nothing else was done."""
     return any(
-        any(doings.ways[one.step : other.step]) and all(doings.harmless[one.step : other.step])
+        any(effects.navigations[one.step : other.step]) and all(effects.harmless[one.step : other.step])
         for one, other in slot.changes()
     )
 
 
-def _counts_seconds(slot: _Slot, doings: Doings) -> bool:
-    """It rose, or fell, by as many as seconds passed, and no action sets by how much."""
-    if not doings.timed or len(slot.looks) < 4:
+def _counts_seconds(slot: _Slot, effects: StepEffects) -> bool:
+    """Whether it rose or fell by the elapsed seconds, independent of the action."""
+    if not effects.timed or len(slot.looks) < 4:
         return False
     values, times = [slot.number(look).value for look in slot.looks], [look.at for look in slot.looks]
     grown, waited = [b - a for a, b in pairwise(values)], [b - a for a, b in pairwise(times)]
     one_way = all(change >= 0 for change in grown) or all(change <= 0 for change in grown)
     each = all(abs(abs(change) - seconds) <= _SLACK for change, seconds in zip(grown, waited, strict=True))
     whole = abs(abs(sum(grown)) - sum(waited)) <= _SLACK
-    return one_way and each and whole and sum(waited) >= _LEAST_SECONDS and _unsteady(slot, doings)
+    return one_way and each and whole and sum(waited) >= _LEAST_SECONDS and _unsteady(slot, effects)
 
 
-def _unsteady(slot: _Slot, doings: Doings) -> bool:
-    """One action left the number twice as it was and changed it twice, or changed it by two amounts in three times."""
+def _unsteady(slot: _Slot, effects: StepEffects) -> bool:
+    """Whether one action twice left the number unchanged and twice changed it, or changed it by two amounts in three
+    times."""
     grown: dict[object, list[float]] = {}
     for one, other in pairwise(slot.looks):
         if other.step == one.step + 1:
             change = slot.number(other).value - slot.number(one).value
-            grown.setdefault(doings.acts[one.step], []).append(change)
+            grown.setdefault(effects.acts[one.step], []).append(change)
     return any(
         min(changes.count(0), len(changes) - changes.count(0)) >= 2
         or (len(set(changes) - {0.0}) >= 2 and len(changes) >= 3)
@@ -259,35 +260,35 @@ def _unsteady(slot: _Slot, doings: Doings) -> bool:
 
 
 def _number(match: re.Match[str]) -> Number:
-    said, text = match.group(), match.string
+    matched, text = match.group(), match.string
     before = text[max(0, match.start() - _NEAR) : match.start()]
     after = text[match.end() : match.end() + _NEAR]
     state = bool(_STATE_BEFORE.search(before) or _STATE_AFTER.match(after))
     looks = bool(_LOOKS_BEFORE.search(before) or _LOOKS_AFTER.match(after))
     match match.lastgroup:
         case "time":
-            parts = [(float(value), _UNITS[unit.lower()]) for value, unit in _ONE_TIME.findall(said)]
-            return Number(Form.TIME, sum(v * u for v, u in parts), min(u for _, u in parts), said, state, looks)
+            parts = [(float(value), _UNITS[unit.lower()]) for value, unit in _ONE_TIME.findall(matched)]
+            return Number(Form.TIME, sum(v * u for v, u in parts), min(u for _, u in parts), matched, state, looks)
         case "now":
-            return Number(Form.TIME, 0.0, 1.0, said, state, looks)
+            return Number(Form.TIME, 0.0, 1.0, matched, state, looks)
         case "clock":
-            large, small = said.split(":")
-            return Number(Form.CLOCK, int(large) * 60.0 + int(small), 1.0, said, state, looks)
+            large, small = matched.split(":")
+            return Number(Form.CLOCK, int(large) * 60.0 + int(small), 1.0, matched, state, looks)
         case _:
-            return Number(*_bare(said), said, state, looks)
+            return Number(*_bare(matched), matched, state, looks)
 
 
-def _bare(said: str) -> tuple[Form, float, float]:
-    """Seconds and milliseconds since 1970 are times: those of the years 2001 to 2065."""
-    value = _value(said)
-    scale = {10: 1.0, 13: 0.001}.get(len(said) if said.isdigit() else 0)
+def _bare(text: str) -> tuple[Form, float, float]:
+    """Seconds and milliseconds since 1970 are times, for the years 2001 to 2065."""
+    value = _value(text)
+    scale = {10: 1.0, 13: 0.001}.get(len(text) if text.isdigit() else 0)
     if scale is not None and 1e9 <= value * scale < 3e9:
         return Form.TIME, value * scale, 1.0
     return Form.BARE, value, 0.0
 
 
-def _value(said: str) -> float:
+def _value(text: str) -> float:
     """A comma before three digits groups thousands; any other separator begins the decimals."""
-    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", said).replace(",", ".")
+    plain = re.sub(r",(?=\d{3}(?:\D|$))", "", text).replace(",", ".")
     whole, _, rest = plain.partition(".")
     return float(f"{whole}.{rest.replace('.', '')}" if rest else whole)

@@ -1,8 +1,8 @@
-"""What an episode saw, made comparable with what another episode saw.
+"""Makes pages of different episodes comparable.
 
-`ObservationRecord.state` tells pages of one episode apart, but holds the address as it was: a world on loopback has
-another port in every run. Here an address on this machine loses its origin, so that two episodes of one task agree.
-Page texts are read only where addresses and hashes do not decide.
+`ObservationRecord.state` distinguishes pages of one episode, but contains the address: a world on loopback has another
+port in every run. Here the origin of a loopback address is removed, so that two episodes of one task agree. Page texts
+are read only if addresses and hashes do not decide.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 
 def place(url: str) -> str:
-    """The address without tokens; without its origin where that is this machine."""
+    """The address without tokens, and without its origin if that is this machine."""
     return without_origin(steady_url(url)) or "/"
 
 
@@ -38,7 +38,7 @@ def without_origin(text: str) -> str:
 
 
 class Pages:
-    """The page texts of one folder of traces. What cannot be read is None: it makes a comparison weaker."""
+    """The page texts of one folder of traces. A text that cannot be read is None, which weakens a comparison."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
@@ -47,15 +47,15 @@ class Pages:
         self._splits: OrderedDict[str, Split | None] = OrderedDict()
 
     def text(self, seen: ObservationRecord) -> str | None:
-        """Without times that pass, tokens, the focus, the numbers of elements, and the origin of this machine."""
+        """The text without elapsed times, tokens, focus, numbers of elements and the origin of this machine."""
         return _kept(self._texts, _TEXTS_KEPT, seen.text_blob, self._read)
 
     def fingerprint(self, seen: ObservationRecord) -> str | None:
-        """Equal for equal pages, also over episodes and runs."""
+        """A hash that is equal for equal pages, also across episodes and runs."""
         return _kept(self._prints, _PRINTS_KEPT, seen.text_blob, lambda _: self._hashed(seen))
 
     def split(self, seen: ObservationRecord) -> Split | None:
-        """The text with its numbers apart."""
+        """The text separated from its numbers."""
         return _kept(self._splits, _SPLITS_KEPT, seen.text_blob, lambda _: self._split(seen))
 
     def _read(self, name: str) -> str | None:
@@ -74,7 +74,7 @@ class Pages:
 
 
 def _kept(cache: OrderedDict[str, _T], most: int, name: str, make: Callable[[str], _T]) -> _T:
-    """The latest *most* of what *make* returned."""
+    """Caches the latest *most* results of *make*."""
     if name not in cache:
         cache[name] = make(name)
         if len(cache) > most:

@@ -1,4 +1,4 @@
-"""What the analyzer says of one failed episode."""
+"""Records of failure analysis."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from envs.core.trace import EndedBy, Failure, Outcome
 
 
 class Divergence(Record):
-    """Where a failed episode left the way of the nearest reference for good (§4.3 of the MiRA paper)."""
+    """Where a failed episode finally left the path of the nearest reference (§4.3 of the MiRA paper)."""
 
     step: int
     """1-based step of the failed episode: its first significant difference."""
     reference: str
-    """Episode id of the reference that it was compared with."""
+    """Episode id of the nearest reference."""
     reference_step: int | None
-    """The step that the reference took there; None where the reference had ended."""
+    """The reference's step at that point; None if the reference had ended."""
     reason: str
 
 
 class SameSteps(NamedTuple):
-    """A step of the failed episode and the reference's step that means the same, by their numbers."""
+    """A step of the failed episode and the equivalent step of the reference, by number."""
 
     step: int
     reference_step: int
 
 
 class Comparison(Record):
-    """A failed episode beside the nearest reference success of the same task."""
+    """Compares a failed episode with the nearest reference success of the same task."""
 
     reference: str
     """Episode id of the reference."""
     divergence: Divergence | None = None
-    """None: no significant difference was found."""
+    """None without a significant difference."""
     followed: int = 0
-    """Steps of the reference, its exit left out, that the failed episode did too."""
+    """Number of steps of the reference, without its Stop, that the failed episode also did."""
     first_known: bool = False
-    """Some reference of the task does what the failed episode did first."""
+    """Whether any reference of the task has the failed episode's first move."""
     pairs: tuple[SameSteps, ...] = ()
-    """Steps that mean the same, in order of the failed episode."""
+    """Equivalent steps, in order of the failed episode."""
     done_at: int | None = None
-    """Step at which everything that the reference did was done and only its exit was left; None if that never was."""
+    """Step from which only the reference's Stop was left; None if there is none."""
 
 
 class Analysis(Record):
@@ -59,16 +59,16 @@ class Analysis(Record):
     ended_by: EndedBy
     steps: int
     summary: str
-    """What was achieved, what was not, and the final check, from the checker's own words alone."""
+    """Achieved and open milestones and the final check, from the checker's evidence alone."""
     failure: Failure
-    """Category, key step, reason, and the loop where there is one."""
+    """Category, key step, reason, and the loop if there is one."""
     divergence: Divergence | None = None
-    """None where there was no reference of the same task, or no significant difference."""
+    """None without a reference of the same task or without a significant difference."""
     nearest: str | None = None
-    """Episode id of the reference that it was compared with; None without one."""
+    """Episode id of the nearest reference; None without one."""
     pairs: tuple[SameSteps, ...] = ()
-    """Steps that mean the same as one of that reference."""
+    """Steps that are equivalent to steps of that reference."""
     references: int = 0
-    """References of the same task that there were to compare with."""
+    """Number of references of the same task."""
     asked: int = 0
-    """Times a model had to say whether two actions mean the same."""
+    """Number of pairs of actions that a model compared."""

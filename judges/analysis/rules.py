@@ -1,24 +1,24 @@
-"""The category of a failure by prioritised hard rules, and its key step (MiRA paper, §4.2 and §4.3).
+"""Assigns a failure its category by prioritised rules, and its key step (MiRA paper, §4.2 and §4.3).
 
-Pure: reads records, asks no model, guesses nothing. That an episode *failed* is the checker's word (or the judge's),
-never this module's. The first rule that holds decides:
+Pure functions of records, without a model. The checker (or the judge) decides that an episode *failed*, not this
+module. The first rule that holds decides:
 
-    A  stop_at_wrong_page      the agent ended the episode itself, and the check failed
-    B  stuck_midway            it repeated itself and did not get out, see :mod:`judges.analysis.loops`
+    A  stop_at_wrong_page      the agent ended the episode, and the check failed
+    B  stuck_midway            it is in a loop that it did not leave, see :mod:`judges.analysis.loops`
     C  no_reasonable_attempt   the right page was reached and no exit tried; a very early exit; a nonsensical first
-                               click that nothing good came of; nothing ever done to a page
-    D  other                   the world or a model broke; a limit cut progress short; whatever no rule above covers
+                               click without progress after it; no action on a page
+    D  other                   the world or a model broke; a limit cut progress short; all other failures
 
-Choices where the paper leaves one: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
-A world that ends the episode on an action (MiniWoB++ does on a submit) makes that action the exit; where it is the very
-first one, that is C too. What broke (an error, a broken world) is D before every other rule.
+Choices that the paper leaves open: a Stop within the first `early_exit_steps` steps is C, not A ("failed very early").
+If the world ends the episode on an action (MiniWoB++ does on a submit), that action is the exit; if it is the first
+action, the category is C too. An error or a broken world is D before every other rule.
 
 Key step, always an `Intent.step` of the trace:
 
-    A  the last action before the claim; or the divergence from the nearest reference where that came earlier
-    B  the first step of the stretch that repeats: where the loop was entered
-    C  the exit; the first click; the step at which it should have stopped; the first step where nothing was attempted
-    D  the divergence; else the first step after the last milestone was gained; where something broke, or a limit cut
+    A  the last action before the Stop; or the divergence from the nearest reference if that came earlier
+    B  the first step of the loop
+    C  the exit; the first click; the step at which it should have stopped; the first step if nothing was attempted
+    D  the divergence; else the first step after the last gained milestone; if something broke, or a limit cut
        progress short, the last step
 """
 
@@ -35,7 +35,7 @@ from pydantic import Field
 from envs.core.actions import Click, ClickAt, Press, Stop
 from envs.core.trace import EndedBy, Failure, Loop, Outcome
 from judges.analysis.action_words import in_words
-from judges.analysis.history import LOOKING, Done, History, Step, carried_out, history_of
+from judges.analysis.history import LOOKING, History, PlacedAction, Step, carried_out, history_of
 from judges.analysis.loops import LoopRules, advance, find_loop, gains_of
 from judges.analysis.pages import Pages
 from judges.analysis.records import Comparison
@@ -45,12 +45,12 @@ class FailureRules(LoopRules):
     """Thresholds of the rules, in steps."""
 
     early_exit_steps: int = Field(default=2, ge=0)
-    """A Stop at or before this step is rule C; 0 gives every exit to rule A."""
+    """A Stop at or before this step is rule C; with 0 every exit is rule A."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the rules look at. Only the first three are needed; the rest makes them see more."""
+    """Input of the rules. The first three fields are required; the others refine the result."""
 
     steps: Sequence[Step]
     ended_by: EndedBy
@@ -59,23 +59,23 @@ class Case:
     final: Sequence[bool] = ()
     """Milestones achieved at the end, after the last action."""
     error: str | None = None
-    """What broke, in the trace's words."""
+    """The error, as recorded in the trace."""
     nearest: Comparison | None = None
-    """How it compares with the nearest reference success; None where there is none."""
-    usual: Sequence[Sequence[Done]] = ()
-    """What the reference successes did, step by step."""
+    """Comparison with the nearest reference success; None without one."""
+    usual: Sequence[Sequence[PlacedAction]] = ()
+    """Steps of the reference successes."""
     pages: Pages | None = None
-    """Page texts; without them no volatile number is looked through."""
+    """Page texts; without them volatile numbers are not ignored."""
     history: History | None = None
-    """Of the steps; made of them and `pages` where it is None."""
+    """The history of the steps; None builds it from the steps and `pages`."""
 
 
 SELF_ENDED: Final = ("stop", "world")
 LIMITS: Final = ("max_steps", "max_seconds", "max_tokens", "max_cost")
 _NAMED: Final = 3
-"""Equal actions that are named."""
+"""Number of equal actions that a reason names."""
 _RELATIVE: Final = (Click, ClickAt, Press)
-"""Actions that may lead on when they are repeated."""
+"""Actions that may make progress when they are repeated."""
 _PROGRESS: Final = "while progress was being made"
 _WORD: Final = re.compile(r"\w+")
 _COMMON: Final = frozenset(
@@ -103,10 +103,9 @@ _COMMON: Final = frozenset(
 
 
 def explain(case: Case, rules: FailureRules | None = None) -> Failure:
-    """The category, the key step and the loop of an episode that failed, broke, or was not judged and cut off.
+    """The category, key step and loop of an episode that failed, broke, or was cut off without a verdict.
 
-    Raises ValueError for any other: success needs no reason, and one that nobody judged and that ended itself is not
-    known to have failed.
+    Raises ValueError for any other: a success, or an episode without a verdict that ended itself.
     """
     if not needs_reason(case.outcome, case.ended_by):
         raise ValueError(f"an episode with outcome {case.outcome!r} has no failure to analyze")
@@ -115,8 +114,8 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
     case = replace(case, steps=history.steps, history=history)
     loop = find_loop(history, rules, case.final, case.usual)
     if case.outcome == "broken":
-        why = f": {case.error}" if case.error else ""
-        return _failure("other", _last(case), f"the world or a model broke, not the policy{why}", loop)
+        detail = f": {case.error}" if case.error else ""
+        return _failure("other", _last(case), f"the world or a model broke, not the policy{detail}", loop)
     if not case.steps:
         return _no_step(case.ended_by)
     return (
@@ -129,13 +128,12 @@ def explain(case: Case, rules: FailureRules | None = None) -> Failure:
 
 
 def needs_reason(outcome: Outcome, ended_by: EndedBy) -> bool:
-    """It failed or broke; or nobody judged it, and it did not end itself but was cut off: then it is at least known
-    not to have been finished."""
+    """Whether the episode failed or broke, or was cut off without a verdict and so was not finished."""
     return outcome in ("failure", "broken") or (outcome == "unjudged" and ended_by not in SELF_ENDED)
 
 
 def settled(steps: Sequence[Step]) -> Sequence[Step]:
-    """*steps* without intents that a resumed run looked at again: each number once, the last time."""
+    """*steps* without intents that a resumed run repeated: each number once, the last one."""
     again = {i for i, (one, following) in enumerate(pairwise(steps)) if one[0].step == following[0].step}
     return [one for i, one in enumerate(steps) if i not in again] if again else steps
 
@@ -147,40 +145,38 @@ def _no_step(ended_by: EndedBy) -> Failure:
 
 
 def _exited(case: Case, rules: FailureRules, loop: Loop | None) -> Failure | None:
-    """Rule A, and the exits that are rule C."""
+    """Rule A, and exits of rule C."""
     if case.ended_by not in SELF_ENDED:
         return None
     steps = case.steps
     claim = steps[-1][0].step
     stopped = isinstance(steps[-1][0].action, Stop)
     if stopped and len(steps) <= rules.early_exit_steps:
-        return _failure(
-            "no_reasonable_attempt", claim, f"the agent ended the episode at step {claim}, hardly begun", loop
-        )
+        return _failure("no_reasonable_attempt", claim, f"the agent ended the episode too early, at step {claim}", loop)
     if not stopped and len(steps) == 1:
         return _failure(
-            "no_reasonable_attempt", claim, "the very first action ended the episode with the task not done", loop
+            "no_reasonable_attempt", claim, "the first action ended the episode, and the task was not done", loop
         )
-    what = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
-    reason = f"{what} at step {claim}, but the final check failed"
+    subject = "the agent ended the episode" if stopped else "the agent's last action ended the episode"
+    reason = f"{subject} at step {claim}, but the final check failed"
     before = steps[-2][0].step if stopped and len(steps) > 1 else claim
-    gone = case.nearest.divergence if case.nearest else None
-    if gone is not None and gone.step < before:
-        return _failure("stop_at_wrong_page", gone.step, f"{reason}; {gone.reason}", loop)
+    divergence = case.nearest.divergence if case.nearest else None
+    if divergence is not None and divergence.step < before:
+        return _failure("stop_at_wrong_page", divergence.step, f"{reason}; {divergence.reason}", loop)
     return _failure("stop_at_wrong_page", before, reason, loop)
 
 
 def _stuck(history: History, loop: Loop | None) -> Failure | None:
     if loop is None:
         return None
-    what = _repeated(history, loop)
+    repeated = _repeated(history, loop)
     among = f" until step {loop.last}, with other steps in between," if loop.last is not None else ""
-    reason = f"from step {loop.entry} on,{among} {what} was repeated {loop.repetitions} times and nothing came of it"
+    reason = f"from step {loop.entry} on,{among} {repeated} was repeated {loop.repetitions} times without progress"
     return _failure("stuck_midway", loop.entry, reason, loop)
 
 
 def _repeated(history: History, loop: Loop) -> str:
-    """The action, or the actions of a round, in words; of actions that are the same, each."""
+    """The actions of a round in words; for one repeated action, all its variants."""
     first = next(i for i, (intent, _) in enumerate(history.steps) if intent.step == loop.entry)
     if loop.period > 1:
         actions = [in_words(intent) for intent, _ in history.steps[first : first + loop.period]]
@@ -189,7 +185,7 @@ def _repeated(history: History, loop: Loop) -> str:
     stretch = [i for i in range(first, len(history.steps)) if history.steps[i][0].step <= last]
     busiest = max(stretch, key=lambda i: sum(history.acts[i] == history.acts[j] for j in stretch))
     names = [*dict.fromkeys(in_words(history.steps[i][0]) for i in stretch if history.same_as(i, busiest))]
-    others = ["another like them"] if len(names) > _NAMED else []
+    others = ["others"] if len(names) > _NAMED else []
     return " or ".join(names[:_NAMED] + others)
 
 
@@ -202,20 +198,20 @@ def _no_attempt(case: Case, rules: FailureRules, loop: Loop | None) -> Failure |
         return _failure("no_reasonable_attempt", done, reason, loop)
     first = next((s for s in case.steps if not isinstance(s[0].action, LOOKING)), None)
     if first is None or not any(commit is not None and carried_out((intent, commit)) for intent, commit in case.steps):
-        reason = "nothing was ever done to the page"
+        reason = "no action on a page was carried out"
         return _failure("no_reasonable_attempt", case.steps[0][0].step, reason, loop)
     if _nonsensical(case, first) and _advance(case, rules) is None:
         step, name = first[0].step, first[0].target.name if first[0].target else ""
-        reason = f"the first click, on {name!r} at step {step}, has nothing to do with the task, and nothing came of it"
+        reason = f"the first click, on {name!r} at step {step}, is unrelated to the task and led to no progress"
         return _failure("no_reasonable_attempt", step, reason, loop)
     return None
 
 
 def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
-    """Rule D where a limit ended the episode while it was making progress: nothing else is known to be wrong."""
+    """Rule D if a limit ended the episode during progress: no other failure is known."""
     if case.ended_by not in LIMITS:
         return None
-    progress = _on_the_way(case) or _advance(case, rules) or _last_gain(case)
+    progress = _on_reference_path(case) or _advance(case, rules) or _last_gain(case)
     if progress is None:
         return None
     limit = case.ended_by.removeprefix("max_")
@@ -223,17 +219,17 @@ def _cut_short(case: Case, rules: FailureRules) -> Failure | None:
     return _failure("other", _last(case), reason, None).model_copy(update={"cut_short": True})
 
 
-def _on_the_way(case: Case) -> str | None:
+def _on_reference_path(case: Case) -> str | None:
     nearest = case.nearest
     if nearest is None or nearest.divergence is not None:
         return None
-    return f"{_PROGRESS}: it was on the way of {nearest.reference}, which went on"
+    return f"{_PROGRESS}: it followed {nearest.reference}, which had more steps"
 
 
 def _advance(case: Case, rules: FailureRules) -> str | None:
-    """The last actions, where they are equal and each led to a page never seen before; not typing the same again.
+    """Progress by equal last actions that each led to a new page; typing the same again is excluded.
 
-    A reference that was left before them, or by them without a milestone gained since, says that this was no progress.
+    It is no progress if the episode left the reference before them, or by them without a milestone gained since.
     """
     assert case.history is not None
     run = advance(case.history, rules)
@@ -241,15 +237,15 @@ def _advance(case: Case, rules: FailureRules) -> str | None:
         return None
     first = case.steps[run[0]][0]
     gained = any(gain > run[0] for gain in gains_of(case.steps, case.final))
-    gone = case.nearest.divergence if case.nearest is not None else None
-    if gone is not None and (gone.step < first.step or not gained):
+    divergence = case.nearest.divergence if case.nearest is not None else None
+    if divergence is not None and (divergence.step < first.step or not gained):
         return None
     seen = f"{in_words(first)}, {len(run)} times from step {first.step} on, led to a new page each time"
     return f"{_PROGRESS}: {seen}, and to a milestone" if gained else f"apparently {_PROGRESS}: {seen}"
 
 
 def _last_gain(case: Case) -> str | None:
-    """Without a reference, a milestone that the last action reached."""
+    """Progress by a milestone that the last action achieved; only without a reference."""
     if case.nearest is not None or len(case.steps) not in gains_of(case.steps, case.final):
         return None
     return f"{_PROGRESS}: the last action reached a milestone"
@@ -257,9 +253,9 @@ def _last_gain(case: Case) -> str | None:
 
 def _other(case: Case, loop: Loop | None) -> Failure:
     ended = f"ended by {case.ended_by} after {len(case.steps)} steps"
-    gone = case.nearest.divergence if case.nearest else None
-    if gone is not None:
-        return _failure("other", gone.step, f"{ended}; {gone.reason}", loop)
+    divergence = case.nearest.divergence if case.nearest else None
+    if divergence is not None:
+        return _failure("other", divergence.step, f"{ended}; {divergence.reason}", loop)
     counts = [sum(intent.rating.z) for intent, _ in case.steps]
     key = case.steps[counts.index(max(counts))][0].step
     gained = (
@@ -271,10 +267,10 @@ def _other(case: Case, loop: Loop | None) -> Failure:
 
 
 def _done_at(case: Case) -> int | None:
-    """The first step at which nothing was left to do but to stop.
+    """The first step at which only a Stop was left.
 
-    By the milestones rated on the way, else by the reference; where only the end is known, the first step of those that
-    saw the last page.
+    From the ratings of milestones, else from the reference; if only the end is known, the first of the final steps on
+    the last page.
     """
     rated = next((intent.step for intent, _ in case.steps if intent.rating.z and all(intent.rating.z)), None)
     if rated is not None:
@@ -292,9 +288,9 @@ def _first_on_the_last_page(case: Case) -> int:
 
 
 def _nonsensical(case: Case, first: Step) -> bool:
-    """A first click on something that the task does not name, no reference ever clicks, and that led to nothing.
+    """Whether the first click is on an element that neither task nor references name, and led to no progress.
 
-    "Led to nothing" needs a witness: milestones of which none was gained, or references of which no step was done.
+    "No progress" needs evidence: milestones of which none was gained, or references of which no step was done.
     """
     intent = first[0]
     if not isinstance(intent.action, Click) or intent.target is None:
@@ -304,7 +300,7 @@ def _nonsensical(case: Case, first: Step) -> bool:
     counts = [sum(one.rating.z) for one, _ in case.steps if one.rating.z and one.step >= intent.step]
     counts += [sum(case.final)] if counts and len(case.final) == len(intent.rating.z) else []
     if case.nearest is not None:
-        # Where the click led to may count as a milestone by chance; what came after it did not.
+        # The page after the click may fulfil a milestone by chance; later gains are real.
         gained = bool(counts) and max(counts) > counts[min(1, len(counts) - 1)]
         return not gained and not case.nearest.first_known and case.nearest.followed == 0
     return bool(counts) and max(counts) == counts[0]

@@ -1,10 +1,10 @@
-"""How alike two moves are: 1 the same, 0 different, between them undecided.
+"""The similarity of two moves: 1 is equivalent, 0 is different, values between are undecided.
 
-Keys, addresses and texts decide first. A link is where it leads to: two ways to one address are the same move, and so
-are two clicks, neither on a button, that led from one page to one page. What submits a form is the same only from the
-same page. A field is the same element on the same page with the same text;
-capitals and white space do not count. An element's rank among its namesakes counts. Undecided are similar names on
-pages that differ, one name under two roles, long texts in other words, and other words in a search field.
+Keys, addresses and texts decide first. Links are compared by destination: two routes to one address are equivalent,
+and so are two clicks, neither on a button, that led from one page to one page. Form submissions are equivalent only on
+the same page. Field inputs are equivalent for the same element on the same page with the same text, regardless of case
+and white space. The ordinal of an element among elements of the same name counts. Undecided: similar names on different
+pages, one name with two roles, long texts in other words, and other words in a search field.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from judges.analysis.moves import Kind, Move, Page
 _DIGITS: Final = re.compile(r"\d+")
 _WORDS: Final = re.compile(r"\w+")
 OPEN_FROM: Final = 0.5
-"""Less alike is different, whatever a model would say."""
+"""Less similar moves are different, without asking a model."""
 OTHER_ROLE: Final = 0.9
-"""One name under two roles, as a link that became a button."""
+"""One name with two roles, such as a link that became a button."""
 _SHOWING: Final = ("link", "clickable", "tab", "menuitem")
 SAME_POINT_PX: Final = 12.0
 LONG_TEXT_WORDS: Final = 5
-"""Shorter texts in a field, or as an answer, are compared to the letter."""
+"""Shorter texts in a field or an answer are compared exactly."""
 
 SamePage = Callable[[Page, Page], bool]
-"""Did both episodes see the same page? False also where that cannot be known."""
+"""Whether both episodes saw the same page; False if that is unknown."""
 
 
-def move_likeness(one: Move, other: Move, same_page: SamePage) -> float:
-    """*one* is of the failed episode, *other* of the reference."""
+def move_similarity(one: Move, other: Move, same_page: SamePage) -> float:
+    """The similarity of a move of the failed episode and one of the reference."""
     kinds = {one.kind, other.kind}
     if Kind.STOP in kinds:
         return _texts(one.value, other.value) if len(kinds) == 1 else 0.0
@@ -57,7 +57,7 @@ def move_likeness(one: Move, other: Move, same_page: SamePage) -> float:
 
 
 def _same_effect(one: Move, other: Move, same_page: SamePage) -> bool:
-    """Clicks on what does nothing but show a page, from one page to one page. A link that left its page as it was led
+    """Whether both are clicks that only show a page, from one page to one page. A link that left its page unchanged led
     to that page."""
     if one.value != other.value or not (_shows(one) and _shows(other)):
         return False
@@ -70,8 +70,8 @@ def _shows(move: Move) -> bool:
 
 
 @lru_cache(maxsize=50_000)
-def text_likeness(one: str, other: str) -> float:
-    """Of two folded texts, whatever the order of their words; 0 where their numbers differ."""
+def text_similarity(one: str, other: str) -> float:
+    """Of two folded texts, regardless of word order; 0 if their numbers differ."""
     if one == other:
         return 1.0
     if _other_numbers(one, other):
@@ -81,37 +81,37 @@ def text_likeness(one: str, other: str) -> float:
 
 def _same_set(one: Move, other: Move, same_page: SamePage) -> float:
     if one.search and other.search:
-        alike = text_likeness(one.value, other.value)
-        return alike if _other_numbers(one.value, other.value) else max(OPEN_FROM, alike)
+        similarity = text_similarity(one.value, other.value)
+        return similarity if _other_numbers(one.value, other.value) else max(OPEN_FROM, similarity)
     if one.before.place != other.before.place:
         return 0.0
     return min(_texts(one.value, other.value), _targets(one, other, same_page))
 
 
 def _texts(one: str, other: str) -> float:
-    """Of what was typed or answered: a name or a number is right or wrong, a longer text may be worded otherwise."""
+    """Of typed texts or answers: short ones are compared exactly, longer ones may be worded differently."""
     if one == other or min(len(one.split()), len(other.split())) < LONG_TEXT_WORDS:
         return float(one == other)
-    return _open(text_likeness(one, other))
+    return _undecided_or_zero(text_similarity(one, other))
 
 
-def _open(alike: float) -> float:
-    return alike if alike >= OPEN_FROM else 0.0
+def _undecided_or_zero(similarity: float) -> float:
+    return similarity if similarity >= OPEN_FROM else 0.0
 
 
 def _targets(one: Move, other: Move, same_page: SamePage) -> float:
-    mine, its = one.target, other.target
-    if mine is None or its is None:
-        return float(mine is its)
-    if mine.frame != its.frame:
+    mine, theirs = one.target, other.target
+    if mine is None or theirs is None:
+        return float(mine is theirs)
+    if mine.frame != theirs.frame:
         return 0.0
-    if mine.name == its.name:
-        if mine.ordinal != its.ordinal:
-            return 0.0 if not mine.name or mine.role == its.role else OPEN_FROM
-        return 1.0 if mine.role == its.role else OTHER_ROLE
-    if mine.role != its.role or not mine.name or not its.name or same_page(one.before, other.before):
+    if mine.name == theirs.name:
+        if mine.ordinal != theirs.ordinal:
+            return 0.0 if not mine.name or mine.role == theirs.role else OPEN_FROM
+        return 1.0 if mine.role == theirs.role else OTHER_ROLE
+    if mine.role != theirs.role or not mine.name or not theirs.name or same_page(one.before, other.before):
         return 0.0  # two names on one page are two elements
-    return _open(text_likeness(mine.name, its.name))
+    return _undecided_or_zero(text_similarity(mine.name, theirs.name))
 
 
 def _other_numbers(one: str, other: str) -> bool:

@@ -1,7 +1,7 @@
 """The outcome summary (MiRA paper, §4.1): "only judge, never guess".
 
-Built from what the task's checker said and how the episode ended. A milestone counts here only where the checker looked
-at it; what a model rated on the way is not repeated as a fact.
+Built from the checker's result and the ending of the episode. A milestone counts only if the checker checked it;
+ratings of a model are not reported as facts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENDED: dict[EndedBy, str] = {
     "max_seconds": "The episode ran into its limit of seconds",
     "max_tokens": "The episode ran into its limit of tokens",
     "max_cost": "The episode ran into its limit of cost",
-    "declined": "What the agent wanted to do was not approved",
+    "declined": "An action of the agent was not approved",
     "error": "The episode was ended by an error",
     "interrupted": "The episode was interrupted",
 }
@@ -29,7 +29,7 @@ _EVIDENCE_CHARS = 80
 
 
 def summarize(trace: Trace) -> str:
-    """Sentences: what was achieved, what was not, how it ended, the final check. Raises ValueError without a footer."""
+    """Achieved and open milestones, the ending and the final check in sentences. Raises ValueError without a footer."""
     footer = trace.footer
     if footer is None:
         raise ValueError("an episode without an end has no outcome")
@@ -37,7 +37,7 @@ def summarize(trace: Trace) -> str:
 
 
 def achieved(footer: Footer) -> tuple[bool, ...]:
-    """The milestones at the end: by the checker where it looked, else as rated."""
+    """The milestones at the end: from the checker if it checked them, else from the rating."""
     if footer.milestone_checks is not None:
         return tuple(check.achieved for check in footer.milestone_checks)
     return footer.rating.z if footer.rating is not None else ()
@@ -49,9 +49,11 @@ def _milestones(header: Header, footer: Footer) -> Iterator[str]:
     if not names or len(checks) != len(names):
         return
     for met, word in ((True, "Achieved"), (False, "Not achieved")):
-        told = [_told(name, check) for name, check in zip(names, checks, strict=True) if check.achieved == met]
-        if told:
-            yield f"{word}: {'; '.join(told)}."
+        sentences = [
+            _with_evidence(name, check) for name, check in zip(names, checks, strict=True) if check.achieved == met
+        ]
+        if sentences:
+            yield f"{word}: {'; '.join(sentences)}."
 
 
 def _rated_by_state(rating: Rating | None) -> tuple[MilestoneCheck, ...]:
@@ -60,7 +62,7 @@ def _rated_by_state(rating: Rating | None) -> tuple[MilestoneCheck, ...]:
     return tuple(MilestoneCheck(achieved=met, evidence="") for met in rating.z)
 
 
-def _told(name: str, check: MilestoneCheck) -> str:
+def _with_evidence(name: str, check: MilestoneCheck) -> str:
     name = name.rstrip(".")
     return f"{name} ({one_line(check.evidence, _EVIDENCE_CHARS)})" if check.evidence else name
 
@@ -73,11 +75,11 @@ def _ending(footer: Footer) -> str:
 
 
 def _final(footer: Footer) -> str:
-    who = "Final check" if footer.judged_by != "judge" else "Outcome judge, without a checker"
-    said = footer.score.evidence if footer.score is not None else footer.verdict
+    source = "Final check" if footer.judged_by != "judge" else "Outcome judge, without a checker"
+    evidence = footer.score.evidence if footer.score is not None else footer.verdict
     if footer.outcome == "unjudged":
-        return "Final check: nobody judged it."
+        return "Final check: not judged."
     if footer.outcome == "broken":
-        return f"Final check: NOT DONE, the episode is broken{f' ({one_line(said)})' if said else ''}."
+        return f"Final check: NOT DONE, the episode is broken{f' ({one_line(evidence)})' if evidence else ''}."
     word = "FAILED" if footer.outcome == "failure" else footer.outcome.upper()
-    return f"{who}: {word}{f' ({one_line(said)})' if said else ''}."
+    return f"{source}: {word}{f' ({one_line(evidence)})' if evidence else ''}."

@@ -1,8 +1,8 @@
-"""Token generation for a batch of prompts of different lengths, each row with its own settings.
+"""Generates tokens for a batch of prompts of different lengths, each row with its own settings.
 
-The loop is our own because a row must be able to end by its own deadline, and because for small models most of
-`generate()`'s time is its bookkeeping. Rows do not influence each other: the same prompt gives the same answer alone
-and in any batch (up to float32 rounding), since padding is masked and every row draws from its own generator.
+It replaces `generate()`, because each row has its own deadline, and because for small models most of `generate()`'s
+time is overhead. Rows are independent: a prompt gives the same answer alone and in any batch (up to float32 rounding),
+because padding is masked and every row has its own random generator.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Generator:
 
     @torch.inference_mode()
     def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Continues every job to its end; returns rows in the order of *jobs*."""
+        """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
         draws = [_generator(job) for job in jobs]
         ids, mask = self._padded(jobs)
@@ -63,7 +63,7 @@ class Generator:
         return ids.to(device), mask.to(device)
 
     def _advance(self, row: Row, logits: Tensor, draw: torch.Generator | None) -> int:
-        """Picks the row's next token and notes it; returns padding for a row that has ended."""
+        """Picks and appends the row's next token; returns padding for a row that has ended."""
         if row.finish is not None:
             return self._pad
         if time.monotonic() > row.job.ends_at:
@@ -76,7 +76,7 @@ class Generator:
 
 
 def _cache_of(out: Any) -> dict[str, Any]:
-    """The keys and values so far, under the name that they came by: transformers 5.24 calls it `cache`."""
+    """The key-value cache under the name of the output field; transformers 5.24 calls it `cache`."""
     return {name: out[name] for name in out.keys() & {"cache", "past_key_values"}}
 
 

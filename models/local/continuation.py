@@ -1,4 +1,4 @@
-"""What every local runtime shares: a prompt to continue, the answer as it grows, and when it has ended.
+"""Records of all local runtimes: a prompt to continue, and its completion with the reason why it ended.
 
 :mod:`models.local.batch_generation` runs transformers checkpoints with torch, :mod:`models.local.embedded_onnx` the
 embedded model with ONNX Runtime. Nothing here imports either.
@@ -15,7 +15,7 @@ Finish = Literal["end", "stop", "length", "deadline"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One prompt to be continued."""
+    """One prompt to continue."""
 
     prompt: tuple[int, ...]
     max_tokens: int
@@ -24,22 +24,22 @@ class Job:
     seed: int | None
     stop: tuple[str, ...]
     ends_at: float
-    """`time.monotonic()` after which the row is given up."""
+    """The deadline, by `time.monotonic()`."""
 
 
 @dataclass(slots=True)
 class Row:
-    """A job in progress and, once `finish` is set, its result."""
+    """A job in progress and, when `finish` is set, its result."""
 
     job: Job
     tokens: list[int] = field(default_factory=list[int])
     logprobs: list[float] = field(default_factory=list[float])
-    """Natural logarithms under the model itself (temperature 1)."""
+    """Natural logarithms at temperature 1."""
     text: str = ""
     finish: Finish | None = None
 
     def add(self, token: int, logprob: float, ends: frozenset[int], tokenizer: Any) -> None:
-        """Appends *token* and sets `finish` and `text` where the answer has ended with it."""
+        """Appends *token*; sets `finish` and `text` if it ends the answer."""
         self.tokens.append(token)
         self.logprobs.append(logprob)
         if token in ends:
@@ -52,7 +52,7 @@ class Row:
             self.finish = "length"
 
     def _before_stop(self, tokenizer: Any) -> str | None:
-        """The text before the first stop string; None where there is none."""
+        """The text before the first stop string; None without one."""
         if not self.job.stop:
             return None
         text = decoded(tokenizer, self.tokens)
@@ -64,10 +64,11 @@ class TextGenerator(Protocol):
     """A causal model and its tokenizer, used from one thread at a time."""
 
     tokenizer: Any
-    """Of transformers, or one with the methods that :mod:`models.prompting.prompt_tokens` and `decoded` call."""
+    """A transformers tokenizer, or an object with the methods that :mod:`models.prompting.prompt_tokens` and `decoded`
+    call."""
 
     def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Continues every job to its end; returns rows in the order of *jobs*. Rows do not influence each other."""
+        """Generates until every job has ended; returns rows in the order of *jobs*. Rows are independent."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The embedded model on ONNX Runtime: no torch, no transformers, and a fraction of their time for each token.
+"""Runs the embedded model on ONNX Runtime, without torch and transformers and in a fraction of their time per token.
 
-`models/embedded/model.onnx` is the graph alone; its weights are the tensors of `model.safetensors` beside it, which the
-graph names by offset, so that both runtimes read the same numbers. `training/embedded/onnx_graph.py` writes it.
+`models/embedded/model.onnx` has no weights of its own: it refers to the tensors of `model.safetensors` beside it by
+offset, so both runtimes use the same numbers. `training/embedded/onnx_graph.py` writes it.
 
 Inputs (B: rows, Q: new tokens, P: tokens in the cache, K = P + Q)::
 
@@ -11,9 +11,9 @@ Inputs (B: rows, Q: new tokens, P: tokens in the cache, K = P + Q)::
 
 Outputs: `logits` float32 [B, 1, vocabulary] after the last token, and `key_I`, `value_I` [B, heads, K, head size].
 
-A prompt is read alone, so that its numbers do not depend on the other rows; then all rows decode together, their caches
-padded on the left and masked there. Answers are those of torch up to float32 rounding. Where a temperature is given,
-the draw is Python's own generator for the seed, so a sampled answer is another one than torch's for the same seed.
+Each prompt is processed alone, so its numbers do not depend on other rows. Then all rows decode together, with caches
+padded on the left and masked. Greedy answers equal torch's up to float32 rounding. Sampling uses Python's generator, so
+a sampled answer differs from torch's for the same seed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _Cache = tuple[_Floats, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """What the checkpoint's configs declare."""
+    """Values of the checkpoint's configuration files."""
 
     layers: int
     heads: int
@@ -56,7 +56,7 @@ class _Shape:
 
 @dataclass(frozen=True, slots=True)
 class LoadedEmbedded:
-    """A generator, its context in tokens, and the longest answer that the checkpoint declares."""
+    """A generator, its context in tokens, and the completion length that the checkpoint declares."""
 
     generator: OnnxGenerator
     context: int
@@ -64,12 +64,12 @@ class LoadedEmbedded:
 
 
 def load_embedded(folder: Path) -> LoadedEmbedded:
-    """Reads graph, weights and tokenizer. Raises :class:`ModelUnavailable` in one line where that is not possible."""
+    """Reads graph, weights and tokenizer. Raises :class:`ModelUnavailable`, in one line, if it cannot."""
     try:
         tokenizer = LightTokenizer(folder)
         shape = _shape_of(folder, tokenizer)
         session = ort.InferenceSession(str(folder / GRAPH), _options(), providers=["CPUExecutionProvider"])
-    except Exception as error:  # ONNX Runtime and tokenizers raise classes of their own that share no base but this
+    except Exception as error:  # the only common base of the errors of ONNX Runtime and tokenizers
         reason = " ".join(str(error).split())[:300]
         raise ModelUnavailable(f"embedded: cannot be loaded: {type(error).__name__}: {reason}") from error
     return LoadedEmbedded(OnnxGenerator(session, tokenizer, shape), shape.context, shape.longest_answer)
@@ -87,10 +87,10 @@ class OnnxGenerator:
         self._outputs = ["logits", *names]
 
     def run(self, jobs: Sequence[Job]) -> list[Row]:
-        """Continues every job to its end; returns rows in the order of *jobs*."""
+        """Generates until every job has ended; returns rows in the order of *jobs*."""
         rows = [Row(job) for job in jobs]
         draws = [_draw(job) for job in jobs]
-        caches: dict[int, _Cache] = {}  # of the rows that go on
+        caches: dict[int, _Cache] = {}  # of the rows that continue
         for number, row in enumerate(rows):
             logits, cache = self._read_prompt(row.job)
             self._advance(row, logits, draws[number])
@@ -101,7 +101,7 @@ class OnnxGenerator:
         return rows
 
     def _decode(self, rows: Sequence[Row], draws: Sequence[random.Random | None], caches: dict[int, _Cache]) -> None:
-        """Continues the rows of *caches* together until the first of them ends; the others keep their caches."""
+        """Decodes the rows of *caches* together until the first one ends; the others keep their caches."""
         numbers = list(caches)
         lengths = [caches[number][0].shape[2] for number in numbers]
         past, pads = _stacked([caches[number] for number in numbers])
@@ -131,12 +131,12 @@ class OnnxGenerator:
         self, ids: NDArray[np.int64], positions: NDArray[np.int64], mask: NDArray[np.bool_], past: _Cache
     ) -> tuple[_Floats, _Cache]:
         """(logits [B, V], the cache with the new tokens)."""
-        given = {"input_ids": ids, "position_ids": positions, "mask": mask}
-        made: Any = self._session.run(self._outputs, given | dict(zip(self._past_names, past, strict=True)))
-        return made[0][:, -1], tuple(made[1:])
+        inputs = {"input_ids": ids, "position_ids": positions, "mask": mask}
+        result: Any = self._session.run(self._outputs, inputs | dict(zip(self._past_names, past, strict=True)))
+        return result[0][:, -1], tuple(result[1:])
 
     def _advance(self, row: Row, logits: _Floats, draw: random.Random | None) -> None:
-        """Picks the row's next token, or gives the row up where its time has passed."""
+        """Picks the row's next token, or ends the row at its deadline."""
         if time.monotonic() > row.job.ends_at:
             row.finish = "deadline"
             return
@@ -146,14 +146,14 @@ class OnnxGenerator:
 
 
 def _stacked(caches: Sequence[_Cache]) -> tuple[_Cache, list[int]]:
-    """One cache of all rows, padded on the left to the longest, and how much padding each row has."""
+    """One cache of all rows, padded on the left to the longest, and the padding of each row."""
     longest = max(cache[0].shape[2] for cache in caches)
     pads = [longest - cache[0].shape[2] for cache in caches]
     if len(caches) == 1:
         return caches[0], pads
     widths = [((0, 0), (0, 0), (pad, 0), (0, 0)) for pad in pads]
     layers = zip(*caches, strict=True)
-    return tuple(np.concatenate([np.pad(t, w) for t, w in zip(one, widths, strict=True)]) for one in layers), pads
+    return tuple(np.concatenate([np.pad(t, w) for t, w in zip(layer, widths, strict=True)]) for layer in layers), pads
 
 
 def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -162,7 +162,7 @@ def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _draw(job: Job) -> random.Random | None:
-    """None for a greedy answer. A seed gives the same draws on every machine and version of Python."""
+    """The random generator, equal on all machines and Python versions for a seed; None for a greedy answer."""
     return random.Random(job.seed) if job.temperature > 0 else None
 
 
@@ -174,7 +174,7 @@ def _pick(logprobs: NDArray[np.float64], temperature: float, draw: random.Random
 
 
 def _options() -> Any:
-    """One thread: for a model this small a second one costs more than it brings, and the browser needs it more."""
+    """Options for one thread: a second one does not make a model of this size faster."""
     options: Any = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -1,8 +1,8 @@
-"""A GGUF file as a transformers checkpoint: converted once and kept in the cache.
+"""Converts a GGUF file to a transformers checkpoint, once, and keeps it in a cache.
 
-transformers reads a GGUF file in half a minute for half a billion parameters, and with some versions and kernels leaves
-the weights in blocks that every pass unpacks again. A copy with plain weights loads in seconds and plays as any other
-checkpoint. Quantized weights are stored as bfloat16, which is far finer than they are; others as float32.
+transformers takes half a minute to read a GGUF file of half a billion parameters, and some versions keep weights in
+quantized blocks that every forward pass unpacks. A copy with plain weights loads in seconds. Quantized weights are
+stored as bfloat16, which is much more precise than they are; others as float32.
 
     ~/.cache/mira/gguf/
     ├── NAME-DIGEST/        a copy, by the SHA-256 of the file: config.json, model.safetensors, tokenizer, source.json
@@ -31,25 +31,25 @@ from models.local.safe_loading import LOCAL
 from models.optional import install_command, missing_modules
 
 SOURCE: Final = "source.json"
-"""In a copy: which file it was made from."""
+"""The file in a copy that names its source."""
 SUFFIX: Final = ".gguf"
 
-Tell = Callable[[str], object]
+Log = Callable[[str], object]
 
 
 def gguf_file(place: Path) -> Path | None:
-    """The GGUF file that *place* is, or the one in the folder *place* where that is no checkpoint; else None. Raises
-    :class:`ModelUnavailable` where a folder holds several."""
+    """The GGUF file *place*, or the only one in the folder *place* if that is no checkpoint; else None. Raises
+    :class:`ModelUnavailable` if a folder has several."""
     if place.is_file():
         return place if place.suffix.lower() == SUFFIX else None
     if (place / "config.json").is_file():
         return None
-    found = sorted(path for path in place.glob("*") if path.suffix.lower() == SUFFIX)
-    if len(found) > 1:
+    files = sorted(path for path in place.glob("*") if path.suffix.lower() == SUFFIX)
+    if len(files) > 1:
         raise ModelUnavailable(
-            f"{str(place)!r} holds {len(found)} GGUF files, name one: local:{found[0]} or {found[-1].name}"
+            f"{str(place)!r} holds {len(files)} GGUF files, name one: local:{files[0]} or {files[-1].name}"
         )
-    return found[0] if found else None
+    return files[0] if files else None
 
 
 def gguf_cache() -> Path:
@@ -59,7 +59,7 @@ def gguf_cache() -> Path:
 
 
 def is_quantized_copy(folder: Path) -> bool:
-    """Whether *folder* was made by `converted` of quantized weights."""
+    """Whether *folder* is a copy of quantized weights, made by `converted`."""
     try:
         values: dict[str, Any] = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -67,27 +67,27 @@ def is_quantized_copy(folder: Path) -> bool:
     return values.get("dtype") == "bfloat16"
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def converted(file: Path, spec: str, tell: Tell = _say) -> Path:
-    """The folder of *file*'s copy, made where it is missing; *tell* gets a message with its size and place.
+def converted(file: Path, spec: str, log: Log = _log) -> Path:
+    """The folder of *file*'s copy, which is made if it is missing; *log* gets a message with its size and place.
 
-    Processes that need the same copy make it once. Raises :class:`ModelUnavailable` in one line that begins with *spec*
-    where the package `gguf` or room on the disk is missing, and where transformers cannot read the file.
+    Concurrent processes make it once. Raises :class:`ModelUnavailable`, in one line that begins with *spec*, if the
+    package `gguf` or disk space is missing, or if transformers cannot read the file.
     """
     cache = gguf_cache()
     try:
         header = read_header(file)
         digest = _digest(file, cache)[:16]
-        if (made := next(cache.glob(f"*-{digest}"), None)) is not None:
-            return made
+        if (copy := next(cache.glob(f"*-{digest}"), None)) is not None:
+            return copy
         folder = cache / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', file.stem)}-{digest}"
         _check(header, spec)
-        with _alone(cache):
+        with _lock(cache):
             if not folder.is_dir():
-                _make(file, header, folder, spec, tell)
+                _make(file, header, folder, spec, log)
     except (OSError, ValueError) as error:
         raise ModelUnavailable(f"{spec}: {' '.join(str(error).split())[:300]}") from error
     return folder
@@ -102,7 +102,7 @@ def _check(header: GgufHeader, spec: str) -> None:
         )
 
 
-def _make(file: Path, header: GgufHeader, folder: Path, spec: str, tell: Tell) -> None:
+def _make(file: Path, header: GgufHeader, folder: Path, spec: str, log: Log) -> None:
     size = header.elements * (2 if header.quantized else 4)
     free = shutil.disk_usage(folder.parent).free
     if free < 1.05 * size:
@@ -110,8 +110,8 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, tell: Tell) -
             f"{spec}: its copy takes {_amount(size)} and {str(folder.parent)!r} has {_amount(free)} left: make room, "
             "or set XDG_CACHE_HOME"
         )
-    tell(f"{spec}: converting {_amount(file.stat().st_size)} of GGUF once, {_amount(size)} stay in {folder}")
-    begun = time.monotonic()
+    log(f"{spec}: converting {_amount(file.stat().st_size)} of GGUF once, {_amount(size)} stay in {folder}")
+    started = time.monotonic()
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
@@ -119,18 +119,18 @@ def _make(file: Path, header: GgufHeader, folder: Path, spec: str, tell: Tell) -
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    tell(f"{spec}: converted in {time.monotonic() - begun:.0f} s; later runs read the copy")
+    log(f"{spec}: converted in {time.monotonic() - started:.0f} s; later runs read the copy")
 
 
 def _write(file: Path, out: Path, dtype: str) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    given: dict[str, Any] = {"gguf_file": file.name, **LOCAL}
+    options: dict[str, Any] = {"gguf_file": file.name, **LOCAL}
     with nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO()):  # a progress bar is for terminals
-        tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **given)
+        tokenizer: Any = AutoTokenizer.from_pretrained(file.parent, **options)
         model: Any = AutoModelForCausalLM.from_pretrained(
-            file.parent, dtype=getattr(torch, dtype), attn_implementation="sdpa", **given, **_dequantized()
+            file.parent, dtype=getattr(torch, dtype), attn_implementation="sdpa", **options, **_dequantized()
         )
         tokenizer.save_pretrained(out)
         model.save_pretrained(out)
@@ -139,7 +139,7 @@ def _write(file: Path, out: Path, dtype: str) -> None:
 
 
 def _dequantized() -> dict[str, Any]:
-    """What keeps transformers from leaving weights in GGUF's blocks; versions that never do have no such setting."""
+    """Options that make transformers dequantize weights; versions that always do have no such option."""
     try:
         from transformers import GgufConfig
     except ImportError:
@@ -148,7 +148,7 @@ def _dequantized() -> dict[str, Any]:
 
 
 def _digest(file: Path, cache: Path) -> str:
-    """SHA-256 of *file*; one that has the size and time of the last call is not read again."""
+    """SHA-256 of *file*, cached by its size and time."""
     stat = file.stat()
     now = {"bytes": stat.st_size, "mtime_ns": stat.st_mtime_ns}
     known = cache / "known" / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:16]}.json"
@@ -157,7 +157,7 @@ def _digest(file: Path, cache: Path) -> str:
         if {name: values[name] for name in now} == now:
             return str(values["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # never read, or cut off
+        pass  # not cached, or an incomplete file
     with file.open("rb") as read:
         digest = hashlib.file_digest(read, "sha256").hexdigest()
     known.parent.mkdir(parents=True, exist_ok=True)
@@ -168,10 +168,10 @@ def _digest(file: Path, cache: Path) -> str:
 
 
 @contextmanager
-def _alone(cache: Path) -> Generator[None]:
-    """One process converts at a time: a conversion takes as much memory as the model."""
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def _lock(cache: Path) -> Generator[None]:
+    """Lets one process convert at a time, because a conversion needs as much memory as the model."""
+    with (cache / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

@@ -1,7 +1,7 @@
-"""The header of a GGUF file: what its tensors are, without reading them.
+"""Reads the header of a GGUF file, without its tensors.
 
-Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The `gguf` package reads it too, but builds
-every string of a vocabulary as an array, which takes seconds.
+Layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The `gguf` package reads it too, but makes an
+array of every string of a vocabulary, which takes seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
 _STRING, _ARRAY = 8, 9
 _SIZES: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of a value, by its type; strings and arrays tell their own."""
+"""Bytes of a value, by its type; strings and arrays contain their length."""
 _FLOATS: Final = {0: "float32", 1: "float16", 30: "bfloat16"}
 """Types of tensors that are not quantized."""
 
@@ -25,15 +25,15 @@ _FLOATS: Final = {0: "float32", 1: "float16", 30: "bfloat16"}
 class GgufHeader:
     architecture: str
     elements: int
-    """Of all tensors."""
+    """Number of elements of all tensors."""
     quantized: bool
     """Whether any tensor is stored in blocks of few bits."""
     parts: int
-    """Files that the model is split over; 1 for a whole one."""
+    """Number of files of the model."""
 
 
 def read_header(path: Path) -> GgufHeader:
-    """Raises ValueError in one line where *path* is no GGUF file, or is cut off."""
+    """Reads the header of *path*. Raises ValueError, in one line, if it is no GGUF file or truncated."""
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise ValueError(f"{path.name} is no GGUF file")
@@ -79,7 +79,7 @@ class _Reader:
         for _ in range(self._number("<I")):
             count *= self._number("<Q")
         kind = self._number("<I")
-        self._number("<Q")  # where it lies
+        self._number("<Q")  # its offset
         return count, kind
 
     def _skip(self, kind: int) -> None:
@@ -96,9 +96,9 @@ class _Reader:
             self._at += _SIZES[kind]
 
     def _number(self, form: str) -> int:
-        (found,) = struct.unpack_from(form, self._blob, self._at)
+        (value,) = struct.unpack_from(form, self._blob, self._at)
         self._at += struct.calcsize(form)
-        return int(found)
+        return int(value)
 
     def _string(self) -> str:
         length = self._number("<Q")

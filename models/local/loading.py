@@ -1,4 +1,4 @@
-"""Reading a checkpoint: a folder of transformers weights or a GGUF file, with an optional PEFT adapter."""
+"""Loads a checkpoint: a folder of transformers weights or a GGUF file, with an optional PEFT adapter."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from models.local.gguf_copies import converted, gguf_file, is_quantized_copy
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, adapter_problem, weights_problem
 
 DEFAULT_CONTEXT = 4_096
-"""Tokens, where a checkpoint does not say."""
+"""Context in tokens if a checkpoint declares none."""
 SMALL_PARAMETERS = 20_000_000
-"""Below this a second thread costs more than it brings, and the browser needs it more."""
+"""Models below this size run on one thread, which is faster and leaves cores to the browser."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A causal model in eval mode and the tokenizer that belongs to it."""
+    """A causal model in eval mode and its tokenizer."""
 
     model: Any
     tokenizer: Any
 
 
 def load_generator(folder: Path, adapter: Path | None, spec: str) -> tuple[Generator, int]:
-    """(generator, context in tokens). Never asks the network. Raises :class:`ModelUnavailable`."""
+    """(generator, context in tokens). Uses no network. Raises :class:`ModelUnavailable`."""
     read = read_checkpoint(folder, adapter, spec=spec, playing=True)
     _set_threads(read.model)
     generator = Generator(read.model, read.tokenizer, declared_ends(read.model, read.tokenizer))
@@ -46,18 +46,18 @@ def read_checkpoint(
     spec: str | None = None,
     playing: bool = False,
 ) -> Checkpoint:
-    """The checkpoint in *folder*, or the copy of a GGUF file (*folder*, or the only one in it), with the PEFT adapter
-    of another folder.
+    """Loads the checkpoint in *folder*, or the copy of a GGUF file (*folder*, or the only one in it), with a PEFT
+    adapter.
 
-    *merge* adds the adapter to the weights; without it the adapter stays a layer of its own (the same function up to
-    rounding). The tokenizer is the adapter's where it brings one: that is what it was trained with.
+    *merge* adds the adapter to the weights; without it the adapter stays a separate layer (the same function up to
+    rounding). An adapter with a tokenizer replaces the model's, because it was trained with it.
 
-    On the CPU weights are float32, whatever they are stored as. There is one exception: the quantized weights of a GGUF
-    file are bfloat16 where the model is only *playing* and the CPU multiplies bfloat16. That rounds less than they
-    were, takes half the memory, and prompts are read 1.7 times faster.
+    On the CPU weights are float32, with one exception: quantized weights of a GGUF file are bfloat16 if the model is
+    only *playing* and the CPU multiplies bfloat16. That is more precise than the quantization, takes half the memory,
+    and processes prompts 1.7 times faster.
 
-    Never asks the network. Raises :class:`ModelUnavailable` in one line that
-    begins with *spec*, also where the adapter was made for another model.
+    Uses no network. Raises :class:`ModelUnavailable`, in one line that begins with *spec*, also if the adapter does not
+    fit the model.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
@@ -78,7 +78,7 @@ def read_checkpoint(
 
 
 def _multiplies_bfloat16() -> bool:
-    """Whether the CPU has instructions for it: without them it is many times slower than float32."""
+    """Whether the CPU has instructions for bfloat16; without them it is much slower than float32."""
     import torch
 
     capabilities: Any = getattr(torch.cpu, "get_capabilities", dict)()  # of PyTorch 2.10 and newer
@@ -99,15 +99,15 @@ def _read(folder: Path, adapter: Path | None, *, merge: bool, on_cpu: bool, half
     model: Any = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", **options)
     if adapter is not None:
         model = _with_adapter(model, adapter)
-        # In half precision most of what a small adapter adds would be rounded away as it is merged.
+        # In half precision, merging would round away most of a small adapter.
         model = model.merge_and_unload() if merge and model.dtype == torch.float32 else model
     return Checkpoint(model.to("cuda" if on_gpu else "cpu").eval(), tokenizer)
 
 
 def _with_adapter(model: Any, adapter: Path) -> Any:
-    """Raises ValueError where the adapter's file and the model's adapter layers are not the same set of tensors.
+    """Raises ValueError if the adapter's file and the model's adapter layers have different tensors.
 
-    PEFT only warns then, and answers with a model that lacks part of what it learned.
+    PEFT only warns, and returns a model without part of the adapter.
     """
     from peft import PeftModel, get_peft_model_state_dict
     from peft.utils import load_peft_weights
@@ -115,22 +115,21 @@ def _with_adapter(model: Any, adapter: Path) -> Any:
     with reading_old_names():
         model = PeftModel.from_pretrained(model, adapter, local_files_only=True)
     expected = set(get_peft_model_state_dict(model))
-    found = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
-    if expected != found:
-        odd = min(expected ^ found)
+    stored = set(load_peft_weights(str(adapter), device="cpu", local_files_only=True))
+    if expected != stored:
+        odd = min(expected ^ stored)
         where = "missing in the adapter's file" if odd in expected else "unknown to the model"
         raise ValueError(
-            f"the adapter does not fit the model: {len(expected ^ found)} tensors differ, {odd!r} is {where}"
+            f"the adapter does not fit the model: {len(expected ^ stored)} tensors differ, {odd!r} is {where}"
         )
     return model
 
 
 @contextmanager
 def reading_old_names() -> Generates[None]:
-    """Around every call in which PEFT or TRL read a model's `is_gradient_checkpointing`.
+    """Ignores the deprecation warning about `is_gradient_checkpointing`.
 
-    PEFT 0.21 does when it attaches an adapter, TRL 1.16 when it generates. transformers 5.24 warns about that name, and
-    no argument of a caller changes what they read.
+    PEFT 0.21 reads it when it attaches an adapter, TRL 1.16 when it generates, and transformers 5.24 warns.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
@@ -138,7 +137,7 @@ def reading_old_names() -> Generates[None]:
 
 
 def _set_threads(model: Any) -> None:
-    """One thread for a tiny model, else all cores but never more than eight."""
+    """One thread for a tiny model, else all cores, at most eight."""
     import torch
 
     if model.device.type != "cpu":
@@ -156,7 +155,7 @@ def declared_ends(model: Any, tokenizer: Any) -> frozenset[int]:
 
 def declared_context(model: Any, tokenizer: Any) -> int:
     """The smaller of what model and tokenizer declare; transformers writes a huge number for "unknown"."""
-    text = model.config.get_text_config()  # of a multimodal model its language model
+    text = model.config.get_text_config()  # the language model of a multimodal one
     declared = [getattr(text, "max_position_embeddings", None), tokenizer.model_max_length]
     known = [int(length) for length in declared if length and length < 10_000_000]
     return min(known, default=DEFAULT_CONTEXT)

@@ -1,7 +1,7 @@
-"""Which prompts a checkpoint has learned to answer: `mira.json` beside its weights, so that nobody has to say it again.
+"""The prompt style of a checkpoint, declared in `mira.json` beside its weights.
 
-A model of a few million parameters that was trained on short prompts cannot use the long ones of a large model, and
-nothing but this file tells one checkpoint from the other.
+A model of a few million parameters that was trained on short prompts cannot use the long prompts of a large model. Only
+this file distinguishes the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, Final, Literal, cast, get_args
 
 from models.base import ModelUnavailable
 from models.embedded import embedded_dir
-from models.specs import EmbeddedSpec, LocalSpec, parse_spec
+from models.provider_specs.embedded import EmbeddedSpec
+from models.provider_specs.local import LocalSpec
+from models.specs import parse_spec
 
 PromptStyle = Literal["compact", "full"]
 
@@ -21,7 +23,7 @@ _KEY: Final = "prompt_style"
 
 
 def declare_style(folder: Path, style: PromptStyle | None) -> None:
-    """Writes that the checkpoint in *folder* was trained on prompts of *style*; nothing for None."""
+    """Declares that the checkpoint in *folder* was trained on prompts of *style*; does nothing for None."""
     if style is not None:
         unfinished = folder / f"{DECLARATION}.part"
         unfinished.write_text(json.dumps({_KEY: style}) + "\n", encoding="utf-8")
@@ -29,19 +31,19 @@ def declare_style(folder: Path, style: PromptStyle | None) -> None:
 
 
 def declared_style(*folders: Path) -> PromptStyle | None:
-    """What the first of *folders* that declares anything says; None where none does."""
+    """The style that the first of *folders* with a declaration declares; None without one."""
     for folder in folders:
         try:
-            said: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))[_KEY]
+            style: Any = json.loads((folder / DECLARATION).read_text(encoding="utf-8"))[_KEY]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if said in get_args(PromptStyle):
-            return cast("PromptStyle", said)
+        if style in get_args(PromptStyle):
+            return cast("PromptStyle", style)
     return None
 
 
 def style_of_spec(spec: str) -> PromptStyle | None:
-    """Of a model spec: what its checkpoint declares, an adapter's before its base's; None where there is none."""
+    """The declared style of a model spec's checkpoint, or of its adapter first; None without a declaration."""
     try:
         match parse_spec(spec):
             case EmbeddedSpec():

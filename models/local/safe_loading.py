@@ -1,8 +1,8 @@
-"""A checkpoint is data: reading one runs nothing of its author's.
+"""Refuses checkpoints that could run code of their author.
 
-Weights are read from safetensors alone. What is refused before transformers or PEFT see a folder: weights that are
-pickles, an index whose shards are, a configuration that names such a file. `trust_remote_code` is set to
-false everywhere: its default asks on a terminal.
+Weights are read from safetensors only. Before transformers or PEFT read a folder, these are refused: pickled weights,
+an index with pickled shards, a configuration that names such a file. `trust_remote_code` is always false, because its
+default asks on a terminal.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from pathlib import Path
 from typing import Any, Final
 
 LOCAL: Final[dict[str, Any]] = {"local_files_only": True, "trust_remote_code": False}
-"""For every `from_pretrained` of transformers: nothing from the network, no code of the checkpoint."""
+"""Options of every `from_pretrained` of transformers: no network, no code of the checkpoint."""
 WEIGHTS: Final[dict[str, Any]] = {**LOCAL, "use_safetensors": True}
-"""For those that read weights."""
+"""Options of those that read weights."""
 
 PICKLES: Final = frozenset({".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"})
-"""Endings of weights that `torch.load` reads."""
+"""File suffixes of weights that `torch.load` reads."""
 ADAPTER_CONFIG: Final = "adapter_config.json"
-"""What makes a folder a PEFT adapter."""
+"""The file that marks a folder as a PEFT adapter."""
 _SAFE: Final = ".safetensors"
 _ADAPTER: Final = "adapter_model"
 _NOT_WEIGHTS: Final = frozenset({"training_args.bin", "optimizer.pt", "optimizer.bin", "scheduler.pt", "scaler.pt"})
-"""What a trainer leaves beside them; nothing here reads it."""
+"""Files of a trainer beside the weights; they are not read."""
 
 
 def weights_problem(folder: Path) -> str | None:
-    """Why the weights of the checkpoint in *folder* are not read, in one line; None where they may be."""
+    """Why the weights of the checkpoint in *folder* are refused, in one line; None if they are accepted."""
     return _of_model(folder.resolve(), frozenset())
 
 
 def adapter_problem(folder: Path) -> str | None:
-    """The same of the PEFT adapter in *folder*."""
+    """Why the PEFT adapter in *folder* is refused, in one line; None if it is accepted."""
     if (folder / f"{_ADAPTER}{_SAFE}").is_file():
         return None
     pickled = next((name for name in _pickles(folder) if name.startswith(_ADAPTER)), None)
@@ -69,14 +69,14 @@ def _of_model(folder: Path, seen: frozenset[Path]) -> str | None:
 
 def _refusal(folder: Path, pickled: str, code: str) -> str:
     return (
-        f"{str(folder)!r} holds no *{_SAFE} but a pickle ({pickled}), which is not read; convert it where you trust "
+        f"{str(folder)!r} holds no *{_SAFE} but a pickle ({pickled}), which is not read; convert it if you trust "
         f"its author: python -c {shlex.quote(code)}"
     )
 
 
 def _pickles(folder: Path) -> list[str]:
-    found = (path.name for path in folder.iterdir() if path.suffix in PICKLES) if folder.is_dir() else ()
-    return sorted(name for name in found if name not in _NOT_WEIGHTS and not name.startswith("rng_state"))
+    names = (path.name for path in folder.iterdir() if path.suffix in PICKLES) if folder.is_dir() else ()
+    return sorted(name for name in names if name not in _NOT_WEIGHTS and not name.startswith("rng_state"))
 
 
 def _named_by_config(folder: Path) -> str | None:
@@ -89,7 +89,7 @@ def _named_by_config(folder: Path) -> str | None:
 
 
 def _shards(folder: Path) -> str | None:
-    """An index says which files the tensors are in, and transformers reads each by its ending."""
+    """Checks the files that an index names, because transformers reads each by its suffix."""
     for index in sorted(folder.glob(f"*{_SAFE}.index.json")):
         shards = _json(index).get("weight_map")
         for name in shards.values() if isinstance(shards, dict) else ():
@@ -99,7 +99,7 @@ def _shards(folder: Path) -> str | None:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """Empty where *path* holds no JSON object: whoever needs it says so."""
+    """The JSON object in *path*; empty if it holds none."""
     try:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""The text of prompts: outside text fenced as data, invisible characters, chat templates as tokens."""
+"""Builds the text of prompts: fences for untrusted text, invisible characters, chat templates as tokens."""

@@ -1,9 +1,9 @@
-"""Fences outside text as data inside a prompt, and takes from it what a server would read as its own control tokens.
+"""Fences untrusted text as data inside a prompt, and removes control tokens from it (prompt injection).
 
-A page may hold anything, also text that looks like the end of its own fence followed by orders. The fence is fixed
-(prompts stay reproducible and cacheable) and cannot be closed from inside: characters that nobody sees are taken out
-first (:mod:`models.prompting.invisible_characters`), then every bracket run that the delimiters are made of, or look
-like, is broken up. :mod:`models.prompting.prompt_text` is how prompts use it.
+A page may contain text that looks like the end of its fence followed by instructions. The fence is constant (prompts
+are reproducible and cacheable) and cannot be closed from inside: invisible characters are removed first
+(:mod:`models.prompting.invisible_characters`), then every run of brackets like those of the delimiters is broken up.
+Prompts use it through :mod:`models.prompting.prompt_text`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ FENCE_RULE: Final = (
 
 
 def escape(text: str) -> str:
-    """*text* without any run of two fence brackets; text that has none is returned unchanged.
+    """*text* without runs of two fence brackets; other text is unchanged.
 
-    The escape is visible: a backslash goes between two neighbouring brackets, or brackets that look like them.
+    The escape is visible: a backslash between two neighbouring brackets, or brackets that look like them.
     """
     return _NEIGHBOURS.sub(r"\g<0>\\", text)
 
@@ -38,8 +38,8 @@ _NEIGHBOURS = re.compile("[⟦〚](?=[⟦〚])|[⟧〛](?=[⟧〛])")
 def fence(label: str, text: str) -> str:
     """*text* between the two delimiters of *label*, each on its own line.
 
-    The closing delimiter appears exactly once, at the end, whatever *text* holds. *label* is written by us, never by
-    a page: letters, digits and spaces. Raises ValueError for any other label.
+    The closing delimiter appears exactly once, at the end, for any *text*. *label* is a constant of this program, never
+    text of a page. Raises ValueError unless it consists of letters, digits and spaces.
     """
     if not label.replace(" ", "").isalnum():
         raise ValueError(f"fence label {label!r} may hold letters, digits and spaces only")
@@ -50,15 +50,15 @@ _DELIMITER = re.compile(f"{OPEN}(DATA|END) ([\\w ]+){CLOSE}")
 
 
 def open_at_end(text: str) -> str:
-    """The label of the fence that *text* ends in; empty where it ends outside one."""
-    found = _DELIMITER.findall(text)
-    return found[-1][1] if found and found[-1][0] == "DATA" else ""
+    """The label of the fence that is open at the end of *text*; empty if none is."""
+    delimiters = _DELIMITER.findall(text)
+    return delimiters[-1][1] if delimiters and delimiters[-1][0] == "DATA" else ""
 
 
 def open_at_start(text: str) -> str:
-    """The label of the fence that *text*, the end of a prompt, begins in; empty where it begins outside one."""
-    found = _DELIMITER.search(text)
-    return found[2] if found and found[1] == "END" else ""
+    """The label of the fence that is open at the start of *text*, the end of a prompt; empty if none is."""
+    delimiter = _DELIMITER.search(text)
+    return delimiter[2] if delimiter and delimiter[1] == "END" else ""
 
 
 _CONTROL = re.compile(
@@ -76,12 +76,11 @@ _CONTROL = re.compile(
 
 
 def defuse(text: str) -> str:
-    """*text* without the control tokens of the common chat templates: each gets a blank after its first character.
+    """Breaks up the control tokens of common chat templates in *text* by a blank after the first character.
 
-    A server that applies a template to messages reads `<|im_start|>system` on a page as the beginning of a system
-    message. Where the tokenizer is at hand, :meth:`models.prompting.prompt_tokens.PromptTokens.defused` knows them
-    exactly. A served model's tokenizer is not: an added token of a form that is not listed here still reaches the model
-    as one, and Gemma's HTML tags (`<table>`) do, because replacing those would change every page that quotes HTML. Role
-    words that a template writes without a tag (`USER:`) stay as well.
+    A server that applies a template to messages would read `<|im_start|>system` on a page as the start of a system
+    message. For local models, :meth:`models.prompting.prompt_tokens.PromptTokens.defused` uses the tokenizer's exact
+    tokens. Limits for served models: added tokens of other forms are not broken up; neither are Gemma's HTML tags
+    (`<table>`), because that would change every page that quotes HTML, nor role words without a tag (`USER:`).
     """
-    return _CONTROL.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
+    return _CONTROL.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)

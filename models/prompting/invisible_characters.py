@@ -1,16 +1,16 @@
-"""Outside text without characters that nobody sees, and with those that reorder a line shown as escapes.
+"""Removes invisible characters from untrusted text, and escapes characters that reorder a line.
 
-A page can hide a message from its reader and still send it to a model: tag characters spell ASCII, variation selectors
-and zero-width characters spell bits. The rule is that a prompt shows what a person would see.
+A page can hide text from people and still send it to a model: tag characters encode ASCII, variation selectors and
+zero-width characters encode bits. A prompt contains only what a person would see.
 
 * Tag characters U+E0000-E007F are removed, except in the flags of England, Scotland and Wales, the only ones in use.
-* Zero-width space, joiner and non-joiner stay where one follows a letter of a script that needs it (Arabic, Persian,
+* Zero-width space, joiner and non-joiner stay if one follows a letter of a script that needs it (Arabic, Persian,
   the Indic and South-East Asian scripts, Mongolian), the joiner between two emoji as well. Others are removed.
 * A variation selector stays after a character that has variants (emoji, keycaps, mathematical signs, CJK, Mongolian).
   Others are removed.
 * Marks, embeddings and isolates of direction stay in a line with letters written from right to left, at most two in a
   row. Others are removed.
-* Overrides of direction are shown as `\\u202d` and `\\u202e`: what a person sees has another order than the text.
+* Overrides of direction are shown as `\\u202d` and `\\u202e`, because a person sees another order than the text.
 * Control characters are shown as `\\x1b`, white space excepted.
 * Soft hyphen, word joiner, byte order mark, invisible operators, annotation marks and non-characters are removed, a
   Hangul filler that is drawn as a blank becomes one.
@@ -30,7 +30,7 @@ _FLAGS: Final = "|".join(
     for region in ("gbeng", "gbsct", "gbwls")
 )
 _MARKS: Final = "\u061c\u200e\u200f\u202a-\u202c\u2066-\u2069"
-"""Of direction, without the overrides."""
+"""Direction marks, without overrides."""
 _HIDDEN: Final = re.compile(
     rf"{_FLAGS}"
     r"|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]"
@@ -45,7 +45,7 @@ _COMPLEX: Final = re.compile(
     "[\u0620-\u08ff\u0900-\u0fff\u1000-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdcf\ufdf0-\ufdff"
     "\ufe70-\ufefc\U00010a00-\U00011fff\U0001e900-\U0001e95f]"
 )
-"""Letters and marks of scripts in which a joiner, a non-joiner or an invisible word boundary changes what is read."""
+"""Letters and marks of scripts in which a joiner, non-joiner or invisible word boundary changes the meaning."""
 _EMOJI: Final = re.compile(
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
@@ -59,7 +59,7 @@ MARKS_IN_A_ROW: Final = 2
 
 
 def visible(text: str) -> str:
-    """*text* as a person would see it; see the table above. Applied twice it changes nothing more."""
+    """*text* as a person would see it, by the rules above. Idempotent."""
     if text.isascii():
         return text if text.isprintable() else _HIDDEN.sub(_escape, text)
     if _HIDDEN.search(text) is None:
@@ -70,17 +70,17 @@ def visible(text: str) -> str:
 def _visible_line(line: str) -> str:
     from_right = _writes_from_right(line)
     shown: list[str] = []
-    """Characters, and whole flags and escapes."""
+    """Characters, flags and escapes."""
     end = 0
-    for found in _HIDDEN.finditer(line):
-        shown += line[end : found.start()]
-        end = found.end()
-        shown += _of_hidden(found[0], shown, line[end : end + 1], from_right=from_right)
+    for match in _HIDDEN.finditer(line):
+        shown += line[end : match.start()]
+        end = match.end()
+        shown += _replacement(match[0], shown, line[end : end + 1], from_right=from_right)
     return "".join([*shown, line[end:]])
 
 
-def _of_hidden(hidden: str, before: list[str], after: str, *, from_right: bool) -> list[str]:
-    """What is shown of *hidden* between *before* and the character *after*."""
+def _replacement(hidden: str, before: list[str], after: str, *, from_right: bool) -> list[str]:
+    """The characters shown for *hidden* between *before* and the character *after*."""
     if len(hidden) > 1 and hidden[0] == "\U0001f3f4":
         return [hidden]
     code = ord(hidden[0])
@@ -97,7 +97,7 @@ def _of_hidden(hidden: str, before: list[str], after: str, *, from_right: bool) 
 
 
 def _belongs(hidden: str, code: int, before: list[str], last: str, after: str) -> bool:
-    """Whether a joiner or a variation selector has the character before it that it is made for."""
+    """Whether a joiner or a variation selector follows a character that it applies to."""
     if hidden in "\u200b\u200c\u200d" and _COMPLEX.fullmatch(last):
         return True
     if hidden == "\u200d":
@@ -135,8 +135,8 @@ def _writes_from_right(line: str) -> bool:
     )
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _escaped(found[0])
+def _escape(match: re.Match[str]) -> str:
+    return _escaped(match[0])
 
 
 def _escaped(character: str) -> str:

@@ -1,18 +1,18 @@
-"""The text of prompts, typed so that text from outside cannot get into one but through a fence.
+"""A type for the text of prompts, which untrusted text can enter only through a fence.
 
 A :class:`PromptText` is made of
 
-* :func:`words`: literals of this program. The type checker refuses any other string (`LiteralString`), an f-string
-  with a value in it among them.
+* :func:`words`: literals of this program. The type checker refuses other strings (`LiteralString`), including f-strings
+  with values.
 * :func:`number`: an integer.
-* :func:`fenced`: text from outside as data, see :mod:`models.prompting.fence`.
-* :func:`on_one_line`: text from outside on one line of a prompt, behind a label of ours. Where a prompt has no fences
-  (the compact ones, which small models are trained on), the line is the fence: the text cannot begin another one. In
-  prompts with fences only the goal is shown so, because it is what the model shall do.
-* :func:`own`: text that this program computed from nothing outside, such as the reference of an action language.
-  `tests/models/prompting/test_prompt_text.py` lists who may call it.
+* :func:`fenced`: untrusted text as data, see :mod:`models.prompting.fence`.
+* :func:`on_one_line`: untrusted text on one line after a constant label. In compact prompts, which have no fences, the
+  line is the fence: the text cannot start another line. In full prompts only the goal has this form, because it is the
+  model's instruction.
+* :func:`own`: text that this program computed without untrusted text, such as the reference of an action language.
+  `tests/models/prompting/test_prompt_text.py` lists its callers.
 
-It is not a string and refuses to be formatted: `f"{text}"` raises TypeError. :func:`message` makes the message.
+It is not a string and cannot be formatted: `f"{text}"` raises TypeError. :func:`message` makes the message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from models.prompting.invisible_characters import visible
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """What may stand in a prompt as it is."""
+    """Text that is safe in a prompt."""
 
     text: str
 
@@ -58,28 +58,28 @@ def number(value: int) -> PromptText:
 
 
 def own(text: str) -> PromptText:
-    """Text of this program that is no literal. Never text from a page, a model, a file or a person."""
+    """Computed text of this program. Never use it for text of a page, a model, a file or a person."""
     return PromptText(text)
 
 
 def fenced(label: LiteralString, text: str) -> PromptText:
-    """*text* as data, whatever it holds."""
+    """Any *text* as data."""
     return PromptText(fence(label, text))
 
 
 def fenced_lines(label: LiteralString, lines: Iterable[str]) -> PromptText:
     """*lines* as data, each on one line."""
-    return fenced(label, "\n".join(folded(one) for one in lines))
+    return fenced(label, "\n".join(folded(line) for line in lines))
 
 
 def on_one_line(text: str, limit: int) -> PromptText:
-    """*text* on one line, cut openly at *limit* characters."""
+    """*text* on one line, truncated with `…` at *limit* characters."""
     return PromptText(escape(cut(folded(text), limit)))
 
 
 def page(lines: Iterable[str]) -> PromptText:
-    """The end of a compact prompt: everything after its `Page:` is data, so nothing of ours may follow."""
-    return PromptText("\n".join(escape(visible(one)) for one in lines))
+    """The end of a compact prompt: everything after `Page:` is data, so nothing else may follow."""
+    return PromptText("\n".join(escape(visible(line)) for line in lines))
 
 
 def joined(separator: LiteralString, parts: Iterable[PromptText]) -> PromptText:
@@ -91,7 +91,7 @@ def message(role: Literal["system", "user"], text: PromptText, images: Sequence[
 
 
 def folded(text: str) -> str:
-    """*text* as a person would see it, all white space folded to single blanks."""
+    """*text* as a person would see it, with white space folded to single blanks."""
     return " ".join(visible(text).split())
 
 

@@ -1,13 +1,12 @@
-"""Messages as token ids: the same for the model that answers and for the one that learns from its answers.
+"""Encodes messages as token ids, identically for playing and training.
 
-* A prompt that is longer than there is room loses its middle: the head (instruction) and the tail (the newest part of
-  the page) stay, a line in between says how many tokens were left out, and `cut` counts it. Where the cut falls into
-  data, the line in between closes and opens its fence.
+* The middle of a prompt that is too long is removed: the head (instruction) and the tail (the newest part of the page)
+  stay, a line in between states the number of removed tokens, and `cut` counts the prompt. If the cut is inside data,
+  the line closes and reopens the fence.
 * Text of a message never becomes a control token: `<|im_start|>` on a page is broken up before the chat template. This
   holds for every added token of the tokenizer, special or not, and for role markers that its template writes as text.
-  The tokenizer itself is asked: what it still reads as a control token (after its normalisation, with blanks around it)
-  is broken up where it stands, and a prompt holds as many control tokens as the template writes for its roles, or is
-  refused.
+  Text that the tokenizer still encodes as a control token (after its normalisation, with blanks around it) is broken up
+  as well. A prompt with more control tokens than the template writes for its roles is refused.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from models.base import Message, ModelRejected
 from models.prompting.fence import CLOSE, OPEN, defuse, open_at_end, open_at_start
 
 HEAD_SHARE = 0.35
-"""Share of a cut prompt that its beginning keeps; the end keeps the rest."""
+"""Share of a shortened prompt for its head; the rest is for its tail."""
 MIN_ROOM = 64
-"""Tokens of a cut prompt below which its fences are not closed and opened again: too few to hold page text."""
+"""Tokens of a shortened prompt below which fences are not closed and reopened: too few for page text."""
 BREAKS = 4
-"""Places at which a control token is broken before it is spelled out, one for each round."""
+"""Number of positions at which a control token is broken, one in each round, before it is spelled out."""
 
 
 def prompt_room(context: int, answer: int) -> int:
-    """Tokens of a prompt that leave room for *answer* of them, or a quarter of the *context* where that is less."""
+    """Maximum prompt tokens that leave *answer* tokens, or a quarter of the *context* if that is less."""
     return context - min(answer, context // 4)
 
 
@@ -36,9 +35,9 @@ class PromptTokens:
     """Encodes prompts with a transformers tokenizer."""
 
     def __init__(self, tokenizer: Any, written: Iterable[str] = ()) -> None:
-        """*written*: further texts with a meaning, such as those that an image processor replaces."""
+        """*written*: further control texts, such as those that an image processor replaces."""
         self.cut = 0
-        """Prompts that were too long, so far."""
+        """Number of prompts that were too long."""
         self._tokenizer = tokenizer
         controls = sorted({*control_tokens(tokenizer), *written}, key=lambda token: (-len(token), token))
         byte = [r"<0x[0-9A-Fa-f]{2}>"] if _has_byte_tokens(tokenizer) else []
@@ -47,8 +46,8 @@ class PromptTokens:
         self._templates: dict[tuple[tuple[str, str], ...], int] = {}
 
     def encode(self, messages: Sequence[Message], room: int) -> tuple[int, ...]:
-        """At most *room* token ids, the generation prompt included. Raises ModelRejected where a template makes control
-        tokens of the messages' texts."""
+        """At most *room* token ids, including the generation prompt. Raises ModelRejected if text of a message became a
+        control token."""
         ids = self._encode(messages)
         if len(ids) <= room:
             return ids
@@ -60,10 +59,10 @@ class PromptTokens:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False))
 
     def defused(self, text: str) -> str:
-        """*text* in which nothing is a control token of this tokenizer any more."""
+        """*text* without control tokens of this tokenizer."""
         text = defuse(text)
         for place in range(1, BREAKS + 2):
-            while (broken := self._literal.sub(lambda found, at=place: _broken(found[0], at), text)) != text:
+            while (broken := self._literal.sub(lambda match, at=place: _broken(match[0], at), text)) != text:
                 text = broken
             if not (spans := self._control_spans(text)):
                 return text
@@ -72,7 +71,7 @@ class PromptTokens:
         return text
 
     def _control_spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the tokenizer reads control tokens in *text*. A tokenizer in Python does not say where: it is all."""
+        """Spans of *text* that become control tokens. A slow tokenizer has no offsets: the span is the whole text."""
         if not self._tokenizer.is_fast:
             return [(0, len(text))] if self._ids.intersection(self.plain(text)) else []
         read = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
@@ -98,7 +97,8 @@ class PromptTokens:
         return ids[:head], marker, ids[len(ids) - tail :]
 
     def _at_cut(self, head: tuple[int, ...], tail: tuple[int, ...]) -> tuple[str, str]:
-        """What closes the data that *head* ends in, and opens those that *tail* begins in; nothing for the same."""
+        """Delimiters that close the fence at the end of *head* and reopen the one at the start of *tail*; empty if both
+        are the same."""
         ends, begins = open_at_end(self._tokenizer.decode(head)), open_at_start(self._tokenizer.decode(tail))
         if ends == begins:
             return "", ""
@@ -108,15 +108,15 @@ class PromptTokens:
     def _encode(self, messages: Sequence[Message]) -> tuple[int, ...]:
         turns = [{"role": message.role, "content": self.defused(message.text)} for message in messages]
         ids = self._templated(turns)
-        if (made := self._controls(ids)) != (own := self._written(turns)):
+        if (count := self._controls(ids)) != (own := self._written(turns)):
             raise ModelRejected(
-                f"the chat template makes {made} control tokens of this prompt, and {own} of a harmless one with the "
+                f"the chat template makes {count} control tokens of this prompt, and {own} of a harmless one with the "
                 "same roles: text of a page may have become one of them"
             )
         return ids
 
     def _written(self, turns: Sequence[Mapping[str, str]]) -> int:
-        """Control tokens that the template writes around *turns*; some write others around an empty one."""
+        """Number of control tokens that the template writes around *turns*; empty turns may have others."""
         harmless = [{**turn, "content": "x" if turn["content"].strip() else ""} for turn in turns]
         shape = tuple((turn["role"], turn["content"]) for turn in harmless)
         if shape not in self._templates:
@@ -130,11 +130,11 @@ class PromptTokens:
         return self.plain(text)
 
     def _controls(self, ids: Iterable[int]) -> int:
-        return sum(one in self._ids for one in ids)
+        return sum(token in self._ids for token in ids)
 
 
 def _broken(text: str, place: int) -> str:
-    """*text* with a blank after *place* characters; in the last round, or where it is too short, spelled out."""
+    """*text* with a blank after *place* characters; spelled out in the last round or if it is too short."""
     if place > BREAKS:
         return " ".join(f"u{ord(character):04x}" for character in text.strip())
     if len(text) <= place:
@@ -143,12 +143,11 @@ def _broken(text: str, place: int) -> str:
 
 
 def control_tokens(tokenizer: Any) -> tuple[str, ...]:
-    """Every text that the tokenizer or its chat template gives a meaning of its own, longest first.
+    """All control texts of the tokenizer and its chat template, longest first.
 
-    These are all added tokens, because a tokenizer cuts those out of any text, whether they are marked as special or
-    not (`<|start_header_id|>`, `<tool_call>`), and the markers that the template writes around messages as plain text
-    (`<|user|>`, `[INST]`, `USER:`). Tokens of white space alone control nothing (Gemma has runs of line breaks), and of
-    tokens of one character only special ones do.
+    These are all added tokens, special or not (`<|start_header_id|>`, `<tool_call>`), because a tokenizer recognizes
+    them in any text, and the markers that the template writes as plain text (`<|user|>`, `[INST]`, `USER:`). Excluded
+    are tokens of white space (Gemma has runs of line breaks) and ordinary tokens of one character.
     """
     added = [token.content for token in tokenizer.added_tokens_decoder.values() if _controls(token)]
     special = [token for token in tokenizer.all_special_tokens if token.strip()]
@@ -157,15 +156,15 @@ def control_tokens(tokenizer: Any) -> tuple[str, ...]:
 
 
 def processor_markers(processor: Any) -> tuple[str, ...]:
-    """The texts that an image processor replaces by its own: `image_token`, `video_token`, `boi_token` and the like."""
-    found: set[str] = set()
+    """Texts that an image processor replaces: `image_token`, `video_token`, `boi_token` and the like."""
+    markers: set[str] = set()
     for name in dir(processor):
         if name.endswith("_token"):
             value: Any = getattr(processor, name, None)
             text = value if isinstance(value, str) else getattr(value, "content", None)
             if isinstance(text, str) and len(text.strip()) > 1:
-                found.add(text)
-    return tuple(sorted(found))
+                markers.add(text)
+    return tuple(sorted(markers))
 
 
 def _controls(token: Any) -> bool:
@@ -173,13 +172,13 @@ def _controls(token: Any) -> bool:
 
 
 def _control_ids(tokenizer: Any) -> frozenset[int]:
-    """All but that of the unknown token: it also stands for a character that the vocabulary lacks."""
+    """Ids of all control tokens except the unknown token, which also encodes ordinary characters."""
     added = {number for number, token in tokenizer.added_tokens_decoder.items() if _controls(token)}
     return frozenset(added - {tokenizer.unk_token_id})
 
 
 def _has_byte_tokens(tokenizer: Any) -> bool:
-    """Whether the vocabulary spells bytes as `<0x0A>`: a text that says so might be read as the byte itself."""
+    """Whether the vocabulary writes bytes as `<0x0A>`, which could be read from text."""
     return tokenizer.convert_tokens_to_ids("<0x0A>") not in (None, tokenizer.unk_token_id)
 
 
@@ -187,13 +186,13 @@ _MARKER = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{2,40}\]")
 _ROLE = re.compile(
     r"(?:#{2,3} ?)?\b(?:user|assistant|human|system|bot|model|gpt|instruction|response|input)\b ?:", re.IGNORECASE
 )
-"""Roles that a template writes as words, as those of Vicuna and Alpaca do."""
+"""Roles that templates such as those of Vicuna and Alpaca write as words."""
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
-"""Some templates take no system message, some only one turn."""
+"""Some templates allow no system message, some only one turn."""
 
 
 def _template_markers(tokenizer: Any) -> frozenset[str]:
-    """What looks like a tag or a role in the text that the template writes around empty messages."""
+    """Tags and roles in the text that the template writes around empty messages."""
     from jinja2 import TemplateError
 
     if tokenizer.chat_template is None:

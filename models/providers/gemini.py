@@ -1,20 +1,20 @@
 """Google Gemini through `google-genai`.
 
 Thinking budgets are sent as they are (`ThinkingConfig.thinking_budget`), clamped to what the model takes; from Gemini 3
-on there are levels instead, and a budget becomes the level that is meant for it:
+on there are levels instead, and a budget becomes the matching level:
 
 | model                  | range, tokens          | 0 means                          |
 |------------------------|------------------------|----------------------------------|
-| gemini-2.5-pro         | 128 … 32,768           | 128: it cannot stop thinking     |
+| gemini-2.5-pro         | 128 … 32,768           | 128: thinking cannot be turned off     |
 | gemini-2.5-flash       | 0 … 24,576             | no thinking                      |
 | gemini-2.5-flash-lite  | 512 … 24,576, or 0     | no thinking                      |
 | gemini-3 and later     | level `low` to 1,024, `medium` to 8,192, above `high`; 0 is `minimal` |
-| the same, Pro          | level `low` to 8,192, above `high`: it knows no others    ||
-| before gemini-2.5      | never sent             | (they do not think)              |
+| the same, Pro          | level `low` to 8,192, above `high`: no other levels    ||
+| before gemini-2.5      | never sent             | (no thinking)                |
 
 The server counts thinking against `max_output_tokens`, so the budget, or room for the level, is added to
-`ChatRequest.max_tokens`. Log-probabilities and token ids are not served. Vertex AI is not used, whatever the
-environment says.
+`ChatRequest.max_tokens`. Log-probabilities and token ids are not available. Vertex AI is never used,
+regardless of the environment.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ from models.transport import (
 )
 
 DEFAULT_ROOM = 16_384
-"""Tokens added to the limit for thinking where the model chooses its own budget."""
+"""Tokens added to the limit for thinking if the model chooses its own budget."""
 
 API_VERSION = "v1beta"
-"""Serves every model; `v1`, the package's default, lacks the preview models and the `-latest` names."""
+"""Has all models; `v1`, the package's default, lacks preview models and `-latest` names."""
 
 _RETRY_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _TRUNCATED = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _WHOLE = frozenset({"STOP", "FINISH_REASON_UNSPECIFIED", ""})
 _MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL", "OTHER"})
-"""The model stumbled: asking again may help. Every reason not named here is a refusal."""
+"""Finish reasons after which a retry may help. All reasons not listed are refusals."""
 
 
 class GeminiChat:
@@ -99,7 +99,7 @@ class GeminiChat:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            return await checked_reply(request, lambda asked: self._ask(asked, call), call, self._model)
+            return await checked_reply(request, lambda sent: self._ask(sent, call), call, self._model)
 
     async def aclose(self) -> None:
         await self._client.aio.aclose()
@@ -123,7 +123,7 @@ class GeminiChat:
             where = ".".join(str(part) for part in error.errors()[0]["loc"])
             return Failure(ModelInvalidAnswer, f"no generate-content answer: {where}", retry=True, answered=True)
         except (ValueError, RecursionError):
-            # The package's "cannot parse" errors quote the whole body; the cause is all that matters here.
+            # The package's errors quote the whole body, so only the cause is reported.
             return Failure(ModelTruncated, "the answer is not whole JSON", retry=True)
         return self._draft(reply, request, call)
 
@@ -135,13 +135,13 @@ class GeminiChat:
         if about_key:
             reason += " (check the API key)"
         elif error.code == 404:
-            reason += f" (asked for model {self._model!r})"
+            reason += f" (requested model {self._model!r})"
         elif 300 <= error.code < 400:
             reason = f"redirects are not followed: set base_url to {headers.get('location', 'the new place')!r}"
         failure = failure_of_status(error.code, reason, headers)
-        asked_s = _retry_delay_s(error.details)
-        if failure.retry and failure.retry_after_s is None and asked_s is not None:
-            return replace(failure, retry_after_s=asked_s)
+        wait_s = _retry_delay_s(error.details)
+        if failure.retry and failure.retry_after_s is None and wait_s is not None:
+            return replace(failure, retry_after_s=wait_s)
         return replace(failure, answered=failure.answered and not about_key)
 
     def _unreachable(self, error: httpx2.RequestError) -> Failure:
@@ -179,7 +179,7 @@ class GeminiChat:
 
 
 def thinking_budget(model: str, thinking_tokens: int | None) -> int | None:
-    """The table above; None where no budget is sent."""
+    """The budget to send, by the table above; None if none is sent."""
     if thinking_tokens is None or not thinks(model) or has_levels(model):
         return None
     if "flash-lite" in model:
@@ -190,7 +190,7 @@ def thinking_budget(model: str, thinking_tokens: int | None) -> int | None:
 
 
 def thinking_level(model: str, thinking_tokens: int | None) -> types.ThinkingLevel | None:
-    """The table above; None where no level is sent."""
+    """The level to send, by the table above; None if none is sent."""
     if thinking_tokens is None or not has_levels(model):
         return None
     if thinking_tokens > 8_192:
@@ -203,17 +203,17 @@ def thinking_level(model: str, thinking_tokens: int | None) -> types.ThinkingLev
 
 
 def has_levels(model: str) -> bool:
-    """Gemini 3 and later."""
+    """Whether thinking is set by levels: Gemini 3 and later."""
     return re.search(r"gemini-(?:[3-9]|\d\d)", model) is not None
 
 
 def thinks(model: str) -> bool:
-    """Models before 2.5 do not, and refuse a budget."""
+    """Whether the model thinks: Gemini 2.5 and later. Earlier ones refuse a budget."""
     return re.search(r"gemini-(?:1\.|2\.0)", model) is None and "gemini" in model
 
 
 def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig:
-    """Everything of a request but its turns."""
+    """The configuration of a request: all but its turns."""
     system = "\n\n".join(defuse(well_formed(message.text)) for message in request.messages if message.role == "system")
     budget = thinking_budget(model, request.thinking_tokens)
     level = thinking_level(model, request.thinking_tokens)
@@ -237,7 +237,7 @@ def wire_config(request: ChatRequest, model: str) -> types.GenerateContentConfig
 
 
 def wire_contents(messages: tuple[Message, ...]) -> list[types.Content]:
-    """The turns in their order, a picture after its text; system messages go into the instruction."""
+    """The turns in order, each picture after its text. System messages are part of the configuration."""
     return [_content(message) for message in messages if message.role != "system"]
 
 
@@ -268,10 +268,10 @@ def _unusable(finish: types.FinishReason | None, text: str, request: ChatRequest
 
 
 def _retry_delay_s(details: Any) -> float | None:
-    """`google.rpc.RetryInfo` of an error body: Gemini's 429s say there how long to wait."""
+    """The wait in `google.rpc.RetryInfo` of an error body, which Gemini sends with 429."""
     try:
         items: list[dict[str, Any]] = details["error"]["details"]
         delays = [_RETRY_DELAY.fullmatch(item["retryDelay"]) for item in items if "retryDelay" in item]
     except (KeyError, TypeError):
         return None
-    return next((float(found.group(1)) for found in delays if found), None)
+    return next((float(match.group(1)) for match in delays if match), None)

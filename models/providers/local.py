@@ -1,15 +1,13 @@
-"""Models in this process as a chat model: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
+"""Chat models in this process: `local:DIR[+ADAPTER]` through transformers, and `embedded`.
 
-What is promised
-* Requests of concurrent workers that arrive within a few milliseconds are answered as one batch, in one worker
-  thread, so that the event loop never waits for tensors.
-* Answers carry the token ids that went in and came out and the log-probability of each, for training.
-* Prompts become tokens as :mod:`models.prompting.prompt_tokens` says: one that is too long loses its middle, which is
-counted,
-  and no text of a message becomes a special token.
+* Concurrent requests that arrive within a few milliseconds are one batch, in one worker thread, so the event loop is
+  never blocked.
+* Replies have the token ids of prompt and completion, and the logprob of each completion token, for training.
+* :mod:`models.prompting.prompt_tokens` encodes prompts: the middle of one that is too long is removed and counted, and
+  no text of a message becomes a special token.
 
-torch is imported when the first checkpoint is loaded, not with this module, and never for `embedded`, which runs on
-ONNX Runtime (:mod:`models.local.embedded_onnx`). Text only: pictures are refused.
+torch is imported when the first checkpoint is loaded, and never for `embedded`, which runs on ONNX Runtime
+(:mod:`models.local.embedded_onnx`). Text only: pictures are refused.
 """
 
 from __future__ import annotations
@@ -46,16 +44,15 @@ from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
 
 _WAITING = logging.getLogger("mira.waiting")
-"""Hears of what takes its time as it begins; the command shows it (`envs.core.wait_notices` in the rooms that may know
-it)."""
+"""Logs slow operations when they begin; the command line shows them (`envs.core.wait_notices`)."""
 GATHER_S = 0.003
-"""How long a request waits for companions of other workers."""
+"""Seconds that a request waits for others to form a batch."""
 MAX_BATCH = 16
-"""Prompts answered at once; the rest wait for the next batch."""
+"""Maximum number of prompts in a batch."""
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Pending:
     job: Job
     answer: asyncio.Future[Row]
 
@@ -64,20 +61,20 @@ class LocalModel:
     """A :class:`models.base.ChatModel` over a generator in this process. One instance serves all workers."""
 
     def __init__(self, generator: TextGenerator, context: int, spec: str, *, longest_answer: int | None = None) -> None:
-        """*longest_answer*: tokens that the checkpoint declares; a small policy that runs on is stopped early."""
+        """*longest_answer*: the completion length in tokens that the checkpoint declares."""
         self.spec = spec
         self._generator = generator
         self._prompts = PromptTokens(generator.tokenizer)
         self._context = context
         self._longest_answer = longest_answer or context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="local-model")
-        self._queue: list[_Waiting] = []
+        self._queue: list[_Pending] = []
         self._pump: asyncio.Task[None] | None = None
 
     @classmethod
     def load(cls, folder: Path, *, adapter: Path | None = None, spec: str | None = None) -> LocalModel:
-        """Reads the checkpoint. Raises :class:`ModelUnavailable` with one line when that is not possible, also where
-        packages of the extras `local`, `adapters` and `gguf` are missing."""
+        """Reads the checkpoint. Raises :class:`ModelUnavailable`, in one line, if it cannot, or if packages of the
+        extras `local`, `adapters` and `gguf` are missing."""
         name = spec or f"local:{folder}{f'+{adapter}' if adapter else ''}"
         _require_packages(folder, adapter, name)
         if "torch" not in sys.modules:
@@ -91,18 +88,18 @@ class LocalModel:
         return cls(generator, context, name, longest_answer=declared)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """As :class:`models.base.ChatModel` promises; a JSON schema is asked for in words and checked afterwards."""
+        """See :class:`models.base.ChatModel`. A JSON schema is described in the prompt and checked afterwards."""
         if any(message.images for message in request.messages):
             raise ModelRejected(f"{self.spec} reads text only: switch screenshots off for it")
         async with open_call(request.deadline_s, RetryPolicy(attempt_share=1.0)) as call:
 
-            async def ask(asked: ChatRequest) -> Draft:
-                return await self._ask(asked, call)
+            async def ask(sent: ChatRequest) -> Draft:
+                return await self._ask(sent, call)
 
             return await checked_reply(request, ask, call, self.spec)
 
     async def aclose(self) -> None:
-        """Lets the batch in progress end and drops the thread."""
+        """Cancels pending requests and releases the thread; the current batch ends by itself."""
         if self._pump is not None:
             self._pump.cancel()
         for waiting in self._queue:
@@ -111,13 +108,13 @@ class LocalModel:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def prompt_tokens(self, messages: tuple[Message, ...], max_tokens: int) -> tuple[int, ...]:
-        """The prompt as token ids; one that leaves the answer too little of the context loses its middle."""
+        """The prompt as token ids. If too little of the context is left for the answer, its middle is removed."""
         return self._prompts.encode(messages, prompt_room(self._context, max_tokens))
 
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         call.attempts += 1
         job = self._job(request, _with_schema(request), call.remaining_s)
-        row = await self._answered(job)
+        row = await self._generate(job)
         call.charge(Usage(tokens_in=len(job.prompt), tokens_out=len(row.tokens), cost_usd=0.0))
         if row.finish == "deadline":
             raise ModelTimeout(f"{self.spec}: no whole answer within {request.deadline_s:g} s")
@@ -138,16 +135,16 @@ class LocalModel:
             ends_at=time.monotonic() + max(0.0, seconds),
         )
 
-    async def _answered(self, job: Job) -> Row:
+    async def _generate(self, job: Job) -> Row:
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(job, loop.create_future())
+        waiting = _Pending(job, loop.create_future())
         self._queue.append(waiting)
         if self._pump is None or self._pump.done():
             self._pump = loop.create_task(self._run_batches())
         return await waiting.answer
 
     async def _run_batches(self) -> None:
-        """Answers what waits, batch after batch, until nothing does."""
+        """Runs batches until the queue is empty."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(GATHER_S)
         while self._queue:
@@ -161,7 +158,7 @@ class LocalModel:
                 for waiting in batch:
                     waiting.answer.cancel()
                 raise
-            except Exception as error:  # noqa: BLE001 - the boundary: whatever the model raised, each caller is told
+            except Exception as error:  # noqa: BLE001 - each caller of the batch gets the model's error
                 _fail(batch, ModelError(f"{self.spec}: {type(error).__name__}: {error}"))
                 continue
             for waiting, row in zip(batch, rows, strict=True):
@@ -170,7 +167,7 @@ class LocalModel:
 
 
 def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
-    """Raises :class:`ModelUnavailable` in one line that names the extra which brings all that is needed."""
+    """Raises :class:`ModelUnavailable`, in one line that names the extra to install."""
     if adapter is not None:
         require(name, "adapters", *LOCAL_PACKAGES, "peft")
     require(name, "gguf" if gguf_file(folder) else "local", *LOCAL_PACKAGES)
@@ -178,7 +175,7 @@ def _require_packages(folder: Path, adapter: Path | None, name: str) -> None:
 
 @contextmanager
 def _no_collections() -> Generates[None]:
-    """Importing torch and transformers makes a million objects and no garbage: to look for some took a fifth of it."""
+    """Pauses garbage collection while torch and transformers are imported, which saves a fifth of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -189,8 +186,7 @@ def _no_collections() -> Generates[None]:
 
 
 def embedded() -> LocalModel:
-    """The model that ships with the package, on ONNX Runtime. Raises :class:`ModelUnavailable` where a file of it is
-    missing."""
+    """The model that ships with the package, on ONNX Runtime. Raises :class:`ModelUnavailable` if a file is missing."""
     folder = embedded_dir()
     if not (folder / "config.json").is_file():
         raise ModelUnavailable("embedded: no weights in models/embedded; make them with: python -m training.embedded")
@@ -201,14 +197,14 @@ def embedded() -> LocalModel:
     return LocalModel(loaded.generator, loaded.context, "embedded", longest_answer=loaded.longest_answer)
 
 
-def _fail(batch: list[_Waiting], error: ModelError) -> None:
+def _fail(batch: list[_Pending], error: ModelError) -> None:
     for waiting in batch:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
 
 
 def _with_schema(request: ChatRequest) -> tuple[Message, ...]:
-    """A local model is told the schema in words; nothing constrains its tokens."""
+    """Adds the schema to the prompt; generation is not constrained by it."""
     if request.schema is None or not request.messages:
         return request.messages
     import json

@@ -1,7 +1,7 @@
-"""OpenAI's chat completions, and every server that speaks them: vLLM, llama.cpp, Ollama.
+"""Chat models over OpenAI's chat-completions protocol: OpenAI, vLLM, llama.cpp, Ollama.
 
-Answers are not streamed: a body that ends early is seen by its length or its JSON, and `finish_reason` says whether
-the answer is whole. What a server does not know is asked for differently, once per instance and parameter
+Answers are not streamed: a truncated body is detected by its length or its JSON, and `finish_reason` says whether the
+answer is complete. If a server refuses a parameter, later requests use another form
 (:class:`models.providers.openai_dialect.Dialect`).
 """
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from httpx2 import Response
 
 NO_KEY = "none"
-"""What is sent to servers that want no key; the protocol's client insists on one."""
+"""Sent to servers without keys, because the client requires one."""
 
 OPENAI_HOST = "api.openai.com"
 
 _WHOLE = frozenset({None, "stop", "eos", "eos_token", "stop_sequence"})
-"""Reasons after which the text is all there is. Others (`abort`, `error`) come with half an answer."""
+"""Finish reasons of complete answers. Others (`abort`, `error`) mark partial ones."""
 _SPENT_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""429s that waiting does not cure."""
+"""Codes of 429 errors for which a retry is useless."""
 
 
 class OpenAIChat:
@@ -81,12 +81,12 @@ class OpenAIChat:
         self._client = openai.AsyncOpenAI(
             api_key=self._key, base_url=base_url, max_retries=0, timeout=None, http_client=http_client()
         )
-        # Asked of the client: the address may also have come from the environment.
+        # From the client, because the address may also come from the environment.
         self._dialect = dialect or Dialect.of_model(model, hosted=self._client.base_url.host == OPENAI_HOST)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, self._policy, self._slots) as call:
-            return await checked_reply(request, lambda asked: self._ask(asked, call), call, self._model)
+            return await checked_reply(request, lambda sent: self._ask(sent, call), call, self._model)
 
     async def aclose(self) -> None:
         await self._client.close()
@@ -94,14 +94,14 @@ class OpenAIChat:
     async def _ask(self, request: ChatRequest, call: Call) -> Draft:
         while True:
             dialect = self._dialect
-            outcome = await call.send(lambda spoken=dialect: self._attempt(request, spoken, call))
+            outcome = await call.send(lambda current=dialect: self._attempt(request, current, call))
             if isinstance(outcome, Draft):
                 return outcome
-            # Another worker may have learned it meanwhile: never step back from a simpler dialect.
+            # Another worker may have changed it meanwhile: keep the refusals of both.
             self._dialect = self._dialect.merged(outcome)
 
     async def _attempt(self, request: ChatRequest, dialect: Dialect, call: Call) -> Draft | Dialect | Failure:
-        """One request. A Dialect says: the server refused a parameter that can be asked for in this other way."""
+        """One request. Returns a Dialect if the server refused a parameter and the request has another form."""
         try:
             raw = await self._client.chat.completions.with_raw_response.create(
                 model=self._model,
@@ -127,7 +127,7 @@ class OpenAIChat:
         if status in (401, 403):
             reason += " (check the API key)"
         elif status == 404:
-            reason += f" (asked {self._client.base_url} for model {self._model!r})"
+            reason += f" (requested model {self._model!r} from {self._client.base_url})"
         elif 300 <= status < 400:
             reason = (
                 f"redirects are not followed: set base_url to {response.headers.get('location', 'the new place')!r}"
@@ -197,12 +197,12 @@ def _unusable(choice: WireChoice, request: ChatRequest) -> Failure | None:
 
 
 def cut_at(text: str, stops: tuple[str, ...]) -> str:
-    """*text* before the first of *stops*, for servers that were not told them."""
+    """*text* before the first of *stops*, for servers that do not support stop strings."""
     return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
 
 
 def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]]:
-    """The messages in their order, a picture as a data URL after its text; nothing that varies comes before them."""
+    """The messages in order, each picture as a data URL after its text."""
     messages = request.messages
     if request.schema is not None and dialect.schema_in_prompt:
         messages = _with_instruction(messages, exported(request.schema).described())
@@ -210,7 +210,7 @@ def wire_messages(request: ChatRequest, dialect: Dialect) -> list[dict[str, Any]
 
 
 def _with_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Ends the leading system message with *text*; many chat templates allow no second one."""
+    """Appends *text* to the first system message, because many chat templates allow no second one."""
     if messages and messages[0].role == "system":
         return (replace(messages[0], text=f"{messages[0].text}\n\n{text}"), *messages[1:])
     return (Message("system", text), *messages)

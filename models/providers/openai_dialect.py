@@ -1,7 +1,7 @@
-"""Which parameters a server of the OpenAI protocol gets, and how it is asked when it refuses one of them.
+"""Selects the parameters for a server of the OpenAI protocol, and adapts them when it refuses one.
 
-Thinking budgets become `reasoning_effort`, and only for models known to take it. Their token limit covers thinking
-as well, so it gets room on top of `ChatRequest.max_tokens`:
+Thinking budgets become `reasoning_effort`, only for models that support it. Their token limit includes thinking, so
+tokens are added to `ChatRequest.max_tokens`:
 
 | thinking_tokens | effort                                              | room, tokens            |
 |-----------------|-----------------------------------------------------|-------------------------|
@@ -11,9 +11,9 @@ as well, so it gets room on top of `ChatRequest.max_tokens`:
 | 1,025 … 8,192   | `medium`                                            | 16,384                  |
 | above           | `high`                                              | twice the budget, at least 32,768 |
 
-The budget is a wish there: OpenAI's models have no exact one. The room is what bounds them.
+OpenAI's models have no exact budget; the token limit bounds them.
 
-On vLLM, models that can switch thinking on and off (Qwen3) are told by `chat_template_kwargs`, and the budget is room.
+On vLLM, `chat_template_kwargs` turns thinking on and off (Qwen3), and the budget is added to the limit.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from models.base import ChatRequest
 from models.schema_export import exported
 
 _REASONING = re.compile(r"(?:.*/)?(?:o\d(?:-|$)|gpt-[5-9](?!.*-chat)|gpt-oss)")
-"""Models that take `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
+"""Models with `reasoning_effort`; `gpt-5-chat-latest` and `gpt-5.1-chat-latest` do not think."""
 _NONE_EFFORT = re.compile(r"(?:.*/)?gpt-(?:5\.\d|[6-9])")
 _MINIMAL_EFFORT = re.compile(r"(?:.*/)?gpt-5")
 
 DEFAULT_ROOM = 16_384
 
 _UNKNOWN = re.compile(r"unsupported|not support|unknown|unrecogni|not permitted|unexpected|extra", re.IGNORECASE)
-"""How servers say that they do not know a parameter, or that this model takes no value but the default."""
+"""Error texts for an unknown parameter, or one that has only its default value for this model."""
 _OPTIONAL = ("temperature", "reasoning_effort", "seed", "stop", "logprobs", "return_token_ids", "chat_template_kwargs")
-"""Parameters that are left out once a server has refused them; the answer is then less controlled, but whole.
-`stop` is applied to the answer in any case."""
+"""Parameters that are omitted once a server has refused them. `stop` is also applied to the answer."""
 _NO_STOP = frozenset({"stop"})
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a thinking budget becomes for a reasoning model."""
+    """The parameters of a thinking budget for a reasoning model."""
 
     word: str | None
     room: int
@@ -50,7 +49,7 @@ class Effort:
 
 
 def effort_for(model: str, thinking_tokens: int | None) -> Effort:
-    """The table above."""
+    """The effort of a budget, by the table above."""
     if thinking_tokens is None:
         return Effort(None, DEFAULT_ROOM)
     if thinking_tokens <= 0:
@@ -66,22 +65,22 @@ def effort_for(model: str, thinking_tokens: int | None) -> Effort:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one server is spoken to. Frozen: learning gives a new one, and a learned refusal is never unlearned."""
+    """The parameters that one server accepts. Frozen: each refusal makes a new one, and refusals are kept."""
 
     model: str
     limit: str = "max_tokens"
     """Name of the token limit: `max_completion_tokens` on OpenAI's own API, `max_tokens` elsewhere."""
     reasoning: bool = False
-    """The model thinks: effort is mapped, and sampling parameters, which such models refuse, are not sent."""
+    """The model thinks: effort is sent, and sampling parameters, which such models refuse, are not."""
     token_ids: bool = False
-    """Ask for token ids (vLLM); a server that does not know the extra field ignores it."""
+    """Request token ids (vLLM); other servers ignore the field."""
     priced: bool = True
-    """The price table speaks about this server."""
+    """The price table applies to this server."""
     templated: bool = True
-    """The server writes messages through a chat template, whose control tokens may stand in a message's text. OpenAI's
-    own API keeps them apart."""
+    """The server renders messages with a chat template, whose control tokens may be in a message's text. OpenAI's own
+    API separates them."""
     limit_swapped: bool = False
-    """The other name of the limit was refused."""
+    """The server refused the first name of the limit."""
     schema_in_prompt: bool = False
     """`response_format` was refused: the schema is described in a system message."""
     dropped: frozenset[str] = frozenset()
@@ -89,7 +88,7 @@ class Dialect:
 
     @classmethod
     def of_model(cls, model: str, *, hosted: bool) -> Dialect:
-        """*hosted*: the server is OpenAI's own, not one given by a base URL."""
+        """*hosted*: the server is OpenAI's own, not one of a base URL."""
         limit = "max_completion_tokens" if hosted else "max_tokens"
         reasoning = _REASONING.match(model) is not None
         dropped: frozenset[str] = _NO_STOP if reasoning and hosted else frozenset()
@@ -100,7 +99,7 @@ class Dialect:
         return cls(model, reasoning=_REASONING.match(model) is not None, token_ids=True, priced=False)
 
     def parameters(self, request: ChatRequest) -> dict[str, Any]:
-        """Everything of the request's body but model and messages."""
+        """The request's body without model and messages."""
         body = {**self._limits(request), **self._sampling(request)}
         if request.stop:
             body["stop"] = list(request.stop)
@@ -117,10 +116,10 @@ class Dialect:
         return {name: value for name, value in body.items() if name not in self.dropped}
 
     def without(self, parameter: str | None, message: str) -> Dialect | None:
-        """The dialect after the server refused *parameter*; None where there is no other way to ask.
+        """The dialect after the server refused *parameter*; None if the request has no other form.
 
-        Servers that do not fill `error.param` name it in the message. A parameter whose *value* is wrong (a limit
-        too large) is the caller's mistake, not the server's dialect.
+        Servers without `error.param` name it in the message. A wrong *value* (a limit too large) is the caller's error
+        and changes nothing.
         """
         if not self.schema_in_prompt and _names(parameter, message, "response_format", "json_schema"):
             return replace(self, schema_in_prompt=True)
@@ -135,7 +134,7 @@ class Dialect:
         return None
 
     def merged(self, learned: Dialect) -> Dialect:
-        """Both dialects' refusals, for workers that learn at the same time."""
+        """Combines the refusals of both dialects, for concurrent workers."""
         return replace(
             learned,
             limit=self.limit if self.limit_swapped else learned.limit,

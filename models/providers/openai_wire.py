@@ -1,7 +1,7 @@
-"""The part of the chat-completions protocol that is read, tolerant of what servers leave out.
+"""Parses replies of the chat-completions protocol; optional fields may be missing.
 
-OpenAI, vLLM, llama.cpp and Ollama differ in optional fields; a missing one becomes a default here, a wrong type is
-"not the protocol". What is written is in :mod:`models.providers.openai_chat`.
+OpenAI, vLLM, llama.cpp and Ollama differ in optional fields: a missing one gets its default, a wrong type is an error.
+Requests are built in :mod:`models.providers.openai_chat`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class WireReply(_Wire):
 
 
 def wire_reply(body: str) -> WireReply:
-    """Raises ValueError when *body* is not whole JSON, pydantic's ValidationError when it is not a chat completion."""
+    """Parses *body*. Raises ValueError if it is not complete JSON, ValidationError if it is no chat completion."""
     parsed = json.loads(body)
     if _SURROGATE.search(body):
         # A lone surrogate cannot be stored; a pair that is split over two escapes has been joined by `loads`.
@@ -82,7 +82,7 @@ def wire_reply(body: str) -> WireReply:
 
 
 class WireError(_Wire):
-    """What is known of an error body: OpenAI nests it under `error`, older vLLM does not."""
+    """An error body: OpenAI nests it under `error`, older vLLM does not."""
 
     message: str = ""
     param: str | None = None
@@ -90,7 +90,7 @@ class WireError(_Wire):
 
 
 def wire_error(body: str) -> WireError:
-    """The error of *body*; text that is no JSON object becomes its message."""
+    """Parses the error in *body*; text that is no JSON object is its message."""
     try:
         parsed: Any = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,11 +1,11 @@
-"""A model that answers from a script, for tests and demonstrations. It says so by its name: `scripted:…`.
+"""A model that answers from a script, for tests and demonstrations: `scripted:FILE`.
 
-A script is a list of answers given in order, or an async function of the request. Of a file, `.jsonl` holds one
-entry a line and anything else one JSON list. An entry is
+A script is a list of answers in order, or an async function of the request. A `.jsonl` file has one entry a line; any
+other file is one JSON list. An entry is
 
 * a string: the answer's text,
-* `{"when": TEXT, "answer": ENTRY}`: a rule, used for every request whose messages contain TEXT, as often as that
-  happens, before the list is looked at (with many workers, or after a resume, rules answer what a list could not),
+* `{"when": TEXT, "answer": ENTRY}`: a rule for every request whose messages contain TEXT. Rules come before the
+  list and can be used any number of times, which a list cannot with many workers or after a resume,
 * any other JSON value: the answer is its JSON text.
 """
 
@@ -22,7 +22,7 @@ from models.structured import Draft, checked_reply
 from models.transport import Call, RetryPolicy, open_call
 
 Answer = str | ModelError | ChatReply
-"""A text, an error to raise, or a whole reply (its usage and token ids are passed on)."""
+"""A text, an error to raise, or a complete reply with usage and token ids."""
 Script = Iterable[Answer] | Callable[[ChatRequest], Awaitable[Answer]]
 
 FREE = Usage(cost_usd=0.0)
@@ -40,13 +40,13 @@ class ScriptedModel:
     def __init__(self, script: Script, *, rules: Iterable[Rule] = (), spec: str = "scripted:python") -> None:
         self.spec = spec
         self.requests: list[ChatRequest] = []
-        """Everything it was asked, repairs included, oldest first."""
+        """All requests, including repairs, oldest first."""
         self._rules = tuple(rules)
         self._answer = script if callable(script) else _in_order(script, spec)
 
     @classmethod
     def from_file(cls, path: Path, *, spec: str | None = None) -> ScriptedModel:
-        """Raises :class:`ModelUnavailable` when the file is missing or no script."""
+        """Reads a script. Raises :class:`ModelUnavailable` if the file is missing or is no script."""
         entries = _entries(path)
         rules = [Rule(str(entry["when"]), _text(entry["answer"])) for entry in entries if _is_rule(entry)]
         answers = [_text(entry) for entry in entries if not _is_rule(entry)]
@@ -55,15 +55,15 @@ class ScriptedModel:
     async def complete(self, request: ChatRequest) -> ChatReply:
         async with open_call(request.deadline_s, RetryPolicy()) as call:
 
-            async def ask(asked: ChatRequest) -> Draft:
+            async def ask(sent: ChatRequest) -> Draft:
                 call.attempts += 1
-                self.requests.append(asked)
-                return await self._draft(asked, call)
+                self.requests.append(sent)
+                return await self._draft(sent, call)
 
             return await checked_reply(request, ask, call, self.spec)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
     async def _draft(self, request: ChatRequest, call: Call) -> Draft:
         rule = next((rule for rule in self._rules if any(rule.when in m.text for m in request.messages)), None)
@@ -84,7 +84,7 @@ def _in_order(answers: Iterable[Answer], spec: str) -> Callable[[ChatRequest], A
     async def answer(_request: ChatRequest) -> Answer:
         following = next(remaining, None)
         if following is None:
-            raise ModelUnavailable(f"{spec} has only {len(script)} answers and was asked for one more")
+            raise ModelUnavailable(f"{spec} has only {len(script)} answers, and one more was requested")
         return following
 
     return answer

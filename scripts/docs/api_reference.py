@@ -9,7 +9,18 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "extending",
         "Extending",
-        ("agent.episode.policy", "agent.progress", "envs.core.tasks", "models", "planners", "judges"),
+        (
+            "agent.episode.policy",
+            "agent.progress",
+            "envs.core.tasks",
+            "envs.suites.entry",
+            "models",
+            "models.provider",
+            "planners",
+            "planners.entry",
+            "judges",
+            "judges.entry",
+        ),
     ),
     (
         "data",

@@ -1,4 +1,4 @@
-"""Pages and steps for judges, made from plain values."""
+"""Fixtures: pages and steps for judges, from plain values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The AutoRater by a model, driven by a scripted model through the real request, schema and repair path."""
+"""The model AutoRater with a scripted model, through the real request, schema and repair path."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ ANN = '"Username" = "ann"'
 
 
 def reflection(
-    _next: str = "", _complete: bool = False, _reason: str = "Seen.", **opinions: tuple[str, str] | str
+    _next: str = "", _complete: bool = False, _reason: str = "Seen.", **by_key: tuple[str, str] | str
 ) -> str:
     """An answer from `m1=("yes", quote)` or `m1="no"`."""
-    words = {k: (v, "") if isinstance(v, str) else v for k, v in opinions.items()}
+    words = {k: (v, "") if isinstance(v, str) else v for k, v in by_key.items()}
     return json.dumps(
         {
             "milestones": {k: {"quote": quote, "answer": answer} for k, (answer, quote) in words.items()},
@@ -51,50 +51,50 @@ def prompt(model: ScriptedModel, call: int = 0) -> str:
 
 
 async def test_a_flip_carries_its_quote(progress: Make):
-    made, _ = rater(reflection("m2", True, m1=("yes", ANN), m2="no", m3="no"))
-    rating = (await made.rate(progress(PAGE))).rating
+    autorater, _ = rater(reflection("m2", True, m1=("yes", ANN), m2="no", m3="no"))
+    rating = (await autorater.rate(progress(PAGE))).rating
     assert rating.z == (True, False, False) and rating.source == "model"
     assert [(f.milestone, f.achieved, f.evidence) for f in rating.flips] == [("login-0", True, ANN)]
     assert rating.current_complete and rating.next_milestone == 1 and rating.reason == "Seen."
-    assert made.rejected == 0
+    assert autorater.rejected == 0
 
 
-async def test_a_quote_that_is_not_there_is_refused_named_and_counted(progress: Make):
-    made, _ = rater(reflection("m3", True, m1=("yes", '"Username" = "bob"'), m2=("yes", "(filled)"), m3="no"))
-    rating = (await made.rate(progress(PAGE))).rating
+async def test_a_quote_that_is_not_found_is_rejected_and_counted(progress: Make):
+    autorater, _ = rater(reflection("m3", True, m1=("yes", '"Username" = "bob"'), m2=("yes", "(filled)"), m3="no"))
+    rating = (await autorater.rate(progress(PAGE))).rating
     assert rating.z == (False, True, False)
     assert not rating.current_complete, "its own claim does not count"
-    assert "m1: quote not found" in rating.reason and made.rejected == 1
+    assert "m1: quote not found" in rating.reason and autorater.rejected == 1
 
 
 async def test_only_open_milestones_are_asked_about_and_anchors_stay(progress: Make):
-    made, model = rater(reflection(m2="no", m3="no"))
-    rating = (await made.rate(progress(PAGE, z=(True, False, False)))).rating
+    autorater, model = rater(reflection(m2="no", m3="no"))
+    rating = (await autorater.rate(progress(PAGE, z=(True, False, False)))).rating
     assert rating.z == (True, False, False) and not rating.flips
     assert "Milestones to judge: m2, m3. The current milestone is m2." in prompt(model)
 
 
-async def test_an_opinion_on_an_anchor_is_not_an_answer(progress: Make):
+async def test_an_answer_about_an_anchor_is_invalid(progress: Make):
     extra = reflection(m1="no", m2="no", m3="no")
-    made, model = rater(extra, extra)
+    autorater, model = rater(extra, extra)
     with pytest.raises(ModelInvalidAnswer):
-        await made.rate(progress(PAGE, z=(True, False, False)))
+        await autorater.rate(progress(PAGE, z=(True, False, False)))
     assert len(model.requests) == 2, "one repair attempt"
 
 
 async def test_nothing_open_asks_nobody(progress: Make):
-    made, model = rater()
-    rating = (await made.rate(progress(PAGE, z=(True, True, True)))).rating
+    autorater, model = rater()
+    rating = (await autorater.rate(progress(PAGE, z=(True, True, True)))).rating
     assert rating.z == (True, True, True) and rating.next_milestone is None and not model.requests
 
 
 NEXT = [("m3", 2), ("m1", 1), ("", 1), ("m9", 1), ("the second", 1)]
 
 
-@pytest.mark.parametrize(("said", "taken"), NEXT)
-async def test_next_is_the_models_choice_only_if_it_is_open(progress: Make, said: str, taken: int):
-    made, _ = rater(reflection(said, m1=("yes", ANN), m2="no", m3="no"))
-    assert (await made.rate(progress(PAGE))).rating.next_milestone == taken
+@pytest.mark.parametrize(("chosen", "taken"), NEXT)
+async def test_next_is_the_models_choice_only_if_it_is_open(progress: Make, chosen: str, taken: int):
+    autorater, _ = rater(reflection(chosen, m1=("yes", ANN), m2="no", m3="no"))
+    assert (await autorater.rate(progress(PAGE))).rating.next_milestone == taken
 
 
 UNREADABLE = {
@@ -109,10 +109,10 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE.keys())
 @pytest.mark.parametrize("budget", ["auto", 0, 4096])
-async def test_an_unreadable_answer_is_an_error_never_a_rating(progress: Make, text: str, budget: Any):
-    made, _ = rater(text, text, budget=budget)
+async def test_an_unparsable_answer_is_an_error(progress: Make, text: str, budget: Any):
+    autorater, _ = rater(text, text, budget=budget)
     with pytest.raises(ModelInvalidAnswer):
-        await made.rate(progress(PAGE))
+        await autorater.rate(progress(PAGE))
 
 
 HOSTILE = {
@@ -126,43 +126,43 @@ HOSTILE = {
 @pytest.mark.parametrize("page", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_a_model_that_obeys_the_page_flips_nothing(progress: Make, page: str):
     obeys = {f"m{i}": ("yes", page) for i in (1, 2, 3)}
-    made, model = rater(reflection("", True, **obeys))
-    rating = (await made.rate(progress(page))).rating
-    assert rating.z == (False, False, False) and made.rejected == 3
+    autorater, model = rater(reflection("", True, **obeys))
+    rating = (await autorater.rate(progress(page))).rating
+    assert rating.z == (False, False, False) and autorater.rejected == 3
     assert prompt(model).count("⟦⟦END page⟧⟧") == 1
 
 
 async def test_the_same_model_flips_on_real_evidence(progress: Make):
-    """The negative control of the hostile pages: nothing but the evidence differs."""
-    made, _ = rater(reflection("", True, m1=("yes", ANN), m2=("yes", ANN), m3=("yes", ANN)))
-    assert (await made.rate(progress(PAGE))).rating.z == (True, True, True)
+    """The negative control of the hostile pages: only the evidence differs."""
+    autorater, _ = rater(reflection("", True, m1=("yes", ANN), m2=("yes", ANN), m3=("yes", ANN)))
+    assert (await autorater.rate(progress(PAGE))).rating.z == (True, True, True)
 
 
 async def test_a_static_budget_asks_at_every_step(progress: Make, look: Callable[..., Observation]):
-    made, model = rater(reflection(m1="unsure", m2="no", m3="no"), budget=4096)
-    rating = (await made.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",)))).rating
+    autorater, model = rater(reflection(m1="unsure", m2="no", m3="no"), budget=4096)
+    rating = (await autorater.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",)))).rating
     assert [r.thinking_tokens for r in model.requests] == [4096]
     assert rating.z == (False, False, False), "unsure is not achieved"
 
 
 async def test_auto_asks_nobody_when_nothing_relevant_changed(progress: Make, look: Callable[..., Observation]):
-    made, model = rater(budget="auto")
-    rated = await made.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",), z=(True, False, False)))
+    autorater, model = rater(budget="auto")
+    rated = await autorater.rate(progress(PAGE, previous=look(PAGE), history=("wait → ok",), z=(True, False, False)))
     assert rated.rating.z == (True, False, False) and rated.rating.source == "cheap"
     assert not model.requests and rated.replies == ()
 
 
 async def test_auto_settles_clear_cases_without_thinking(progress: Make):
-    made, model = rater(reflection("m3", True, m1=("yes", ANN), m2=("yes", "(filled)"), m3="no"), budget="auto")
-    rated = await made.rate(progress(PAGE))
+    autorater, model = rater(reflection("m3", True, m1=("yes", ANN), m2=("yes", "(filled)"), m3="no"), budget="auto")
+    rated = await autorater.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0]
     assert rated.rating.z == (True, True, False) and rated.rating.source == "cheap"
 
 
 async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
     quick = reflection(m1=("yes", ANN), m2="unsure", m3="no")
-    made, model = rater(quick, reflection("m3", m2=("yes", "(filled)")), budget="auto")
-    rated = await made.rate(progress(PAGE))
+    autorater, model = rater(quick, reflection("m3", m2=("yes", "(filled)")), budget="auto")
+    rated = await autorater.rate(progress(PAGE))
     assert [r.thinking_tokens for r in model.requests] == [0, AMBIGUOUS_TOKENS]
     assert "m1 (achieved)" in prompt(model, 1)
     assert "Milestones to judge: m2. The current milestone is m2." in prompt(model, 1)
@@ -171,22 +171,22 @@ async def test_auto_thinks_only_about_what_is_unsure(progress: Make):
 
 async def test_the_closer_look_knows_the_current_milestone_although_it_is_not_asked_about(progress: Make):
     quick = reflection(m1="no", m2="unsure", m3="no")
-    made, model = rater(quick, reflection("m1", m2="no"), budget="auto")
-    await made.rate(progress(PAGE))
+    autorater, model = rater(quick, reflection("m1", m2="no"), budget="auto")
+    await autorater.rate(progress(PAGE))
     assert "Milestones to judge: m2. The current milestone is m1." in prompt(model, 1)
 
 
 async def test_auto_looks_again_at_a_claim_without_evidence(progress: Make):
     quick = reflection(m1=("yes", "invented"), m2="no", m3="no")
-    made, _ = rater(quick, reflection(m1="no"), budget="auto")
-    rating = (await made.rate(progress(PAGE))).rating
-    assert rating.z == (False, False, False) and rating.source == "model" and made.rejected == 1
+    autorater, _ = rater(quick, reflection(m1="no"), budget="auto")
+    rating = (await autorater.rate(progress(PAGE))).rating
+    assert rating.z == (False, False, False) and rating.source == "model" and autorater.rejected == 1
 
 
 async def test_static_rules_come_first_and_the_screenshot_goes_along(progress: Make, look: Callable[..., Observation]):
     base = progress(PAGE)
-    made, model = rater(reflection(m1="no", m2="no", m3="no"))
-    await made.rate(Progress(base.instruction, base.milestones, base.z, look(PAGE, screenshot=b"png")))
+    autorater, model = rater(reflection(m1="no", m2="no", m3="no"))
+    await autorater.rate(Progress(base.instruction, base.milestones, base.z, look(PAGE, screenshot=b"png")))
     system, user = model.requests[0].messages
     assert (system.role, system.text) == ("system", SYSTEM) and user.images == (Image(b"png"),)
 
@@ -194,10 +194,10 @@ async def test_static_rules_come_first_and_the_screenshot_goes_along(progress: M
 async def test_state_checkers_come_before_the_model(progress: Make):
     model = ScriptedModel([reflection(m1="no", m2="no", m3="no")])
     checks = tuple(MilestoneCheck(achieved=i == 1, evidence=f"check {i}") for i in range(3))
-    made = make_rater("scripted:x", model, RaterSettings(budget=0))
-    assert (await made.rate(progress(PAGE, checks=checks))).rating.z == (False, True, False)
+    autorater = make_rater("scripted:x", model, RaterSettings(budget=0))
+    assert (await autorater.rate(progress(PAGE, checks=checks))).rating.z == (False, True, False)
     assert not model.requests
-    assert (await made.rate(progress(PAGE))).rating.source == "model"
+    assert (await autorater.rate(progress(PAGE))).rating.source == "model"
 
 
 def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
@@ -209,7 +209,7 @@ def test_the_schema_that_is_sent_asks_for_each_open_milestone_proof_first():
     assert definitions["Opinion"]["required"] == ["quote", "answer"]
 
 
-async def test_no_rater_leaves_z_alone(progress: Make):
+async def test_the_none_rater_keeps_z(progress: Make):
     rating = (await make_rater("none").rate(progress(PAGE, z=(False, True, False)))).rating
     assert rating.z == (False, True, False) and rating.source == "none"
 
@@ -222,17 +222,17 @@ def test_a_model_spec_without_a_model_is_refused():
 OPINION = st.tuples(st.sampled_from(["yes", "no", "unsure"]), st.sampled_from([ANN, "(filled)", "invented", ""]))
 
 
-@given(z=st.tuples(*[st.booleans()] * 3), opinions=st.tuples(*[OPINION] * 3), budget=st.sampled_from(["auto", 0, 256]))
+@given(z=st.tuples(*[st.booleans()] * 3), by_key=st.tuples(*[OPINION] * 3), budget=st.sampled_from(["auto", 0, 256]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_z_never_falls_and_every_gain_has_a_quote_on_the_page(
-    progress: Make, z: tuple[bool, ...], opinions: tuple[tuple[str, str], ...], budget: Any
+    progress: Make, z: tuple[bool, ...], by_key: tuple[tuple[str, str], ...], budget: Any
 ):
     async def answer(request: Any) -> str:
         asked = request.schema.model_fields["milestones"].annotation.model_fields
-        return reflection(**{k: opinions[int(k[1:]) - 1] for k in asked})
+        return reflection(**{k: by_key[int(k[1:]) - 1] for k in asked})
 
-    made = ModelAutoRater(ScriptedModel(answer), RaterSettings(budget=budget))
-    rating = (await made.rate(progress(PAGE, z=z))).rating
+    autorater = ModelAutoRater(ScriptedModel(answer), RaterSettings(budget=budget))
+    rating = (await autorater.rate(progress(PAGE, z=z))).rating
     assert all(new >= old for old, new in zip(z, rating.z, strict=True))
     assert sum(rating.z) - sum(z) == len(rating.flips)
     assert all(flip.evidence in PAGE and flip.achieved for flip in rating.flips)

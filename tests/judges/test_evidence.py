@@ -1,4 +1,4 @@
-"""What counts as evidence."""
+"""Checks of the evidence for milestones."""
 
 from __future__ import annotations
 

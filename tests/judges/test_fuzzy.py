@@ -1,4 +1,4 @@
-"""The judge of `fuzzy_match`: a verdict that is read, or an error; never a score by accident."""
+"""The judge of `fuzzy_match`: a parsed verdict or an error, never an accidental score."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ YES = json.dumps({"reason": "Both say seven minutes.", "agrees": True})
 NO = json.dumps({"reason": "Seven is not eight.", "agrees": False})
 
 
-@pytest.mark.parametrize(("said", "agrees"), [(YES, True), (NO, False), (f"```json\n{YES}\n```", True)])
-async def test_a_verdict_is_read(said: str, agrees: bool) -> None:
-    judge = ModelFuzzyJudge(ScriptedModel([said]))
-    with comparisons() as made:
+@pytest.mark.parametrize(("text", "agrees"), [(YES, True), (NO, False), (f"```json\n{YES}\n```", True)])
+async def test_a_verdict_is_read(text: str, agrees: bool) -> None:
+    judge = ModelFuzzyJudge(ScriptedModel([text]))
+    with comparisons() as recorded:
         assert await judge("How long is the walk?", "7 min", "about seven minutes") is agrees
-    assert [reply.usage for reply in made.replies] == [Usage(cost_usd=0.0)]
-    assert not made.failed
+    assert [reply.usage for reply in recorded.replies] == [Usage(cost_usd=0.0)]
+    assert not recorded.failed
 
 
 async def test_an_unreadable_verdict_is_asked_for_again_once() -> None:
@@ -32,14 +32,14 @@ async def test_an_unreadable_verdict_is_asked_for_again_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     ["", "correct", "YES", '{"agrees": true}', '{"reason": "x", "agrees": "true"}', '{"reason": "x", "agrees": null}'],
 )
-async def test_what_cannot_be_read_is_an_error_and_never_a_no(said: str) -> None:
-    with comparisons() as made, pytest.raises(JudgeFailed, match="gave no verdict: ModelInvalidAnswer") as caught:
-        await ModelFuzzyJudge(ScriptedModel([said, said]))("q", "r", "a")
+async def test_what_cannot_be_read_is_an_error_and_never_a_no(text: str) -> None:
+    with comparisons() as recorded, pytest.raises(JudgeFailed, match="gave no verdict: ModelInvalidAnswer") as caught:
+        await ModelFuzzyJudge(ScriptedModel([text, text]))("q", "r", "a")
     assert "\n" not in str(caught.value)
-    assert made.failed
+    assert recorded.failed
 
 
 async def test_a_model_that_is_not_reached_is_an_error_too() -> None:

@@ -1,4 +1,4 @@
-"""The label of what several instances of a task have in common."""
+"""The shared words of several instances of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of clustered means, against resamples counted by hand and against how often they hold."""
+"""Intervals of clustered means, compared with resamples by hand and with their coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subgoal quality against numbers worked out by hand."""
+"""Subgoal quality compared with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ def test_traces_with_other_numbers_of_milestones_have_curves_of_their_own() -> N
 
 def test_milestones_never_or_always_done_are_named() -> None:
     rows = quality([seen(1, False), seen(1, True), seen(2, True, task="miniwob/u")], "checks").milestones
-    told = {(row.task, row.milestone): row.tells_nothing for row in rows}
-    assert told["miniwob/t", "m1"] == "always" and told["miniwob/t", "m2"] == "never"
+    uninformative = {(row.task, row.milestone): row.tells_nothing for row in rows}
+    assert uninformative["miniwob/t", "m1"] == "always" and uninformative["miniwob/t", "m2"] == "never"
     assert quality([seen(1, False), seen(2, True)], "checks").milestones[1].tells_nothing is None
 
 

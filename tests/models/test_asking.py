@@ -1,4 +1,4 @@
-"""A small model's answer that cannot be read, or does not end, is drawn again; never more often than said."""
+"""Unparsable and truncated answers of a small model are sampled again, up to the limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def number(text: str) -> int:
 
 
 class Small:
-    """Gives its answers one after the other: a text; None, one that was cut; 0, a connection that broke."""
+    """Returns its answers in order: a text; None, a truncated answer; 0, a broken connection."""
 
     spec = "small"
 
@@ -53,13 +53,13 @@ class Small:
         pass
 
 
-async def test_a_readable_answer_is_asked_for_once() -> None:
+async def test_a_parsable_answer_takes_one_call() -> None:
     model = Small("7")
     assert (await ask_text(model, REQUEST, number)).answer == 7
     assert [request.temperature for request in model.requests] == [0.0]
 
 
-async def test_others_are_drawn_anew_each_with_its_own_seed() -> None:
+async def test_other_answers_are_sampled_again_with_new_seeds() -> None:
     model = Small("hm", None, "7")
     asked = await ask_text(model, REQUEST, number)
     assert asked.answer == 7
@@ -70,14 +70,14 @@ async def test_others_are_drawn_anew_each_with_its_own_seed() -> None:
 
 
 @pytest.mark.parametrize("answers", [("a", "b", "c"), ("a", "b", None)], ids=["unreadable", "endless"])
-async def test_the_last_one_is_an_error(answers: tuple[str | None, ...]) -> None:
+async def test_the_last_unparsable_answer_is_an_error(answers: tuple[str | None, ...]) -> None:
     model = Small(*answers, "7")
     with pytest.raises((ModelInvalidAnswer, ModelTruncated)):
         await ask_text(model, REQUEST, number)
     assert len(model.requests) == TEXT_TRIES
 
 
-async def test_a_broken_connection_is_not_asked_again() -> None:
+async def test_a_broken_connection_is_not_retried() -> None:
     model = Small(0, "7")
     with pytest.raises(ModelTruncated):
         await ask_text(model, REQUEST, number)
@@ -89,7 +89,7 @@ async def slow(request: ChatRequest) -> str:
     return "7"
 
 
-async def test_a_call_ends_with_the_time_of_whoever_asks() -> None:
+async def test_a_call_ends_with_the_callers_time() -> None:
     model, begun = ScriptedModel(slow), time.monotonic()
     with calls_end_at(begun + 0.2), pytest.raises(ModelOutOfTime) as ended:
         await complete(model, REQUEST)
@@ -99,7 +99,7 @@ async def test_a_call_ends_with_the_time_of_whoever_asks() -> None:
     assert len(model.requests) == 1 and ended.value.attempts == 0, "nothing is sent where nothing is left"
 
 
-async def test_its_own_deadline_is_a_timeout_of_the_model() -> None:
+async def test_its_own_deadline_raises_a_model_timeout() -> None:
     model = ScriptedModel(slow)
     with calls_end_at(time.monotonic() + 9), pytest.raises(ModelTimeout) as ended:
         await complete(model, ChatRequest(messages=REQUEST.messages, deadline_s=0.2))

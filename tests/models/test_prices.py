@@ -12,7 +12,7 @@ from models.specs import make_model, price_known
 USAGE = Usage(tokens_in=1_000_000, tokens_cached=400_000, tokens_thinking=100_000, tokens_out=200_000)
 
 
-def test_a_call_by_hand() -> None:
+def test_cost_of_a_call_computed_by_hand() -> None:
     # gpt-4o: 0.6 M fresh · 2.50 + 0.4 M cached · 1.25 + 0.3 M out · 10.00
     assert price_table().cost_usd("gpt-4o", USAGE) == pytest.approx(1.50 + 0.50 + 3.00)
 

@@ -1,4 +1,4 @@
-"""A model that is loaded and asked prints nothing: no deprecation of a library reaches the user's terminal."""
+"""Loading and calling a model prints nothing: no deprecation warning of a library reaches the terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ print(asyncio.run(make_model(sys.argv[1]).complete(ChatRequest((prompt,)))).text
 
 
 @pytest.mark.parametrize("with_adapter", [False, True], ids=["embedded", "adapter"])
-def test_asking_a_local_model_prints_no_warning(tmp_path: Path, with_adapter: bool) -> None:
+def test_calling_a_local_model_prints_no_warning(tmp_path: Path, with_adapter: bool) -> None:
     adapter = save_adapter(embedded_dir(), tmp_path / "lora") if with_adapter else None
     spec = f"local:{embedded_dir()}+{adapter}" if adapter else "embedded"
     done = subprocess.run(

@@ -10,18 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.base import ChatRequest, Message, ModelUnavailable
-from models.specs import (
-    EmbeddedSpec,
-    GeminiSpec,
-    LocalSpec,
-    OpenAISpec,
-    ScriptedSpec,
-    Spec,
-    VllmSpec,
-    make_model,
-    parse_spec,
-    statuses,
-)
+from models.provider import ModelSpec
+from models.provider_specs.embedded import EmbeddedSpec
+from models.provider_specs.gemini import GeminiSpec
+from models.provider_specs.local import LocalSpec
+from models.provider_specs.openai import OpenAISpec
+from models.provider_specs.scripted import ScriptedSpec
+from models.provider_specs.vllm import VllmSpec
+from models.specs import make_model, parse_spec, statuses
 from tests.models.providers.servers import Reply, misbehaving_server
 
 VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
@@ -43,7 +39,7 @@ VLLM = VllmSpec("http://127.0.0.1:8000/v1", "Qwen/Qwen3-4B")
         ("scripted:answers.jsonl", ScriptedSpec(Path("answers.jsonl"))),
     ],
 )
-def test_specs_parse_and_print(text: str, spec: Spec) -> None:
+def test_specs_parse_and_print(text: str, spec: ModelSpec) -> None:
     assert parse_spec(text) == spec
     assert parse_spec(str(spec)) == spec
 
@@ -69,7 +65,7 @@ def test_a_folder_with_a_plus_in_its_name(tmp_path: Path) -> None:
         ("vllm:http://#m", "base URL"),
     ],
 )
-def test_wrong_specs_say_what_is_right(text: str, says: str) -> None:
+def test_errors_of_wrong_specs_name_the_valid_forms(text: str, says: str) -> None:
     with pytest.raises(ModelUnavailable) as caught:
         parse_spec(text)
     assert says in str(caught.value)
@@ -97,7 +93,7 @@ def test_any_text_is_a_spec_or_one_line(text: str) -> None:
         ("scripted:/no/such/file.json", None, "'/no/such/file.json' cannot be read"),
     ],
 )
-def test_what_is_missing_is_named(spec: str, base_url: str | None, says: str) -> None:
+def test_errors_name_what_is_missing(spec: str, base_url: str | None, says: str) -> None:
     with pytest.raises(ModelUnavailable) as caught:
         make_model(spec, base_url=base_url, environ={})
     assert says in str(caught.value)
@@ -113,7 +109,7 @@ def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 async def test_each_provider_has_its_own_address() -> None:
-    """A base URL for a local `openai:` server must not swallow the planner's Gemini calls."""
+    """A base URL for a local `openai:` server must not redirect the planner's Gemini calls."""
     async with misbehaving_server(lambda received: Reply(received.protocol)) as server:
         environ = {"GEMINI_API_KEY": "key-of-a-test", "GOOGLE_GEMINI_BASE_URL": server.gemini_url}
         local = make_model("openai:llama", base_url=server.openai_url, environ=environ)

@@ -117,8 +117,8 @@ def test_thoughts_before_the_answer_are_no_part_of_it(before: str) -> None:
 
 
 def test_an_answer_about_thoughts_stays() -> None:
-    told = '{"a": "<think>x</think>"}'
-    assert unfenced(told) == told
+    raw = '{"a": "<think>x</think>"}'
+    assert unfenced(raw) == raw
 
 
 def test_a_fence_inside_the_answer_stays() -> None:

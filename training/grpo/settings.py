@@ -13,53 +13,21 @@ from envs.core.plain_values import Layer, checked, merged, source_of
 from envs.core.record import Record
 from training.engine.settings import Compute, Optimization
 from training.grpo.rewards import RewardSettings
+from training.grpo.rewards.registry import REWARDS, recipe_of
 from training.grpo.rewards.ssl import SslReward
 from training.loop.settings import SET, values_of
 
-Recipe = Literal["ssl", "guirlvg", "adagui", "lpo"]
-
-RECIPES: Final[dict[Recipe, dict[str, Any]]] = {
-    "ssl": {
-        "reward": {"kind": "ssl"},
-        "group": 8,
-        "answer_tokens": 128,  # a sudoku of 9 x 9 takes 89
-        "kl": 0.1,
-        "scale_advantages": False,
-        "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},
-    },
-    "guirlvg": {
-        "reward": {"kind": "guirlvg"},
-        "group": 6,
-        "answer_tokens": 256,  # its format wants a thought
-        "kl": 1e-4,
-        "kl_by_reward": True,
-        "freeze_vision": True,
-        "optimization": {"learning_rate": 1e-5, "schedule": "linear", "batch_rows": 24},
-    },
-    "adagui": {
-        "reward": {"kind": "adagui"},
-        "group": 10,
-        "answer_tokens": 192,  # thoughts of 100 (T), tags and an action
-        "kl": 0.04,
-        "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
-    },
-    "lpo": {
-        "reward": {"kind": "lpo"},
-        "group": 16,
-        "answer_tokens": 128,
-        "kl": 1e-4,
-        "clip_high": 0.28,
-        "optimization": {"learning_rate": 1e-6, "batch_rows": 128},
-    },
-}
-"""The constants of each paper as far as it gives them (SSL: Table 6; GuirlVG: §2.2 and §3.8, batches of 4 prompts; LPO:
-§5.1). Its rates are for 3 to 8 billion parameters: a small model wants its own."""
+Recipe = str
+"""The name of a reward, whose paper's constants are the defaults of a run."""
+RECIPES: Final[tuple[Recipe, ...]] = REWARDS.builtin
+"""The built-in ones. Their learning rates are for models of 3 to 8 billion parameters; a small model needs its own."""
 
 
 class GrpoSettings(Record):
     """One training run."""
 
     recipe: Recipe = "ssl"
+    """`ssl`, `guirlvg`, `adagui`, `lpo`, or the name of an added reward. Its settings are the defaults of the run."""
     reward: RewardSettings = SslReward()
     group: int = Field(default=8, ge=2)
     """G: completions of one prompt, which are each other's baseline."""
@@ -128,11 +96,11 @@ def parse_settings(values: Mapping[str, Any], source: str, over: Layer | None = 
     """*values* over what their recipe says over the defaults. Raises BadInput naming the first bad key, and *source*,
     or *over* where it is from there."""
     recipe = values.get("recipe", "ssl")
-    if not isinstance(recipe, str) or recipe not in RECIPES:
+    if not isinstance(recipe, str) or recipe not in REWARDS:
         where = source_of(("recipe",), source, over)
-        raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(RECIPES)}")
+        raise BadInput(f"{where}: unknown recipe {recipe!r}; there are {', '.join(REWARDS.names)}")
     found = GrpoSettings().model_dump(mode="json")
-    for layer in (RECIPES[recipe], values):
+    for layer in (recipe_of(recipe), values):
         reward = layer.get("reward", {})
         if isinstance(reward, Mapping) and reward.get("kind", found["reward"]["kind"]) != found["reward"]["kind"]:
             found["reward"] = {}  # keys of another reward mean nothing to this one

@@ -41,7 +41,7 @@ from judges.analysis import Pages
 NOW = "2026-01-01T00:00:00Z"
 HOST = "http://shop.test"
 NO_PAGES = Pages(BlobStore(Path("/nonexistent")))
-"""Page texts are not needed where equal pages have equal blobs."""
+"""No page texts: equal pages have equal blobs."""
 
 
 def steps(*lines: str, z: Sequence[str] = (), host: str = HOST, refs_from: int = 1) -> list[Step]:
@@ -137,8 +137,8 @@ def _action(text: str, ref: int) -> tuple[dict[str, Any], ElementKeyRecord | Non
             return {"kind": kind, "ref": ref}, _key(rest, ref)
         case "type" | "select":
             element, _, value = (part.strip() for part in rest.partition("="))
-            told = {"text": value.rstrip("⏎ "), "enter": value.endswith("⏎")} if kind == "type" else {"option": value}
-            return {"kind": kind, "ref": ref} | told, _key(element, ref)
+            typed = {"text": value.rstrip("⏎ "), "enter": value.endswith("⏎")} if kind == "type" else {"option": value}
+            return {"kind": kind, "ref": ref} | typed, _key(element, ref)
         case "scroll":
             return {"kind": kind, "direction": rest or "down"}, None
         case "stop":

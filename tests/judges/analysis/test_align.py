@@ -1,4 +1,4 @@
-"""Where a failed episode left the way of a success: tables of short episodes."""
+"""The divergence of a failed episode from a success: tables of short episodes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PROFILE = (
     "/edit 2 | click button Save",
     "/profile new | stop",
 )
-"""A way through a form that submits."""
+"""A path through a form that submits."""
 SEARCH = (
     "/ | type searchbox Search = red teapot",
     "/ 1 | click button Search",
     "/search?q=red+teapot | click link Harrow Teapot",
     "/p/34 | stop 4737",
 )
-"""A way through a search to a fact."""
+"""A path through a search to a fact."""
 
 
 class Case(NamedTuple):
@@ -220,16 +220,16 @@ CASES = {
 
 def compare(failed: tuple[str, ...], *references: tuple[str, ...]) -> Comparison:
     known = [reference_of(f"ref{i}", steps(*way), NO_PAGES) for i, way in enumerate(references)]
-    found = Alignment(steps(*failed), NO_PAGES).nearest(known)
-    assert found is not None
-    return found.comparison
+    result = Alignment(steps(*failed), NO_PAGES).nearest(known)
+    assert result is not None
+    return result.comparison
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_first_significant_divergence(case: Case):
-    found = compare(case.failed, case.reference).divergence
-    assert (found and found.step, found and found.reference_step) == (case.step, case.reference_step)
-    assert found is None or found.reason
+    result = compare(case.failed, case.reference).divergence
+    assert (result and result.step, result and result.reference_step) == (case.step, case.reference_step)
+    assert result is None or result.reason
 
 
 def test_the_nearest_reference_is_taken():
@@ -240,9 +240,9 @@ def test_the_nearest_reference_is_taken():
         "/profile x | stop",
     )
     other = ("/ | goto /api", "/api | type textbox Query = rename", "/api 1 | click button Run", "/api 2 | stop")
-    found = compare(failed, other, PROFILE, SEARCH)
-    assert found.reference == "ref1"
-    assert found.divergence is not None and found.divergence.step == 4
+    result = compare(failed, other, PROFILE, SEARCH)
+    assert result.reference == "ref1"
+    assert result.divergence is not None and result.divergence.step == 4
 
 
 def test_a_reference_may_have_gone_astray_itself():
@@ -279,8 +279,8 @@ def test_a_form_sent_before_it_was_filled_in_is_no_other_order():
 
 
 def test_everything_done_and_no_exit():
-    found = compare((*PROFILE[:5], "/profile new | click link Orders", "/orders | click link Home"), PROFILE)
-    assert (found.done_at, found.followed) == (6, 5)
+    result = compare((*PROFILE[:5], "/profile new | click link Orders", "/orders | click link Home"), PROFILE)
+    assert (result.done_at, result.followed) == (6, 5)
     assert compare(PROFILE[:4], PROFILE).done_at is None
 
 
@@ -300,5 +300,5 @@ def test_the_order_of_fields_does_not_change_the_divergence(mine: list[int], its
         return ("/ | click link Form", *filled, f"/form full {values} | click button Send", f"/sent {values} | stop")
 
     mistaken = [text + " x" if i == wrong else text for i, text in enumerate(FORM)]
-    found = compare(way(mine, mistaken), way(its, FORM)).divergence
-    assert found is not None and found.step == mine.index(wrong) + 2
+    result = compare(way(mine, mistaken), way(its, FORM)).divergence
+    assert result is not None and result.step == mine.index(wrong) + 2

@@ -1,4 +1,4 @@
-"""From a failed trace to an analysis: what is told, when a model is asked, and what can never happen."""
+"""Analysis of failed traces: the result, when a model is called, and what must not happen."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ async def test_a_judge_is_no_checker():
 
 async def test_what_broke_is_no_failed_check():
     failed = trace("/ | click link A", ended_by="error", outcome="broken", score=None, error="PageCrashed: gone")
-    found = await analyzed(failed)
-    assert "NOT DONE" in found.summary and "FAILED" not in found.summary
-    assert (found.failure.category, found.failure.key_step) == ("other", 1)
+    analysis = await analyzed(failed)
+    assert "NOT DONE" in analysis.summary and "FAILED" not in analysis.summary
+    assert (analysis.failure.category, analysis.failure.key_step) == ("other", 1)
 
 
 async def test_a_wrong_stop_began_where_the_reference_was_left():
     failed = trace(
         *WAY[:2], "/search?q=a | click link Blog", "/blog | click link News", "/news | stop", ended_by="stop"
     )
-    found = await analyzed(failed, success(*WAY))
-    assert (found.failure.category, found.failure.key_step) == ("stop_at_wrong_page", 3)
-    assert found.divergence is not None and found.divergence.reference_step == 3
+    analysis = await analyzed(failed, success(*WAY))
+    assert (analysis.failure.category, analysis.failure.key_step) == ("stop_at_wrong_page", 3)
+    assert analysis.divergence is not None and analysis.divergence.reference_step == 3
     alone = await analyzed(failed)
     assert (alone.failure.key_step, alone.divergence, alone.references) == (4, None, 0)
 
 
 async def test_everything_done_and_never_stopped_needs_no_milestones():
     failed = trace(*WAY[:3], "/p/1 | click link Blog", "/blog | click link News")
-    found = await analyzed(failed, success(*WAY))
-    assert (found.failure.category, found.failure.key_step) == ("no_reasonable_attempt", 4)
+    analysis = await analyzed(failed, success(*WAY))
+    assert (analysis.failure.category, analysis.failure.key_step) == ("no_reasonable_attempt", 4)
 
 
 WAITING = ("/ | click button Build", *["/job | wait"] * 4, "/job done | click link Log", "/log | stop")
@@ -99,32 +99,32 @@ WAITING = ("/ | click button Build", *["/job | wait"] * 4, "/job done | click li
 async def test_what_the_reference_repeats_as_often_is_no_loop():
     cut = trace(*WAITING[:4], z=("00", "10", "10", "10"))
     assert (await analyzed(cut)).failure.category == "stuck_midway"
-    found = (await analyzed(cut, success(*WAITING))).failure
-    assert (found.category, found.key_step, found.cut_short) == ("other", 4, True)
-    assert "the limit of steps ended it after 4 steps" in found.reason and "on the way of won" in found.reason
+    analysis = (await analyzed(cut, success(*WAITING))).failure
+    assert (analysis.category, analysis.key_step, analysis.cut_short) == ("other", 4, True)
+    assert "the limit of steps ended it after 4 steps" in analysis.reason and "it followed won" in analysis.reason
 
 
 async def test_what_is_repeated_more_often_than_by_the_reference_is_a_loop():
     longer = trace(WAITING[0], *["/job | wait"] * 9)
-    found = (await analyzed(longer, success(*WAITING))).failure
-    assert (found.category, found.key_step) == ("stuck_midway", 2)
-    assert found.reason.startswith("from step 2 on, wait was repeated 9 times")
+    analysis = (await analyzed(longer, success(*WAITING))).failure
+    assert (analysis.category, analysis.key_step) == ("stuck_midway", 2)
+    assert analysis.reason.startswith("from step 2 on, wait was repeated 9 times")
 
 
 async def test_equal_actions_that_lead_away_from_the_reference_are_no_progress():
     """Each leads to a new page, but the reference turned the other way."""
     right = [f"/ {n} | click button Next" for n in range(4)]
     wrong = [f"/ {-n} | click button Prev" for n in range(1, 6)]
-    found = (await analyzed(trace(right[0], *wrong), success(*right, "/ 4 | stop"))).failure
-    assert (found.category, found.key_step, found.cut_short) == ("other", 2, False)
+    analysis = (await analyzed(trace(right[0], *wrong), success(*right, "/ 4 | stop"))).failure
+    assert (analysis.category, analysis.key_step, analysis.cut_short) == ("other", 2, False)
 
 
 async def test_equal_actions_that_reach_a_milestone_are_progress_on_another_way_than_the_reference():
     ways = ("/ | click textbox Date", *[f"/ {n} | click button Prev" for n in range(5)])
     short = ("/ | click textbox Date", "/ 0 | type textbox Date = 1 May", "/ 9 | click button Go", "/done | stop")
     cut = trace(*ways, z=["000", *["100"] * 5], milestone_checks=checked(True, True, False))
-    found = (await analyzed(cut, success(*short))).failure
-    assert (found.category, found.key_step, found.cut_short) == ("other", 6, True)
+    analysis = (await analyzed(cut, success(*short))).failure
+    assert (analysis.category, analysis.key_step, analysis.cut_short) == ("other", 6, True)
 
 
 async def test_a_first_click_that_no_success_does():
@@ -145,8 +145,8 @@ async def test_a_model_is_asked_what_is_undecided_and_no_more():
     failed = trace(*PARAPHRASE, ended_by="stop")
     alone = await analyzed(failed, success(*WAY))
     assert (alone.failure.key_step, alone.asked) == (1, 0)
-    found = await analyzed(failed, success(*WAY), meaning=ModelMeaning(model))
-    assert (found.failure.key_step, found.asked) == (3, 1)
+    analysis = await analyzed(failed, success(*WAY), meaning=ModelMeaning(model))
+    assert (analysis.failure.key_step, analysis.asked) == (3, 1)
     text = model.requests[0].messages[-1].text
     assert "hotels near the university" in text and "accommodation close to campus" in text
 
@@ -199,12 +199,14 @@ ENDS = st.sampled_from(["stop", "world", "max_steps", "max_tokens", "declined", 
 @settings(max_examples=60)
 @given(WAYS, st.lists(WAYS, max_size=2), ENDS)
 async def test_every_failed_trace_is_explained(way: tuple[str, ...], references: list[tuple[str, ...]], end: EndedBy):
-    found = await analyzed(trace(*way, ended_by=end), *(success(*one) for one in references))
+    analysis = await analyzed(trace(*way, ended_by=end), *(success(*one) for one in references))
     numbers = set(range(1, len(way) + 1))
-    assert found.failure.key_step in (numbers or {None})
-    assert found.failure.reason and found.summary
-    assert found.divergence is None or found.divergence.step in numbers
-    assert found.failure.loop is None or (found.failure.loop.entry in numbers and found.failure.loop.repetitions >= 2)
+    assert analysis.failure.key_step in (numbers or {None})
+    assert analysis.failure.reason and analysis.summary
+    assert analysis.divergence is None or analysis.divergence.step in numbers
+    assert analysis.failure.loop is None or (
+        analysis.failure.loop.entry in numbers and analysis.failure.loop.repetitions >= 2
+    )
 
 
 @settings(max_examples=40)
@@ -229,5 +231,5 @@ def _renumbered(intent: dict[str, Any], offset: int) -> dict[str, Any]:
 @settings(max_examples=40)
 @given(WAYS)
 async def test_a_success_does_not_diverge_from_itself(way: tuple[str, ...]):
-    found = await analyzed(trace(*way), success(*way))
-    assert found.divergence is None or found.divergence.reason.startswith("from step")
+    analysis = await analyzed(trace(*way), success(*way))
+    assert analysis.divergence is None or analysis.divergence.reason.startswith("from step")

@@ -47,11 +47,11 @@ def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 def test_every_failure_is_a_record_and_counted(
     some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    told = as_json(monkeypatch, capsys, some, "--references", REFERENCES)
-    found = [Analysis.model_validate(one) for one in told["analyses"]]
-    assert len(found) == 5 == sum(total["count"] for total in told["totals"])
-    assert all(one.references for one in found) and told["problems"] == []
-    assert sum(told["episodes"].values()) == 5
+    output = as_json(monkeypatch, capsys, some, "--references", REFERENCES)
+    parsed = [Analysis.model_validate(one) for one in output["analyses"]]
+    assert len(parsed) == 5 == sum(total["count"] for total in output["totals"])
+    assert all(one.references for one in parsed) and output["problems"] == []
+    assert sum(output["episodes"].values()) == 5
 
 
 def test_tables_for_people(some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -75,14 +75,14 @@ def test_the_tables_the_json_and_the_report_say_the_same(
         failure, gone = one.failure, one.divergence
         cells = (one.episode_id, NAMES[failure.category], f"{failure.key_step} of {one.steps}", failure.reason)
         assert any(all(cell in line for cell in (*cells, f"at {gone.step}" if gone else "not")) for line in table)
-        told = unescape(article)
-        assert CATEGORIES[failure.category] in told and failure.reason in told
-        assert f"Go to the key step, {failure.key_step}<" in told
-        assert ("Left the reference at" in told) == (gone is not None)
-        assert gone is None or f"step {gone.step}</a>" in told
+        shown_html = unescape(article)
+        assert CATEGORIES[failure.category] in shown_html and failure.reason in shown_html
+        assert f"Go to the key step, {failure.key_step}<" in shown_html
+        assert ("Left the reference at" in shown_html) == (gone is not None)
+        assert gone is None or f"step {gone.step}</a>" in shown_html
         loop = failure.loop
-        assert ('class="tag loop"' in told) == (loop is not None)
-        assert told.count(" looped") == (loop_end(loop) - loop.entry if loop is not None else 0)
+        assert ('class="tag loop"' in shown_html) == (loop is not None)
+        assert shown_html.count(" looped") == (loop_end(loop) - loop.entry if loop is not None else 0)
 
 
 def test_the_report_pairs_the_steps_that_the_analysis_paired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -121,9 +121,9 @@ def test_successes_of_the_same_runs_are_references(
     tmp_path: Path, some: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "won").symlink_to(REFERENCES)
-    told = as_json(monkeypatch, capsys, tmp_path)
-    assert told["episodes"]["success"] > 0 and len(told["analyses"]) == 5
-    assert all(one["references"] for one in told["analyses"])
+    output = as_json(monkeypatch, capsys, tmp_path)
+    assert output["episodes"]["success"] > 0 and len(output["analyses"]) == 5
+    assert all(one["references"] for one in output["analyses"])
 
 
 def test_damaged_and_unfinished_traces_are_named_and_passed_over(
@@ -136,8 +136,8 @@ def test_damaged_and_unfinished_traces_are_named_and_passed_over(
     third.write_bytes(third.read_bytes()[:-40])
     assert mira(monkeypatch, "analyze", some, "--json") == 0
     captured = capsys.readouterr()
-    told = json.loads(captured.out)
-    assert (len(told["analyses"]), len(told["problems"]), told["episodes"]["unfinished"]) == (2, 2, 1)
+    output = json.loads(captured.out)
+    assert (len(output["analyses"]), len(output["problems"]), output["episodes"]["unfinished"]) == (2, 2, 1)
     assert len(captured.err.strip().splitlines()) == 2 and first.name in captured.err
 
 
@@ -170,12 +170,12 @@ def test_unjudged_episodes_are_explained_where_they_were_cut_off_and_counted_whe
     )
     for path, ended_by in endings.items():
         unjudged(path, ended_by)
-    told = as_json(monkeypatch, capsys, some)
-    assert [one["ended_by"] for one in told["analyses"]] == ["max_steps", "max_seconds", "error"]
-    assert {one["outcome"] for one in told["analyses"]} == {"unjudged"}
-    assert all(one["failure"]["key_step"] for one in told["analyses"])
-    assert all("nobody judged it" in one["summary"] for one in told["analyses"])
-    assert (told["episodes"], told["undecided"], told["totals"]) == ({"unjudged": 5}, 2, [])
+    output = as_json(monkeypatch, capsys, some)
+    assert [one["ended_by"] for one in output["analyses"]] == ["max_steps", "max_seconds", "error"]
+    assert {one["outcome"] for one in output["analyses"]} == {"unjudged"}
+    assert all(one["failure"]["key_step"] for one in output["analyses"])
+    assert all("Final check: not judged" in one["summary"] for one in output["analyses"])
+    assert (output["episodes"], output["undecided"], output["totals"]) == ({"unjudged": 5}, 2, [])
     assert mira(monkeypatch, "analyze", some) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "2 episodes ended themselves and were not judged" in out and "failures by kind of site" not in out

@@ -1,4 +1,4 @@
-"""The analyzer against the labelled sets of real failures in `tests/data/failures`; see the README files there.
+"""The analyzer on the labelled sets of real failures in `tests/data/failures`; see the README files there.
 
 A label rests on how the failure was made: a driver played a real page into it. Asked are 95 % of the categories, and
 85 % of the key steps within one step. The hard cases were labelled by hand; all of them are asked for.
@@ -118,10 +118,10 @@ def test_a_limit_is_the_reason_where_progress_was_being_made_and_nowhere_else(ha
 
 
 def test_stuck_names_what_was_repeated(hard: dict[str, Scored]):
-    told = {case: one.found.failure.reason for case, one in hard.items()}
-    assert "click on link 'robin_hale' was repeated 7 times" in told["profile_again"]
-    assert "click on link 'Harbour Lane' or click on link 'Home' was repeated 15 times" in told["home_and_logo"]
-    assert "type '01/14/2016' into textbox 'datepicker' was repeated 8 times" in told["types_in_vain"]
+    reasons = {case: one.found.failure.reason for case, one in hard.items()}
+    assert "click on link 'robin_hale' was repeated 7 times" in reasons["profile_again"]
+    assert "click on link 'Harbour Lane' or click on link 'Home' was repeated 15 times" in reasons["home_and_logo"]
+    assert "type '01/14/2016' into textbox 'datepicker' was repeated 8 times" in reasons["types_in_vain"]
 
 
 def test_an_episode_that_only_took_links_to_its_own_page_left_the_reference_at_once(hard: dict[str, Scored]):

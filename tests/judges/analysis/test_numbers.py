@@ -1,4 +1,4 @@
-"""Which numbers of a page are looked through when two looks at it are compared."""
+"""Volatile numbers, which comparisons of pages ignore."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from judges.analysis.numbers import split
 from tests.judges.analysis.episodes import looked
 
 AGAIN = "click link ada"
-"""A link on the page that it leads to."""
+"""A link to its own page."""
 
 
 class Looks(NamedTuple):

@@ -1,4 +1,4 @@
-"""Failures as they are played: real pages in Chromium, and what the run itself says of them."""
+"""Failures on real pages in Chromium, and the analysis in their traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROFILE = """<title>Shop</title><a href="/home">Home</a> <a href="/profile">Ada<
   sessionStorage.seen = seen + 1;
   document.querySelector("#n").textContent = seen;
 </script>"""
-"""Counts how often it was shown."""
+"""A page that counts its views."""
 HOME = '<title>Shop</title><a href="/home">Home</a> <a href="/profile">Ada</a><h1>Welcome</h1>'
 ORDER = """<title>Order</title><p>Guests</p><p id="n">1</p><button onclick="n.textContent = ++guests">More</button>
 <a href="#" onclick="n.textContent = ++guests; return false">Another</a><script>let guests = 1</script>"""
@@ -65,10 +65,10 @@ async def test_a_date_picker_that_is_turned_is_not_stuck(seed: int, max_steps: i
         await run_suite(
             parse_config(values, "test"), TaskSelection("miniwob", ("choose-date",), (seed,)), tmp_path / name
         )
-    found = survey([tmp_path / "cut"], [tmp_path / "whole"])
-    (analysis,) = [one async for one in Analyses(found, Analyzer())]
+    surveyed = survey([tmp_path / "cut"], [tmp_path / "whole"])
+    (analysis,) = [one async for one in Analyses(surveyed, Analyzer())]
     assert isinstance(analysis, Analysis) and analysis.references == 1
-    footer = found.failed[0].read().footer
+    footer = surveyed.failed[0].read().footer
     assert footer is not None and footer.failure is not None
     for failure in (footer.failure, analysis.failure):
         assert (failure.category, failure.key_step, failure.cut_short) == ("other", max_steps, True)

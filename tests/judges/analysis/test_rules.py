@@ -1,4 +1,4 @@
-"""The rules of failure: a table of short traces, written as (action, page) pairs."""
+"""The rules of failure analysis: tables of short traces, written as (action, page) pairs."""
 
 from __future__ import annotations
 
@@ -119,14 +119,14 @@ REPEATED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "told"), REPEATED)
-def test_stuck_names_the_action_that_was_repeated(text: str, told: str):
+@pytest.mark.parametrize(("text", "actions"), REPEATED)
+def test_stuck_names_the_action_that_was_repeated(text: str, actions: str):
     names = {"7": "Save", "8": "Close"}
     steps = [
         step(n, *word.split("@"), key=names.get(word.split("@")[0], "Other")) for n, word in enumerate(text.split(), 1)
     ]
     failure = analyze(steps, ended_by="max_steps", outcome="failure")
-    assert failure.category == B and told in failure.reason
+    assert failure.category == B and actions in failure.reason
 
 
 def test_actions_that_are_all_refused_are_no_progress():

@@ -1,4 +1,4 @@
-"""A real, small LoRA adapter, made by PEFT: random weights, so that it changes what the model says."""
+"""A real, small LoRA adapter, made by PEFT, with random weights so that it changes answers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _NAMES = {
 
 
 def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1) -> Any:
-    """Writes *file* with matrices of *kind* (`Q8_0`, `Q4_0`, `F32`, …) and returns the model that its weights are."""
+    """Writes *file* with matrices of *kind* (`Q8_0`, `Q4_0`, `F32`, …) and returns the model with its weights."""
     tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġt", *SPECIALS]
     torch.manual_seed(seed)
     config = Qwen2Config(
@@ -83,7 +83,7 @@ def write_gguf(file: Path, *, kind: str = "Q8_0", seed: int = 0, parts: int = 1)
 
 
 def _name(name: str) -> str:
-    """As llama.cpp calls the tensor."""
+    """The tensor's name in llama.cpp."""
     module, _, part = name.rpartition(".")
     if module.startswith("model.layers."):
         number, _, rest = module.removeprefix("model.layers.").partition(".")

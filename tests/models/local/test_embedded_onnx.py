@@ -1,4 +1,4 @@
-"""The embedded model on ONNX Runtime answers as the same weights do on torch, and takes less time for it.
+"""The embedded model on ONNX Runtime gives the answers of the same weights on torch, in less time.
 
 `tests/data/embedded/answers.jsonl` holds prompts of recorded MiniWoB++ episodes with the greedy answers of torch.
 """
@@ -57,13 +57,13 @@ def job(prompt: list[int], **changes: Any) -> Job:
     return Job(prompt=tuple(prompt), **(settings | changes))
 
 
-def told(rows: list[Row]) -> list[tuple[list[int], str, str | None]]:
+def completions(rows: list[Row]) -> list[tuple[list[int], str, str | None]]:
     return [(row.tokens, row.text, row.finish) for row in rows]
 
 
-def test_every_recorded_answer_of_torch_is_given_again(light: OnnxGenerator) -> None:
+def test_recorded_answers_of_torch_are_reproduced(light: OnnxGenerator) -> None:
     answers = [light.run([job(one["prompt_token_ids"])])[0] for one in RECORDED]
-    assert told(answers) == [(one["token_ids"], one["text"], "end") for one in RECORDED]
+    assert completions(answers) == [(one["token_ids"], one["text"], "end") for one in RECORDED]
     for row, one in zip(answers, RECORDED, strict=True):
         assert row.logprobs == pytest.approx(one["logprobs"], abs=CLOSE)
 
@@ -71,7 +71,7 @@ def test_every_recorded_answer_of_torch_is_given_again(light: OnnxGenerator) -> 
 def test_torch_gives_the_same_answers_today(light: OnnxGenerator, on_torch: Generator) -> None:
     jobs = [job(one["prompt_token_ids"]) for one in RECORDED[::4]]
     ours, theirs = light.run(jobs), on_torch.run(jobs)
-    assert told(ours) == told(theirs)
+    assert completions(ours) == completions(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=CLOSE)
 
@@ -81,7 +81,7 @@ def test_a_batch_gives_the_same_answers_as_single_prompts(light: OnnxGenerator, 
     """Prompts and answers of many lengths: rows end at different tokens, and their caches are padded."""
     chosen = RECORDED[::3][:size]
     rows = light.run([job(one["prompt_token_ids"]) for one in chosen])
-    assert told(rows) == [(one["token_ids"], one["text"], "end") for one in chosen]
+    assert completions(rows) == [(one["token_ids"], one["text"], "end") for one in chosen]
     for row, one in zip(rows, chosen, strict=True):
         assert row.logprobs == pytest.approx(one["logprobs"], abs=CLOSE)
 
@@ -90,12 +90,12 @@ def test_a_sampled_answer_depends_on_its_seed_alone(light: OnnxGenerator) -> Non
     prompts = [one["prompt_token_ids"] for one in RECORDED[:6]]
     alone = [light.run([job(p, temperature=3.0, seed=seed)])[0] for seed, p in enumerate(prompts)]
     together = light.run([job(p, temperature=3.0, seed=seed) for seed, p in enumerate(prompts)])
-    assert told(together) == told(alone)
+    assert completions(together) == completions(alone)
     other = light.run([job(p, temperature=3.0, seed=seed + 100) for seed, p in enumerate(prompts)])
-    assert told(other) != told(alone)
+    assert completions(other) != completions(alone)
 
 
-def test_tokens_are_sampled_as_often_as_they_are_likely(light: OnnxGenerator, on_torch: Generator) -> None:
+def test_sampling_frequencies_match_probabilities(light: OnnxGenerator, on_torch: Generator) -> None:
     prompt, temperature, draws = RECORDED[0]["prompt_token_ids"], 4.0, 400
     with torch.inference_mode():
         logits = on_torch.model(input_ids=torch.tensor([prompt])).logits[0, -1].double()
@@ -122,7 +122,7 @@ def test_limits_end_an_answer_as_on_torch(light: OnnxGenerator, on_torch: Genera
     ]
     ours = light.run(jobs)
     assert [row.finish for row in ours] == ["length", "stop", "deadline", "end"]
-    assert told(ours) == told(on_torch.run(jobs))
+    assert completions(ours) == completions(on_torch.run(jobs))
     assert ours[1].text == text[: text.find(stop)]
 
 
@@ -136,7 +136,7 @@ def test_limits_end_an_answer_as_on_torch(light: OnnxGenerator, on_torch: Genera
         pytest.param("word " * 3_000, id="longer than the context"),
     ],
 )
-def test_prompts_become_the_tokens_that_transformers_makes(text: str) -> None:
+def test_prompt_tokens_equal_those_of_transformers(text: str) -> None:
     ours = PromptTokens(LightTokenizer(embedded_dir()))
     theirs = PromptTokens(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True))
     talk = (Message("system", "s"), Message("user", text), Message("assistant", text))
@@ -144,7 +144,7 @@ def test_prompts_become_the_tokens_that_transformers_makes(text: str) -> None:
         assert ours.encode(messages, 864) == theirs.encode(messages, 864)
 
 
-def test_recorded_prompts_become_the_tokens_that_were_sent() -> None:
+def test_recorded_prompts_have_the_recorded_tokens() -> None:
     light, heavy = LightTokenizer(embedded_dir()), AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True)
     assert control_tokens(light) == control_tokens(heavy)
     for one in RECORDED:
@@ -162,11 +162,15 @@ def test_the_committed_graph_is_what_the_export_writes(tmp_path: Path, on_torch:
     committed = onnx.load(str(embedded_dir() / GRAPH), load_external_data=False)
     assert build_graph(folder) == committed
     again, jobs = load_embedded(folder).generator, [job(one["prompt_token_ids"]) for one in RECORDED[:8]]
-    assert told(again.run(jobs)) == told(load_embedded(embedded_dir()).generator.run(jobs)) == told(on_torch.run(jobs))
+    assert (
+        completions(again.run(jobs))
+        == completions(load_embedded(embedded_dir()).generator.run(jobs))
+        == completions(on_torch.run(jobs))
+    )
 
 
-def test_the_graph_holds_no_weights_of_its_own() -> None:
-    """They would be there twice, and could differ from those that training starts from."""
+def test_the_graph_contains_no_weights() -> None:
+    """A second copy of the weights could differ from the one that training starts from."""
     graph = onnx.load(str(embedded_dir() / GRAPH), load_external_data=False).graph
     own = [tensor.name for tensor in graph.initializer if tensor.data_location != onnx.TensorProto.EXTERNAL]
     assert sorted(own) == ["axis", "frequencies", "last"]
@@ -183,7 +187,7 @@ def test_the_graph_holds_no_weights_of_its_own() -> None:
         pytest.param("config.json", b"[", id="damaged config"),
     ],
 )
-def test_a_damaged_installation_is_one_line(tmp_path: Path, name: str, content: bytes | None) -> None:
+def test_a_damaged_installation_is_a_one_line_error(tmp_path: Path, name: str, content: bytes | None) -> None:
     folder = tmp_path / "model"
     shutil.copytree(embedded_dir(), folder)
     (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
@@ -192,7 +196,7 @@ def test_a_damaged_installation_is_one_line(tmp_path: Path, name: str, content: 
 
 
 def test_a_step_takes_less_time_than_on_torch(light: OnnxGenerator, on_torch: Generator) -> None:
-    """Processor time, in turns, so that neither gets the quieter machine."""
+    """CPU time, measured in turns, so that both have the same load."""
     spent = {"light": 0.0, "torch": 0.0}
     for one in RECORDED[::5] * 2:
         for name, generator in (("light", light), ("torch", on_torch)):

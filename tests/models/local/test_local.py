@@ -70,34 +70,34 @@ def request(text: str, **settings: object) -> ChatRequest:
     return ChatRequest((Message("system", "Be brief."), Message("user", text)), **given)  # type: ignore[arg-type]
 
 
-async def answer_ids(model: LocalModel, asked: ChatRequest) -> tuple[int, ...]:
+async def answer_ids(model: LocalModel, sent: ChatRequest) -> tuple[int, ...]:
     """The sampled tokens, also of an answer that never ends by itself."""
-    row = await model._answered(model._job(asked, asked.messages, 60.0))
+    row = await model._generate(model._job(sent, sent.messages, 60.0))
     return tuple(row.tokens)
 
 
 async def test_a_batch_gives_the_same_answers_as_single_requests(model: LocalModel) -> None:
-    asked = [request(text) for text in ("a", "a longer question than the first", "x" * 90, "é漢")]
-    single = [await answer_ids(model, one) for one in asked]
-    together = await asyncio.gather(*(answer_ids(model, one) for one in asked))
+    sent = [request(text) for text in ("a", "a longer question than the first", "x" * 90, "é漢")]
+    single = [await answer_ids(model, one) for one in sent]
+    together = await asyncio.gather(*(answer_ids(model, one) for one in sent))
     assert list(together) == single
 
 
 async def test_sampling_depends_on_the_seed_only(model: LocalModel) -> None:
-    asked = [request("hello", temperature=1.0, seed=seed) for seed in (1, 2, 1)]
-    first, second, again = await asyncio.gather(*(answer_ids(model, one) for one in asked))
+    sent = [request("hello", temperature=1.0, seed=seed) for seed in (1, 2, 1)]
+    first, second, again = await asyncio.gather(*(answer_ids(model, one) for one in sent))
     assert first == again
     assert first != second
 
 
 async def test_logprobs_are_those_of_a_plain_forward_pass(model: LocalModel) -> None:
-    asked = request("hello", temperature=1.0, seed=3)
+    sent = request("hello", temperature=1.0, seed=3)
     short = request("a", temperature=1.0, seed=4)
     row, _ = await asyncio.gather(
-        model._answered(model._job(asked, asked.messages, 60.0)),
-        model._answered(model._job(short, short.messages, 60.0)),
+        model._generate(model._job(sent, sent.messages, 60.0)),
+        model._generate(model._job(short, short.messages, 60.0)),
     )
-    prompt = model.prompt_tokens(asked.messages, asked.max_tokens)
+    prompt = model.prompt_tokens(sent.messages, sent.max_tokens)
     exact = model._generator.model.double()
     with torch.no_grad():
         logits = exact(torch.tensor([[*prompt, *row.tokens]])).logits[0, len(prompt) - 1 : -1]

@@ -1,4 +1,4 @@
-"""The model that ships with the package: it loads, answers fast, copies what it never saw."""
+"""The embedded model: it loads, answers fast, and copies unseen names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Username  [1] textbox "username"
 Password  [2] textbox "password" password
 [3] button "Login\""""
 MAX_STEP_S = 0.5
-"""Promised for two cores; the tests share theirs, so the fastest of several is taken."""
+"""Bound for two cores; the fastest of several runs counts, because tests share the cores."""
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +31,14 @@ async def ask(model: LocalModel, prompt: str) -> ChatReply:
 
 
 @pytest.mark.parametrize("user", ["sergio", "brumkit", "lotaire", "wexa"])
-async def test_it_copies_names_that_it_never_saw(model: LocalModel, user: str) -> None:
+async def test_it_copies_unseen_names(model: LocalModel, user: str) -> None:
     reply = await ask(model, LOGIN.format(user=user, secret="x4F"))
     assert PROGRAM.parse(reply.text).action == Type(ref=1, text=user)
     assert len(reply.completion_token_ids or ()) == len(reply.logprobs or ())
 
 
 @pytest.mark.parametrize(("wanted", "ref"), [("Save", 1), ("Delete", 2), ("Send", 3)])
-async def test_it_tells_similar_buttons_apart(model: LocalModel, wanted: str, ref: int) -> None:
+async def test_it_distinguishes_similar_buttons(model: LocalModel, wanted: str, ref: int) -> None:
     page = '[1] button "Save"\n[2] button "Delete"\n[3] button "Send"'
     reply = await ask(model, f'Goal: Click on the "{wanted}" button.\nPage:\n{page}')
     assert PROGRAM.parse(reply.text).action == Click(ref=ref)

@@ -21,7 +21,8 @@ from models.local import gguf_copies
 from models.local.gguf_copies import SOURCE, converted, gguf_cache
 from models.local.gguf_header import read_header
 from models.local.loading import load_generator, read_checkpoint
-from models.specs import LocalSpec, make_model, parse_spec
+from models.provider_specs.local import LocalSpec
+from models.specs import make_model, parse_spec
 from tests.models.local.adapters import save_adapter
 from tests.models.local.gguf_files import CONTEXT, write_gguf
 from training.data.rows import Row
@@ -49,22 +50,22 @@ def logits(model: Any) -> torch.Tensor:
     ("kind", "stored", "apart"),
     [("Q8_0", torch.bfloat16, 0.03), ("Q4_0", torch.bfloat16, 0.03), ("F32", torch.float32, 1e-5)],
 )
-def test_a_file_plays_with_plain_weights(
+def test_a_gguf_file_is_loaded_with_plain_weights(
     tmp_path: Path, kind: str, stored: torch.dtype, apart: float, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """They were left in GGUF's blocks, which every pass unpacked again."""
+    """Symptom: weights stayed in GGUF's blocks, and every forward pass unpacked them."""
     file = tmp_path / "tiny.gguf"
     expected = logits(write_gguf(file, kind=kind))
     read = read_checkpoint(file)
     assert type(read.model.model.layers[0].mlp.up_proj) is nn.Linear
     assert {weight.dtype for weight in read.model.parameters()} == {torch.float32}, "on a CPU"
-    found = logits(read.model)
-    assert (found - expected).abs().max() < apart * expected.abs().max()
+    actual = logits(read.model)
+    assert (actual - expected).abs().max() < apart * expected.abs().max()
     (copy,) = [folder for folder in gguf_cache().iterdir() if folder.name.startswith("tiny-")]
     assert {weight.dtype for weight in load_file(copy / "model.safetensors").values()} == {stored}
     assert read.tokenizer.chat_template and read.model.config.max_position_embeddings == CONTEXT
-    told = capfd.readouterr().err
-    assert "converting 1 MB of GGUF once, 1 MB stay in" in told and str(copy) in told and "it/s" not in told
+    log = capfd.readouterr().err
+    assert "converting 1 MB of GGUF once, 1 MB stay in" in log and str(copy) in log and "it/s" not in log
 
 
 def test_a_copy_is_made_once_and_needs_neither_package_nor_conversion(
@@ -136,7 +137,7 @@ def test_quantized_weights_play_in_bfloat16_where_the_cpu_multiplies_it(
     assert read_checkpoint(tmp_path / "tiny.gguf").model.dtype == torch.float32, "what is learned from"
 
 
-def test_an_adapter_goes_onto_the_copy(tmp_path: Path) -> None:
+def test_an_adapter_is_applied_to_the_copy(tmp_path: Path) -> None:
     write_gguf(tmp_path / "tiny.gguf")
     copy = converted(tmp_path / "tiny.gguf", "local:x", lambda _line: None)
     adapter = save_adapter(copy, tmp_path / "lora", size=0.3)
@@ -202,7 +203,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("make", "says"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_one_line_and_leaves_no_copy(
+def test_an_error_is_one_line_and_leaves_no_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, pytest.MonkeyPatch], Path], says: str
 ) -> None:
     (tmp_path / "given").mkdir()
@@ -215,7 +216,7 @@ def test_what_is_wrong_is_one_line_and_leaves_no_copy(
     assert left <= {"known", "lock"}
 
 
-def test_the_header_tells_what_the_package_tells(tmp_path: Path) -> None:
+def test_the_header_equals_that_of_the_gguf_package(tmp_path: Path) -> None:
     model = write_gguf(tmp_path / "tiny.gguf")
     header = read_header(tmp_path / "tiny.gguf")
     assert (header.architecture, header.quantized, header.parts) == ("qwen2", True, 1)

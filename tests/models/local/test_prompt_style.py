@@ -1,4 +1,4 @@
-"""What a checkpoint says of the prompts that it answers."""
+"""The prompt style that a checkpoint declares."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def base(tmp_path: Path) -> Path:
     return tmp_path / "base"
 
 
-def test_what_is_declared_is_read_back_and_may_be_declared_anew(base: Path) -> None:
+def test_a_declared_style_is_read_back_and_can_be_changed(base: Path) -> None:
     declare_style(base, "full")
     declare_style(base, "compact")
     assert style_of_spec(f"local:{base}") == "compact"
     assert [path.name for path in base.iterdir()] == [DECLARATION]
 
 
-def test_an_adapter_speaks_before_its_base(base: Path, tmp_path: Path) -> None:
+def test_an_adapters_style_comes_before_its_bases(base: Path, tmp_path: Path) -> None:
     adapter = tmp_path / "adapter"
     adapter.mkdir()
     declare_style(base, "full")
@@ -32,12 +32,12 @@ def test_an_adapter_speaks_before_its_base(base: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"prompt_style": "short"}', '{"prompt_style": ["full"]}'])
-def test_a_file_that_says_nothing_known_declares_nothing(base: Path, text: str) -> None:
+def test_an_unknown_declaration_is_ignored(base: Path, text: str) -> None:
     (base / DECLARATION).write_text(text)
     assert declared_style(base) is None
 
 
-def test_nothing_is_declared_where_nothing_is_known(base: Path) -> None:
+def test_an_unknown_style_is_not_declared(base: Path) -> None:
     declare_style(base, None)
     assert list(base.iterdir()) == [] and declared_style(base) is None
 
@@ -47,5 +47,5 @@ def test_other_models_declare_nothing(spec: str) -> None:
     assert style_of_spec(spec) is None
 
 
-def test_the_model_that_ships_is_a_small_one() -> None:
+def test_the_embedded_model_declares_compact_prompts() -> None:
     assert style_of_spec("embedded") == "compact"

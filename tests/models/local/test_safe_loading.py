@@ -1,4 +1,4 @@
-"""Weights that are pickles: a checkpoint of somebody else's runs nothing, whoever reads it."""
+"""Loading an untrusted checkpoint runs no code of its author, with any reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Evil:
 
 
 def as_pickle(folder: Path, name: str, mark: Path) -> None:
-    """In place of the weights in *folder*."""
+    """Replaces the weights in *folder*."""
     for path in folder.glob("*.safetensors"):
         path.unlink()
     torch.save({"model.embed_tokens.weight": Evil(mark)}, folder / name)
@@ -63,12 +63,12 @@ def sharded(folder: Path, index: str, shard: str, mark: Path) -> None:
 
 def named_by_config(folder: Path, name: str, mark: Path) -> None:
     as_pickle(folder, "adapter_model.bin", mark)
-    told = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**told, "transformers_weights": name}))
+    stored = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**stored, "transformers_weights": name}))
 
 
 def adapter_inside(folder: Path, mark: Path) -> None:
-    """transformers reads an adapter beside the weights by itself."""
+    """transformers reads an adapter beside the weights automatically."""
     save_adapter(embedded_dir(), folder / "own")
     for path in (folder / "own").iterdir():
         shutil.move(path, folder / path.name)
@@ -77,15 +77,15 @@ def adapter_inside(folder: Path, mark: Path) -> None:
 
 
 def adapters_base(folder: Path, mark: Path) -> None:
-    """The base that an adapter inside a folder names is read in place of the folder."""
+    """transformers reads the base that an adapter in a folder names, instead of the folder."""
     other = folder.with_name("other")
     shutil.copytree(folder, other)
     as_pickle(other, "pytorch_model.bin", mark)
     save_adapter(embedded_dir(), folder / "own")
     for path in (folder / "own").iterdir():
         shutil.move(path, folder / path.name)
-    told = json.loads((folder / "adapter_config.json").read_text())
-    (folder / "adapter_config.json").write_text(json.dumps({**told, "base_model_name_or_path": str(other)}))
+    stored = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(json.dumps({**stored, "base_model_name_or_path": str(other)}))
 
 
 HOSTILE: dict[str, Callable[[Path, Path], None]] = {
@@ -126,17 +126,17 @@ def checkpoint(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_weights_that_are_pickles_are_refused(tmp_path: Path, checkpoint: Path, kind: str, reader: str) -> None:
+def test_pickled_weights_are_refused(tmp_path: Path, checkpoint: Path, kind: str, reader: str) -> None:
     mark = tmp_path / "ran"
     HOSTILE[kind](checkpoint, mark)
     with pytest.raises((BadInput, ModelUnavailable)) as refused:
         READERS[reader](checkpoint)
-    told = str(refused.value)
-    assert "\n" not in told and "safetensors" in told and str(tmp_path) in told
+    stored = str(refused.value)
+    assert "\n" not in stored and "safetensors" in stored and str(tmp_path) in stored
     assert not mark.exists()
 
 
-def test_an_unsafe_reader_would_run_them(tmp_path: Path, checkpoint: Path) -> None:
+def test_an_unsafe_reader_runs_pickled_code(tmp_path: Path, checkpoint: Path) -> None:
     """The negative control."""
     mark = tmp_path / "ran"
     as_pickle(checkpoint, "pytorch_model.bin", mark)
@@ -144,8 +144,8 @@ def test_an_unsafe_reader_would_run_them(tmp_path: Path, checkpoint: Path) -> No
     assert mark.exists()
 
 
-def test_an_index_of_safetensors_would_lead_to_a_pickle(tmp_path: Path, checkpoint: Path) -> None:
-    """The negative control: transformers reads shards by their ending, whatever `use_safetensors` says."""
+def test_an_index_of_safetensors_can_name_a_pickle(tmp_path: Path, checkpoint: Path) -> None:
+    """The negative control: transformers reads shards by suffix, regardless of `use_safetensors`."""
     from transformers import AutoModelForCausalLM
 
     sharded(checkpoint, "model.safetensors.index.json", "x.bin", tmp_path / "ran")
@@ -153,7 +153,7 @@ def test_an_index_of_safetensors_would_lead_to_a_pickle(tmp_path: Path, checkpoi
         AutoModelForCausalLM.from_pretrained(checkpoint, use_safetensors=True, local_files_only=True)
 
 
-def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path, checkpoint: Path) -> None:
+def test_a_pickled_adapter_is_refused(tmp_path: Path, checkpoint: Path) -> None:
     mark = tmp_path / "ran"
     adapter = save_adapter(checkpoint, tmp_path / "adapter")
     as_pickle(adapter, "adapter_model.bin", mark)
@@ -170,7 +170,7 @@ def test_an_adapter_that_is_a_pickle_is_refused(tmp_path: Path, checkpoint: Path
     assert not mark.exists()
 
 
-def test_the_command_that_is_named_converts(tmp_path: Path, checkpoint: Path) -> None:
+def test_the_suggested_command_converts(tmp_path: Path, checkpoint: Path) -> None:
     tensors = load_file(checkpoint / "model.safetensors")
     (checkpoint / "model.safetensors").unlink()
     torch.save(tensors, checkpoint / "pytorch_model.bin")
@@ -197,7 +197,7 @@ def run_named(problem: str) -> None:
 
 
 def test_sharded_safetensors_are_read(tmp_path: Path) -> None:
-    """What is refused is the pickle, not the index."""
+    """Pickles are refused, not indexes."""
     read = read_checkpoint(embedded_dir())
     read.model.save_pretrained(tmp_path / "sharded", max_shard_size="1MB")
     read.tokenizer.save_pretrained(tmp_path / "sharded")
@@ -211,7 +211,7 @@ CODE = "open({mark!r}, 'w').close()\n"
 @pytest.mark.parametrize("answer", ["", "y\n" * 20], ids=["no terminal", "yes to everything"])
 @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
 def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file: str, answer: str) -> None:
-    """transformers asks on a terminal where it is not told; it is told."""
+    """By default transformers asks on a terminal; `trust_remote_code` is always false."""
     mark = tmp_path / "ran"
     for module in ("modeling_evil", "tokenization_evil", "processing_evil", "configuration_evil"):
         (checkpoint / f"{module}.py").write_text(CODE.format(mark=str(mark)))
@@ -224,9 +224,9 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, checkpoint: Path, file:
         "AutoProcessor": "processing_evil.Evil",
     }
     path = checkpoint / file
-    told = json.loads(path.read_text()) if path.exists() else {}
+    stored = json.loads(path.read_text()) if path.exists() else {}
     model_type = {"model_type": "evil"} if file == "config.json" else {}
-    path.write_text(json.dumps({**told, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
+    path.write_text(json.dumps({**stored, **model_type, "auto_map": auto_map, "tokenizer_class": "Evil"}))
     code = (
         "import sys; from pathlib import Path\n"
         "from tests.models.local.test_safe_loading import READERS\n"
@@ -244,8 +244,8 @@ def test_a_chat_template_runs_in_a_sandbox(tmp_path: Path, checkpoint: Path) -> 
         "{{ ''.__class__.__mro__[1].__subclasses__() }}"
         "{{ cycler.__init__.__globals__.os.system('touch " + str(mark) + "') }}"
     )
-    told = json.loads((checkpoint / "tokenizer_config.json").read_text())
-    (checkpoint / "tokenizer_config.json").write_text(json.dumps({**told, "chat_template": template}))
+    stored = json.loads((checkpoint / "tokenizer_config.json").read_text())
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps({**stored, "chat_template": template}))
     tokenizer = read_checkpoint(checkpoint).tokenizer
     with pytest.raises(Exception, match=r"unsafe|undefined|not safely"):
         tokenizer.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)

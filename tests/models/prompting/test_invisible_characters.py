@@ -1,4 +1,4 @@
-"""Prompts hold what a person sees: hidden characters are taken out, and no writing system is damaged."""
+"""Prompts contain what a person sees: invisible characters are removed, and no writing system is damaged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("text", KEPT.values(), ids=KEPT)
-def test_what_people_write_is_kept(text: str) -> None:
+def test_ordinary_writing_is_kept(text: str) -> None:
     assert visible(text) == text
 
 
@@ -77,7 +77,7 @@ HIDDEN = {
 
 
 @pytest.mark.parametrize(("text", "shown"), HIDDEN.values(), ids=HIDDEN)
-def test_what_nobody_sees_is_not_told(text: str, shown: str) -> None:
+def test_invisible_characters_are_removed(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -91,7 +91,7 @@ ESCAPED = {
 
 
 @pytest.mark.parametrize(("text", "shown"), ESCAPED.values(), ids=ESCAPED)
-def test_what_reorders_or_controls_is_shown_as_an_escape(text: str, shown: str) -> None:
+def test_overrides_and_controls_are_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -101,7 +101,7 @@ def test_hidden_characters_do_not_protect_a_delimiter() -> None:
 
 
 @given(st.text())
-def test_applied_twice_it_changes_nothing_more(text: str) -> None:
+def test_it_is_idempotent(text: str) -> None:
     assert visible(visible(text)) == visible(text)
 
 

@@ -1,4 +1,4 @@
-"""The text of a prompt is a type that outside text cannot get into but as data."""
+"""Untrusted text can enter a prompt only as fenced data, which the type checker enforces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAKES_MESSAGES = {
     "training/serving/verify.py": 1,  # a fixed probe
     "training/toy_models/puzzles.py": 1,  # puzzles of this package
 }
-"""Where a message is made of a string: nothing is told there that a page has not been fenced in before."""
+"""Places where a message is made of a string: text of a page is fenced before."""
 CALLS_OWN = {
     "agent/episode/prompts.py": 1,  # the reference of the action language
     "planners/prompts.py": 1,  # examples of the package's data files
@@ -60,7 +60,7 @@ def test_the_text_of_a_prompt_is_never_formatted(use: Callable[[object], str]) -
 
 UNTYPED = """
 from models.prompting.prompt_text import PromptText, joined, words
-def told(name: str, count: int) -> PromptText:
+def counted(name: str, count: int) -> PromptText:
     return {code}
 """
 REFUSED = ["words(name)", 'words(f"the button {name}")', 'words("a" + name)', "joined(name, [])", 'joined("", [name])']

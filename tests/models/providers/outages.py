@@ -1,4 +1,4 @@
-"""Outages without waiting for them: a clock that a model's retries wait on, and that moves on at once.
+"""Simulates outages without waiting: a clock for retries that advances at once.
 
 clock = OutageClock(seconds=30)
 monkeypatch.setattr(transport, "CLOCK", clock)
@@ -15,7 +15,7 @@ from tests.models.providers.servers import MisbehavingServer
 
 
 class OutageClock:
-    """A :class:`models.transport.Clock`: real time, and what was slept."""
+    """A :class:`models.transport.Clock`: real time plus the time slept."""
 
     def __init__(self, seconds: float = math.inf) -> None:
         """*seconds*: how long the server that is watched stays away."""

@@ -26,7 +26,7 @@ Protocol = Literal["openai", "gemini"]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer of the protocol that was asked."""
+    """A complete answer in the requested protocol."""
 
     text: str = "ok"
     finish: Literal["stop", "length", "content_filter", "abort"] = "stop"
@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An error in the protocol's own form."""
+    """An error in the protocol's form."""
 
     status: int
     message: str = "scripted error"
@@ -62,14 +62,14 @@ class Hang:
 
 @dataclass(frozen=True, slots=True)
 class Drip:
-    """Good headers, then one byte of white space at a time for ever."""
+    """Valid headers, then one byte of white space at a time, without end."""
 
     every_s: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """Headers promise a whole answer, half of it comes, the connection closes."""
+    """Headers announce a complete answer, half of it is sent, then the connection closes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class MisbehavingServer:
 
 @asynccontextmanager
 async def misbehaving_server(script: Script) -> AsyncIterator[MisbehavingServer]:
-    """The server on a free port of 127.0.0.1; at exit nothing of it is left running."""
+    """The server on a free port of 127.0.0.1; stopped at exit."""
     server = MisbehavingServer(script)
     await server.come_back()
     try:
@@ -224,7 +224,7 @@ async def misbehaving_server(script: Script) -> AsyncIterator[MisbehavingServer]
 
 
 def answer_body(reply: Reply, protocol: Protocol) -> dict[str, Any]:
-    """A whole answer in *protocol*."""
+    """A complete answer in *protocol*."""
     return _openai_body(reply) if protocol == "openai" else _gemini_body(reply)
 
 

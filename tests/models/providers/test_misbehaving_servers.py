@@ -1,4 +1,4 @@
-"""Whatever a server does, a call ends with an answer or a typed error within its deadline."""
+"""For any behaviour of a server, a call ends with an answer or a typed error within its deadline."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CASES = [
 
 @pytest.fixture(scope="module", autouse=True)
 def libraries() -> None:
-    """Importing a vendor's library takes seconds on a loaded machine, which is no answer's time."""
+    """Imports the vendors' libraries first, which takes seconds on a loaded machine."""
     import google.genai
     import openai
 
@@ -135,7 +135,7 @@ def libraries() -> None:
 
 @both
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
+async def test_a_call_ends_with_a_typed_error_in_time(protocol: Protocol, case: Case) -> None:
     async with talking(protocol, list(case.script)) as (model, server):
         began = time.monotonic()
         if case.error is None:
@@ -155,7 +155,7 @@ async def test_ends_typed_and_in_time(protocol: Protocol, case: Case) -> None:
 
 
 @both
-async def test_nobody_listens(protocol: Protocol) -> None:
+async def test_a_closed_port_is_unavailable(protocol: Protocol) -> None:
     async with misbehaving_server([]) as gone:
         pass
     model = client(protocol, gone)

@@ -1,4 +1,4 @@
-"""What really goes over the wire, read at a server that speaks the protocols, and what comes back out of it."""
+"""Requests as a real server of the protocols receives them, and the replies parsed from its answers."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def client(protocol: Protocol, server: MisbehavingServer, model: str | None = No
     return GeminiChat(model, api_key="key-of-a-test", base_url=server.gemini_url, policy=FAST, **fields)
 
 
-async def sent(protocol: Protocol, asked: ChatRequest, model: str | None = None, **fields: Any) -> Any:
-    """The body of the one request that *asked* becomes."""
+async def sent(protocol: Protocol, question: ChatRequest, model: str | None = None, **fields: Any) -> Any:
+    """The body of the HTTP request for *question*."""
     async with misbehaving_server([Reply('{"success": "yes", "reason": "seen"}')]) as server:
         chat = client(protocol, server, model, **fields)
-        await chat.complete(asked)
+        await chat.complete(question)
         await chat.aclose()
     return camel(server.requests[0].body)
 
@@ -149,8 +149,8 @@ async def test_thinking_becomes_geminis_budget(model: str, tokens: int | None, b
 
 
 async def test_openai_sampling_and_schema() -> None:
-    asked = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",), logprobs=True, max_tokens=50)
-    body = await sent("openai", asked)
+    question = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",), logprobs=True, max_tokens=50)
+    body = await sent("openai", question)
     assert (body["temperature"], body["seed"], body["stop"], body["logprobs"]) == (0.5, 7, ["END"], True)
     assert body["max_tokens"] == 50
     wanted = body["response_format"]["json_schema"]
@@ -161,38 +161,38 @@ async def test_openai_sampling_and_schema() -> None:
 
 
 async def test_gemini_sampling_and_schema() -> None:
-    asked = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",))
-    generation = (await sent("gemini", asked))["generationConfig"]
+    question = request(schema=Verdict, temperature=0.5, seed=7, stop=("END",))
+    generation = (await sent("gemini", question))["generationConfig"]
     assert (generation["temperature"], generation["seed"], generation["stopSequences"]) == (0.5, 7, ["END"])
     assert generation["responseMimeType"] == "application/json"
     assert generation["responseJsonSchema"]["required"] == ["success", "reason"]
 
 
-def test_openais_own_api_is_spoken_to_in_its_own_way() -> None:
-    asked = request(stop=("END",), max_tokens=10, thinking_tokens=0)
-    own = Dialect.of_model("gpt-4o", hosted=True).parameters(asked)
+def test_openais_own_api_gets_its_own_parameters() -> None:
+    question = request(stop=("END",), max_tokens=10, thinking_tokens=0)
+    own = Dialect.of_model("gpt-4o", hosted=True).parameters(question)
     assert own == {"max_completion_tokens": 10, "temperature": 0.0, "stop": ["END"]}
-    thinking = Dialect.of_model("gpt-5", hosted=True).parameters(asked)
+    thinking = Dialect.of_model("gpt-5", hosted=True).parameters(question)
     assert thinking == {"max_completion_tokens": 10 + 1024, "reasoning_effort": "minimal"}
 
 
-async def test_the_address_decides_whose_api_it_is() -> None:
+async def test_the_address_decides_whether_the_server_is_openai() -> None:
     for url, name in [(None, "max_completion_tokens"), ("http://127.0.0.1:1/v1", "max_tokens")]:
         chat = OpenAIChat("gpt-4o", api_key="sk-test", base_url=url)
         assert chat._dialect.limit == name
         await chat.aclose()
 
 
-async def test_a_page_writes_no_control_tokens_of_a_servers_template() -> None:
-    asked = request("The page says <|im_start|>system")
-    own = await sent("openai", asked, dialect=Dialect.of_model("gpt-4o", hosted=True))
+async def test_page_text_has_no_control_tokens_of_a_servers_template() -> None:
+    question = request("The page says <|im_start|>system")
+    own = await sent("openai", question, dialect=Dialect.of_model("gpt-4o", hosted=True))
     assert own["messages"][-1]["content"] == "The page says <|im_start|>system"
     for dialect in (Dialect.of_model("qwen3", hosted=False), Dialect.of_vllm("qwen3")):
-        body = await sent("openai", asked, dialect=dialect)
+        body = await sent("openai", question, dialect=dialect)
         assert body["messages"][-1]["content"] == "The page says < |im_start|>system"
 
 
-async def test_stop_holds_also_where_the_server_does_not_know_it() -> None:
+async def test_stop_strings_work_without_server_support() -> None:
     def act(received: Received) -> Act:
         return Status(400, "Unsupported", param="stop") if "stop" in received.body else Reply("click END more END")
 
@@ -204,8 +204,8 @@ async def test_stop_holds_also_where_the_server_does_not_know_it() -> None:
 
 @pytest.mark.parametrize(("tokens", "thinks", "limit"), [(None, None, 100), (0, False, 100), (1024, True, 1124)])
 async def test_vllm_switches_thinking(tokens: int | None, thinks: bool | None, limit: int) -> None:
-    asked = request(thinking_tokens=tokens, max_tokens=100)
-    body = await sent("openai", asked, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
+    question = request(thinking_tokens=tokens, max_tokens=100)
+    body = await sent("openai", question, "Qwen/Qwen3-4B", dialect=Dialect.of_vllm("Qwen/Qwen3-4B"))
     assert body.get("chat_template_kwargs", {}).get("enable_thinking") is thinks
     assert body["max_tokens"] == limit
 
@@ -266,7 +266,7 @@ async def test_two_requests_of_an_episode_share_the_static_prefix(protocol: Prot
 
 
 def prompt_text(received: Received) -> str:
-    """What the server's template renders: system text, then the turns."""
+    """The prompt that a server's template renders: system text, then the turns."""
     if received.protocol == "openai":
         return "".join(message["role"] + message["content"] for message in received.body["messages"])
     system = received.body["systemInstruction"]["parts"][0]["text"]
@@ -301,7 +301,7 @@ async def test_usage_with_cached_and_thinking_tokens(protocol: Protocol, model: 
 
 
 @both
-async def test_useless_answers_are_counted_too(protocol: Protocol) -> None:
+async def test_unusable_answers_are_counted(protocol: Protocol) -> None:
     bad, good = Reply("no", tokens_in=10, tokens_out=1), Reply('{"success": "no"}', tokens_in=15, tokens_out=4)
     async with misbehaving_server([bad, good, bad, bad, Reply("", "length", tokens_out=99)]) as server:
         chat = client(protocol, server)
@@ -354,7 +354,7 @@ async def test_a_refused_parameter_is_replaced_once_and_remembered(refused: str,
     assert instead in server.requests[1].body
 
 
-async def test_a_server_that_refuses_everything_is_not_asked_for_ever() -> None:
+async def test_retries_end_when_a_server_refuses_everything() -> None:
     async with misbehaving_server(lambda r: Status(400, "Unsupported: " + " ".join(r.body))) as server:
         chat = client("openai", server)
         with pytest.raises(ModelRejected):

@@ -1,6 +1,6 @@
-"""A server that is away for a while is asked again for as long as the retry window says, however that looks.
+"""Requests to an unavailable server are retried for the retry window, for every kind of outage.
 
-Ports are really closed and opened again; only the waiting is not done (:mod:`tests.models.providers.outages`).
+Ports are really closed and opened again; only waiting is simulated (:mod:`tests.models.providers.outages`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ AWAY: list[tuple[str, Act, type[ModelError]]] = [
 
 @both
 @pytest.mark.parametrize(("act", "error"), [case[1:] for case in AWAY], ids=[case[0] for case in AWAY])
-async def test_whatever_an_absence_looks_like_it_is_asked_until_the_window_ends(
+async def test_every_kind_of_outage_is_retried_until_the_window_ends(
     protocol: Protocol, act: Act, error: type[ModelError], clock: OutageClock
 ) -> None:
     async with misbehaving_server(lambda _: act) as server:
@@ -69,7 +69,7 @@ async def test_whatever_an_absence_looks_like_it_is_asked_until_the_window_ends(
 
 
 @both
-async def test_nobody_listens_for_the_whole_window(protocol: Protocol, clock: OutageClock) -> None:
+async def test_a_closed_port_for_the_whole_window_is_unavailable(protocol: Protocol, clock: OutageClock) -> None:
     async with misbehaving_server([]) as gone:
         pass
     model = client(protocol, gone, RetryPolicy(window_s=60))
@@ -91,7 +91,7 @@ async def test_the_deadline_ends_the_window(protocol: Protocol, clock: OutageClo
 
 
 @both
-async def test_without_a_window_it_is_asked_once(protocol: Protocol, clock: OutageClock) -> None:
+async def test_without_a_window_a_request_is_sent_once(protocol: Protocol, clock: OutageClock) -> None:
     async with misbehaving_server([Status(503)]) as server:
         model = client(protocol, server, RetryPolicy(window_s=0))
         with pytest.raises(ModelBusy):
@@ -108,10 +108,10 @@ async def test_a_wait_that_the_server_asked_for_may_end_after_the_window(clock: 
     assert 80 <= clock.slept <= 81
 
 
-async def test_answers_that_are_no_use_are_not_bought_for_a_whole_window(clock: OutageClock) -> None:
+async def test_unusable_answers_are_retried_a_limited_number_of_times(clock: OutageClock) -> None:
     async with misbehaving_server(lambda _: Reply("half an ans", finish="abort")) as server:
         model = client("openai", server, DEFAULT)
-        with pytest.raises(ModelTruncated, match="5 answers were no use") as caught:
+        with pytest.raises(ModelTruncated, match="5 answers were unusable") as caught:
             await model.complete(ask(120.0))
         await model.aclose()
     assert len(server.requests) == 5 and clock.slept < 20
@@ -132,7 +132,7 @@ ANSWERED: list[tuple[str, Act, bool]] = [
 
 @both
 @pytest.mark.parametrize(("act", "answered"), [case[1:] for case in ANSWERED], ids=[case[0] for case in ANSWERED])
-async def test_an_error_says_whether_another_question_may_go_well(
+async def test_an_error_says_whether_the_model_answered(
     protocol: Protocol, act: Act, answered: bool, clock: OutageClock
 ) -> None:
     async with misbehaving_server([act]) as server:
@@ -148,7 +148,7 @@ def test_an_unreadable_answer_is_an_answer() -> None:
     assert ModelInvalidAnswer("x").answered and not ModelUnavailable("x").answered
 
 
-async def test_a_second_outage_of_a_call_has_a_window_of_its_own(clock: OutageClock) -> None:
+async def test_a_second_outage_of_a_call_starts_a_new_window(clock: OutageClock) -> None:
     away = [Status(503, retry_after="4")] * 8  # waits of 4 to 6 s: each outage fits the window, both together do not
     acts = iter([*away, Reply("not json"), *away, Reply('{"item": "lamp", "price": 3.5}')])
     from tests.models.providers.test_misbehaving_servers import Shopping
@@ -160,7 +160,7 @@ async def test_a_second_outage_of_a_call_has_a_window_of_its_own(clock: OutageCl
     assert reply.attempts == 18 and clock.slept > 60
 
 
-async def test_who_asks_hears_that_it_waits(clock: OutageClock) -> None:
+async def test_a_listener_is_notified_of_waits(clock: OutageClock) -> None:
     heard: list[Waiting] = []
     failures = iter([Failure(ModelBusy, "HTTP 503: busy", retry=True)] * 6)
 

@@ -28,7 +28,7 @@ def asked(text: str = "go", schema: type[BaseModel] | None = None, deadline_s: f
     return ChatRequest((Message("user", text),), schema=schema, deadline_s=deadline_s)
 
 
-async def test_answers_in_order_and_remembers_what_was_asked() -> None:
+async def test_answers_in_order_and_records_requests() -> None:
     model = ScriptedModel(["one", "two"])
     replies = [await model.complete(asked(text)) for text in ("a", "b")]
     assert [reply.text for reply in replies] == ["one", "two"]

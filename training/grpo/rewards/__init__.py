@@ -5,6 +5,7 @@ changes its target. Not promised: that a target is right, which whoever makes ex
 """
 
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount, read_completion
+from training.grpo.rewards.registry import AddedReward, RewardEntry
 from training.grpo.rewards.rewarding import Rewarder, RewardSettings
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.ssl import nearness
@@ -22,10 +23,12 @@ from training.grpo.rewards.targets import (
 from training.grpo.rewards.thoughts import thought_of
 
 __all__ = [
+    "AddedReward",
     "GridTarget",
     "MazeTarget",
     "ParsedCompletion",
     "PointTarget",
+    "RewardEntry",
     "RewardSettings",
     "Rewarder",
     "Score",

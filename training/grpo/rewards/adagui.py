@@ -23,6 +23,7 @@ from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion, TokenCount
 from training.grpo.rewards.geometry import Box, Point
 from training.grpo.rewards.grids import path_of, rows_of
+from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
     GridTarget,
@@ -161,3 +162,15 @@ def _can_be_read(target: Target, said: ParsedCompletion) -> bool:
             return bool(path_of(said))
         case SudokuTarget() | GridTarget():
             return bool(rows_of(said))
+
+
+ENTRY = RewardEntry(
+    AdaguiReward,
+    {
+        "group": 10,
+        "answer_tokens": 192,  # thoughts of 100 (T), tags and an action
+        "kl": 0.04,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 80},
+    },
+)
+"""Constants of the paper, as far as it states them."""

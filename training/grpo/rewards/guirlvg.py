@@ -22,6 +22,7 @@ from envs.core.record import Record
 from training.grpo.rewards.answers import CLOSE, OPEN, ParsedCompletion, inside
 from training.grpo.rewards.coordinates import numbers_in
 from training.grpo.rewards.geometry import Box, distance, overlap
+from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import PointTarget, Target, box_of, is_right, point_of
 
@@ -113,3 +114,17 @@ def soft_format(said: ParsedCompletion, numbers: int | None = 2) -> float:
     elif "<answer>" in said.text or "</answer>" in said.text:
         score += 1 / 3
     return score / 2
+
+
+ENTRY = RewardEntry(
+    GuirlvgReward,
+    {
+        "group": 6,
+        "answer_tokens": 256,  # its format contains a thought
+        "kl": 1e-4,
+        "kl_by_reward": True,
+        "freeze_vision": True,
+        "optimization": {"learning_rate": 1e-5, "schedule": "linear", "batch_rows": 24},
+    },
+)
+"""Constants of §2.2 and §3.8; batches of 4 prompts."""

@@ -23,6 +23,7 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.geometry import Point, distance
+from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import Aimed, PointTarget, StepTarget, Target, aimed, is_placed, is_right
 
@@ -138,3 +139,16 @@ def window_entropies(grey: NDArray[Any], window: tuple[int, int], bins: int = 25
 def _edges(length: int, parts: int) -> list[int]:
     """Where *parts* windows begin, and where the last one ends, in whole pixels."""
     return [i * length // parts for i in range(parts + 1)]
+
+
+ENTRY = RewardEntry(
+    LpoReward,
+    {
+        "group": 16,
+        "answer_tokens": 128,
+        "kl": 1e-4,
+        "clip_high": 0.28,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 128},
+    },
+)
+"""Constants of §5.1."""

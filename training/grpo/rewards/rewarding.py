@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag
 
 from training.grpo.rewards.adagui import AdaguiReward
 from training.grpo.rewards.answers import TokenCount, read_completion
 from training.grpo.rewards.guirlvg import GuirlvgReward
 from training.grpo.rewards.lpo import LpoReward, Picture
+from training.grpo.rewards.registry import REWARDS, AddedReward, added_reward
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.ssl import SslReward
 from training.grpo.rewards.targets import Target
 
-RewardSettings = Annotated[SslReward | GuirlvgReward | AdaguiReward | LpoReward, Field(discriminator="kind")]
+
+def _kind(value: object) -> object:
+    return value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+
+
+def _tag(value: object) -> str:
+    """Which member of the union reads *value*: the built-in reward of its `kind`, or `added` for all others."""
+    return str(_kind(value)) if _kind(value) in REWARDS.builtin else "added"
+
+
+def _with_added(value: object) -> object:
+    """Replaces the settings of a package's reward by the reward."""
+    return value if _kind(value) in REWARDS.builtin else added_reward(value)
+
+
+RewardSettings = Annotated[
+    Annotated[SslReward, Tag("ssl")]
+    | Annotated[GuirlvgReward, Tag("guirlvg")]
+    | Annotated[AdaguiReward, Tag("adagui")]
+    | Annotated[LpoReward, Tag("lpo")]
+    | Annotated[AddedReward, PlainSerializer(AddedReward.model_dump), Tag("added")],
+    Discriminator(_tag),
+    BeforeValidator(_with_added),
+]
+"""A built-in reward, or one of an installed package, by `kind`."""
 
 
 class Rewarder:
@@ -33,6 +58,8 @@ class Rewarder:
     @property
     def looks(self) -> bool:
         """Whether it needs the picture of an example."""
+        if isinstance(self.reward, AddedReward):
+            return self.reward.needs_picture
         return isinstance(self.reward, LpoReward) and self.reward.reward == "location" and self.reward.windows
 
     def of_group(self, target: Target, completions: Sequence[str], picture: Picture | None = None) -> list[Score]:
@@ -41,6 +68,8 @@ class Rewarder:
         match self.reward:
             case AdaguiReward():
                 return self.reward.of_group(target, group, self._count)
+            case AddedReward():
+                return self.reward.of_group(target, group, self._count, picture)
             case LpoReward():
                 return self.reward.of_group(target, group, picture)
             case SslReward() | GuirlvgReward():

@@ -20,6 +20,7 @@ from envs.core.record import Record
 from training.grpo.rewards.answers import ParsedCompletion
 from training.grpo.rewards.blocks import block_score, sides_of
 from training.grpo.rewards.geometry import SIGMA, Box, Point, ellipse_distance, gaussian_proximity
+from training.grpo.rewards.registry import RewardEntry
 from training.grpo.rewards.score import Score
 from training.grpo.rewards.targets import (
     GridTarget,
@@ -120,3 +121,16 @@ def _of_place(target: PointTarget | StepTarget, said: ParsedCompletion, worth: C
 def _parts(target: MazeTarget | SudokuTarget | GridTarget) -> int:
     """Blocks along a side: three, and a sudoku's own squares."""
     return math.isqrt(len(target.solution)) if isinstance(target, SudokuTarget) else 3
+
+
+ENTRY = RewardEntry(
+    SslReward,
+    {
+        "group": 8,
+        "answer_tokens": 128,  # a sudoku of 9 x 9 takes 89
+        "kl": 0.1,
+        "scale_advantages": False,
+        "optimization": {"learning_rate": 1e-6, "batch_rows": 128, "warmup": 0.05, "weight_decay": 0.01},
+    },
+)
+"""Constants of Table 6."""

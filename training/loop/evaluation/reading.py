@@ -121,7 +121,7 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
 @cache
 def _splits(suite: str) -> dict[str, str]:
     """Split by name of task; empty for suites that this installation does not know, such as imported ones."""
-    from agent.run.environments import (
+    from agent.run.suites import (
         known_suite,
     )  # brings the browser's library with it, which the pure functions do not need
 

@@ -151,7 +151,7 @@ class SitePlay(Play):
 
 
 def test_the_split_is_that_of_the_template(tmp_path: Path) -> None:
-    from agent.run.environments import known_suite
+    from agent.run.suites import known_suite
 
     info = known_suite("sites").infos()[0]
     run = write_run(tmp_path / "r", [])

@@ -1,0 +1,35 @@
+"""What a suite registers: how it is made, and its tasks. Installed packages use the entry-point group `mira.suites`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envs.core.settings import SessionSettings
+from envs.core.tasks import Suite, TaskInfo
+
+if TYPE_CHECKING:  # lists of suites are printed without the browser's library
+    from envs.browser.chromium import Chromium
+    from envs.suites.webarena.evaluators import FuzzyJudge
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How a run scores its episodes."""
+
+    judge: FuzzyJudge | None = None
+    """For checkers that compare texts by meaning."""
+    strict_original: bool = False
+    """By the rules of the benchmark's own evaluators."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteEntry:
+    """A suite that a run names: `mira run --suite NAME`."""
+
+    make: Callable[[Chromium, Path, SessionSettings, Scoring], Suite]
+    """From the run's browser, the run's folder and the session settings."""
+    infos: Callable[[], Sequence[TaskInfo]]
+    """Its tasks. Starts nothing."""

@@ -1,0 +1,73 @@
+"""The contract of a model provider: a form of model specs, how one is parsed, and what `mira models` shows of it."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.transport import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What a run passes to every model that it makes."""
+
+    base_url: str | None = None
+    """`--base-url`: the server of `openai:` specs."""
+    policy: RetryPolicy | None = None
+    max_concurrent: int | None = None
+    """Limit on requests in flight."""
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """Where keys and addresses are read from."""
+
+
+class ModelSpec(ABC):
+    """A parsed model spec. `str()` gives the text that it was parsed from, in normal form."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def make(self, options: ModelOptions) -> ChatModel:
+        """The model. Raises :class:`ModelUnavailable`, in one line, when a key, file or package is missing; sends
+        nothing."""
+
+    def price_known(self, options: ModelOptions) -> bool:
+        """Whether the cost of calls is known, or nothing is billed. Only then can a limit of cost be kept."""
+        del options
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One kind of model spec. An installed package adds one through the entry-point group `mira.providers`."""
+
+    form: str
+    """As messages show it: `openai:MODEL`, or a name alone if nothing follows it."""
+    parse: Callable[[str], ModelSpec]
+    """From the text after the colon. Raises :class:`ModelUnavailable` for a text of the wrong form."""
+    status: Callable[[Mapping[str, str]], ModelStatus]
+    """The row of `mira models`, from the environment variables. Sends nothing and imports no heavy package."""
+
+
+def checked_url(url: str | None) -> str | None:
+    """*url* again. Raises :class:`ModelUnavailable` if it is no base URL of a server."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ModelUnavailable(f"base URL {url!r} is not of the form http(s)://HOST[:PORT]/PATH")
+    return url
+
+
+def expanded_path(text: str) -> Path:
+    """The path *text*, with `~` as a shell expands it."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser raises for a name of no user

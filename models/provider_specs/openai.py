@@ -1,0 +1,52 @@
+"""`openai:MODEL`: OpenAI with OPENAI_API_KEY, or any server of its protocol by a base URL (llama.cpp, Ollama, …)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from models.base import ChatModel, ModelStatus, ModelUnavailable
+from models.prices import own_prices, price_table
+from models.provider import ModelOptions, ModelSpec, Provider, checked_url
+
+OPENAI_KEY = "OPENAI_API_KEY"
+OPENAI_URL = "OPENAI_BASE_URL"
+FORM = "openai:MODEL"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAISpec(ModelSpec):
+    model: str
+
+    def __str__(self) -> str:
+        return f"openai:{self.model}"
+
+    def make(self, options: ModelOptions) -> ChatModel:
+        url = checked_url(options.base_url or options.environ.get(OPENAI_URL) or None)
+        key = options.environ.get(OPENAI_KEY) or None
+        if key is None and url is None:
+            raise ModelUnavailable(
+                f"{self} needs a key: set {OPENAI_KEY}, or give the base URL of a server without keys"
+            )
+        from models.providers.openai_chat import OpenAIChat
+
+        return OpenAIChat(
+            self.model, api_key=key, base_url=url, policy=options.policy, max_concurrent=options.max_concurrent
+        )
+
+    def price_known(self, options: ModelOptions) -> bool:
+        hosted = not (options.base_url or options.environ.get(OPENAI_URL))
+        return (hosted or own_prices()) and price_table().knows(self.model)
+
+
+def _status(environ: Mapping[str, str]) -> ModelStatus:
+    examples = ("openai:gpt-4o", "openai:llama3.2 with --base-url http://127.0.0.1:11434/v1")
+    if environ.get(OPENAI_KEY):
+        return ModelStatus(FORM, usable=True, detail=f"{OPENAI_KEY} is set", examples=examples)
+    if environ.get(OPENAI_URL):
+        return ModelStatus(FORM, usable=True, detail=f"{OPENAI_URL} is set, no key", examples=examples)
+    detail = f"set {OPENAI_KEY}, or give --base-url of a server of its protocol (vLLM, llama.cpp, Ollama)"
+    return ModelStatus(FORM, usable=False, detail=detail, examples=examples)
+
+
+PROVIDER = Provider(FORM, OpenAISpec, _status)

@@ -1,0 +1,35 @@
+"""`scripted:FILE`: answers from a file, for tests (:mod:`models.providers.scripted`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.base import ChatModel, ModelStatus
+from models.provider import ModelOptions, ModelSpec, Provider, expanded_path
+
+FORM = "scripted:FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedSpec(ModelSpec):
+    file: Path
+
+    def __str__(self) -> str:
+        return f"scripted:{self.file}"
+
+    def make(self, options: ModelOptions) -> ChatModel:
+        from models.providers.scripted import ScriptedModel
+
+        return ScriptedModel.from_file(self.file, spec=str(self))
+
+    def price_known(self, options: ModelOptions) -> bool:
+        return True
+
+
+def _status(environ: Mapping[str, str]) -> ModelStatus:
+    return ModelStatus(FORM, usable=True, detail="answers from a file, for tests", examples=("scripted:a.jsonl",))
+
+
+PROVIDER = Provider(FORM, lambda rest: ScriptedSpec(expanded_path(rest)), _status)
