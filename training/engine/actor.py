@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainingArguments
 
-from training.data.packing import Packed, by_row
-from training.engine.annotate import action_token_logprobs
+from training.data.packing import PackedSequence, sum_by_row
+from training.engine.annotate import completion_token_logprobs
 from training.engine.settings import Objective
 from training.engine.step_plan import Plan
 from training.engine.trainer import RowsTrainer
@@ -40,9 +40,9 @@ class ActorTrainer(RowsTrainer):
         self._objective = objective
 
     def pack_loss(
-        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+        self, model: nn.Module, packed: PackedSequence, columns: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
-        logprob = by_row(action_token_logprobs(model, packed), packed)
+        logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
         ratio = (logprob - columns["reference"]).detach()
         return self._loss(logprob, columns, packed), {
             "logprob": logprob.mean().item(),
@@ -50,7 +50,7 @@ class ActorTrainer(RowsTrainer):
             "log_ratio_spread": ratio.std(correction=0).item(),
         }
 
-    def _loss(self, logprob: Tensor, columns: Mapping[str, Tensor], packed: Packed) -> Tensor:
+    def _loss(self, logprob: Tensor, columns: Mapping[str, Tensor], packed: PackedSequence) -> Tensor:
         advantage, reference = columns["advantage"], columns["reference"]
         objective, beta = self._objective, self._objective.beta
         match objective.kind:

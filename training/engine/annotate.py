@@ -12,35 +12,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from training.data.packing import Packed, by_row, packs
+from training.data.packing import PackedSequence, packed_sequences, sum_by_row
 from training.data.rows import Row
 from training.engine.critic_model import Critic, states_of
-from training.engine.packed_model import precision, require_packs
+from training.engine.packed_model import precision, require_packed_support
 from training.engine.progress import Watcher, unwatched
 from training.mira.losses import token_logprobs
 
 
-def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
+def completion_token_logprobs(model: Any, packed: PackedSequence) -> Tensor:
     """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
     out = model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors)
     return token_logprobs(out.logits[0], packed.targets)
 
 
 @torch.no_grad()
-def score_actions(
+def score_completions(
     model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
     """`log π(a|s)` of every row, summed over the action's tokens, in the order of *rows*.
 
     *bf16*: in the same autocast as a stage with `compute.bf16` learns in, so that its log-ratios begin at 0.
     """
-    require_packs(model)
+    require_packed_support(model)
     sums = [0.0] * len(rows)
     for packed in _told(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
-            logprobs = action_token_logprobs(model, moved)
-        for place, total in zip(packed.rows, by_row(logprobs.double(), moved).tolist(), strict=True):
+            logprobs = completion_token_logprobs(model, moved)
+        for place, total in zip(packed.rows, sum_by_row(logprobs.double(), moved).tolist(), strict=True):
             sums[place] = total
     return tuple(sums)
 
@@ -49,8 +49,8 @@ def score_actions(
 def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_actions`."""
-    require_packs(critic)
+    """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_completions`."""
+    require_packed_support(critic)
     found = [0.0] * len(rows)
     device = next(critic.parameters()).device
     for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
@@ -62,10 +62,10 @@ def score_states(
     return tuple(found)
 
 
-def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[Packed]:
+def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[PackedSequence]:
     """The packs of *rows*; *watch* is told of each when it is done with."""
     done = 0
-    for packed in packs(rows, max_tokens):
+    for packed in packed_sequences(rows, max_tokens):
         yield packed
         done += len(packed.rows)
         watch(what, done, len(rows), None)

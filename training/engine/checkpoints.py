@@ -20,7 +20,7 @@ from models.base import ModelUnavailable
 from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from training.engine.language_model import encoder_layers, freeze_encoders
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
@@ -29,13 +29,13 @@ ADAPTER_WEIGHTS = "adapter_model.safetensors"
 def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
     """(causal model in float32, tokenizer); an adapter's comes merged into its base.
 
-    The model takes packs, see :func:`take_packs`, or batches with an attention mask where they are *padded*. Of a
+    The model takes packs, see :func:`accept_packed`, or batches with an attention mask where they are *padded*. Of a
     multimodal one only the language model has gradients. Never asks the network. Raises BadInput in one line.
     """
     model, tokenizer = _read_policy(folder)
     freeze_encoders(model)
     if not padded:
-        take_packs(model)
+        accept_packed(model)
     return model, tokenizer
 
 
@@ -125,7 +125,7 @@ def lora_config(lora: Lora, model: Any = None) -> Any:
 
 
 @contextmanager
-def made_whole(out: Path) -> Generator[Path]:
+def write_folder_atomically(out: Path) -> Generator[Path]:
     """A folder for the body to fill; it gets the name *out* when the body has ended well. What a killed save left is
     written over. Raises NotWritten, and leaves nothing, where the disk does not take it."""
     part = out.with_name(f"{out.name}.part")
@@ -153,7 +153,7 @@ def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None
     has of `PROCESSOR_FILES`. Replaces nothing half-written."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
-    with made_whole(out) as part:
+    with write_folder_atomically(out) as part:
         merged.save_pretrained(part)
         tokenizer.save_pretrained(part)
         for name in PROCESSOR_FILES:
@@ -223,7 +223,7 @@ def weights_digest(folder: Path) -> str:
     return found.hexdigest()[:16]
 
 
-def use_machine(compute: Compute) -> torch.device:
+def select_device(compute: Compute) -> torch.device:
     """Sets PyTorch's threads and returns where models go."""
     if compute.cpu or not torch.cuda.is_available():
         torch.set_num_threads(compute.threads)

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from models.local.loading import reading_old_names
 from models.local.safe_loading import WEIGHTS
-from training.data.packing import Packed
+from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
 from training.engine.language_model import freeze_encoders, hidden_width
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
 
 HEAD = "head.safetensors"
@@ -51,7 +51,7 @@ class Critic(nn.Module):
             check_weights(folder)
             trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
             freeze_encoders(trunk)
-            take_packs(trunk)
+            accept_packed(trunk)
         return cls(trunk, hidden_width(trunk.config))
 
     @classmethod
@@ -100,7 +100,7 @@ class Critic(nn.Module):
         trunk.save_pretrained(folder)
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD)
 
-    def forward(self, packed: Packed) -> Tensor:
+    def forward(self, packed: PackedSequence) -> Tensor:
         """Logits of the rows' states, shape (N,); their sigmoid is the potential or the probability of success."""
         out = self.trunk(**packed.read_at(packed.states))
         hidden: Tensor = out.last_hidden_state[0, packed.states]
@@ -109,7 +109,7 @@ class Critic(nn.Module):
 
 def states_of(rows: Sequence[Row]) -> tuple[Row, ...]:
     """*rows* without their actions: no token behind a state changes what a critic says of it."""
-    return tuple(replace(row, action=(), sampled=None) for row in rows)
+    return tuple(replace(row, completion=(), sampled=None) for row in rows)
 
 
 def _new_head(width: int) -> nn.Sequential:

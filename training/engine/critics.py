@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainingArguments
 
-from training.data.packing import Packed
+from training.data.packing import PackedSequence
 from training.engine.step_plan import Plan
 from training.engine.trainer import RowsTrainer
 from training.mira.losses import potential_loss, value_loss
@@ -50,7 +50,7 @@ class CriticTrainer(RowsTrainer):
         return optimizer
 
     def pack_loss(
-        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+        self, model: nn.Module, packed: PackedSequence, columns: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
         logits, target = model(packed), columns["target"]
         said = torch.sigmoid(logits)

@@ -34,7 +34,7 @@ TRIAL_STEPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class UpdateBound:
     """What is asked of a stage: *name* is its table in the configuration, such as `actor.optimization`."""
 
     name: str
@@ -74,19 +74,19 @@ class Reach:
         return f"Adam moves a weight by at most about the rate a step, {moved}"
 
 
-def check_rate(reach: Reach) -> None:
+def check_rate(bound: UpdateBound) -> None:
     """Raises BadInput where the stage would leave its model as it was."""
-    if problem := rate_problem(reach):
+    if problem := rate_problem(bound):
         raise BadInput(problem)
 
 
-def rate_problem(reach: Reach) -> str:
+def rate_problem(bound: UpdateBound) -> str:
     """Why the stage would leave its model as it was; empty where it would not."""
-    if not reach.how.epochs or reach.change >= LEAST_CHANGE:
+    if not bound.how.epochs or bound.change >= LEAST_CHANGE:
         return ""
-    rate = reach.how.learning_rate
+    rate = bound.how.learning_rate
     begins, advice = "", "take a higher rate"
-    if reach.lora is not None:
+    if bound.lora is not None:
         begins = f", LoRA's B begins at 0 (alpha {reach.lora.alpha})"
         advice = "take about 1e-4 (published rates of 1e-6 are for fine-tuning every weight)"
     return (
@@ -95,10 +95,10 @@ def rate_problem(reach: Reach) -> str:
     )
 
 
-def check_head(reach: Reach, key: str, head_rate: float) -> None:
+def check_head(bound: UpdateBound, key: str, head_rate: float) -> None:
     """Raises BadInput where a critic, whose head learns at *head_rate* (*key*), would say the same of every state."""
-    logit = reach.logit(head_rate)
-    if not reach.how.epochs or logit >= LEAST_LOGIT:
+    logit = bound.logit(head_rate)
+    if not bound.how.epochs or logit >= LEAST_LOGIT:
         return
     raise BadInput(
         f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {reach.of(head_rate)}, "

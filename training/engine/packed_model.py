@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from training.engine.tree_attention import IN_TREES, READ_AT, attend_in_trees
+from training.engine.tree_attention import IN_TREES, READ_AT, use_tree_attention
 
 
 def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
@@ -23,10 +23,10 @@ def precision(device: torch.device, *, bf16: bool) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=bf16)
 
 
-def take_packs(model: Any) -> None:
-    """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.Packed.read_at`. Raises
+def accept_packed(model: Any) -> None:
+    """From now on *model*, causal or a trunk, is called with :meth:`training.data.packing.PackedSequence.read_at`. Raises
     BadInput where its layers cannot keep the texts of a pack apart."""
-    attend_in_trees(model)
+    use_tree_attention(model)
     layers: Any = getattr(model.get_decoder(), "layers", None)
     if isinstance(layers, nn.ModuleList) and len(layers):
         parts = dict(layers[-1].named_modules())
@@ -38,7 +38,7 @@ _BY_TOKEN = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}
 """Parts of a layer in which tokens do not see each other."""
 
 
-def require_packs(model: nn.Module) -> None:
+def require_packed_support(model: nn.Module) -> None:
     """Raises ValueError where *model*, or the model in it, does not take packs: it would say something of them."""
     inner: list[Any] = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
     if not inner or any(part.config._attn_implementation != IN_TREES for part in inner):

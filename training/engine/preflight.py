@@ -12,7 +12,7 @@ from envs.core.errors import BadInput
 from training.engine.checkpoints import lora_config, read_config
 from training.engine.critic_model import Critic
 from training.engine.language_model import hidden_width
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute
 
 
@@ -33,7 +33,7 @@ def check_trainable(folder: Path, compute: Compute) -> None:
             trunk: Any = AutoModel.from_config(config)
             Critic(trunk, hidden_width(config))
         for model in (policy, trunk):
-            take_packs(model)
+            accept_packed(model)
             if compute.lora is not None or compute.lean:
                 _check_targets(model, compute)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:

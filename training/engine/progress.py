@@ -25,7 +25,7 @@ def unwatched(_stage: str, _step: int, _steps: int, _note: str | None, /) -> Non
     """Tells nobody."""
 
 
-class TellSteps(TrainerCallback):
+class ReportSteps(TrainerCallback):
     """Tells *watch* of the first process's steps, with the number that the trainer reports as *shown*."""
 
     def __init__(self, stage: str, watch: Watcher, shown: str = "loss") -> None:

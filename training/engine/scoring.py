@@ -18,8 +18,8 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.engine.annotate import score_actions, score_states
-from training.engine.checkpoints import is_adapter, load_policy, use_machine
+from training.engine.annotate import score_completions, score_states
+from training.engine.checkpoints import is_adapter, load_policy, select_device
 from training.engine.critic_model import Critic
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
@@ -29,29 +29,29 @@ from training.engine.shared_base_lora import SharedBaseModels
 JOB = "score.json"
 SCORES = "scores.json"
 
-Asked = Literal["actions", "states"]
+ScoreKind = Literal["actions", "states"]
 """`actions`: a policy's `log π(a|s)` of each row; `states`: what a critic says of each row's state."""
 
 
 class ScoreJob(Record):
     """What the processes of a launcher are told; the rows lie beside it."""
 
-    asked: Asked
+    asked: ScoreKind
     checkpoint: Path
     compute: Compute
 
 
 def score(
-    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
+    asked: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
 ) -> tuple[float, ...]:
     """One number for each of *rows*, in their order, by this process. Raises BadInput."""
     model = _loaded(asked, checkpoint, compute)
-    scored = score_states if isinstance(model, Critic) else score_actions
+    scored = score_states if isinstance(model, Critic) else score_completions
     return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
 
 
 def score_launched(
-    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
+    asked: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
 ) -> tuple[float, ...]:
     """As :func:`score`, by the processes of *launcher*, each with the whole model. *folder* is theirs, and gone
     afterwards. Raises BadInput."""
@@ -87,9 +87,9 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
             unfinished.write_text(json.dumps(found), encoding="utf-8")
 
 
-def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:
+def _loaded(asked: ScoreKind, checkpoint: Path, compute: Compute) -> Any:
     """As a stage has it: an adapter of the lean mode beside its base, since merged it would be rounded otherwise."""
-    device = use_machine(compute)
+    device = select_device(compute)
     if compute.lean and is_adapter(checkpoint):
         models = SharedBaseModels(checkpoint, compute.needed_lora, device)
         return models.reference(checkpoint) if asked == "actions" else models.use("value", checkpoint)

@@ -25,9 +25,9 @@ from envs.core.record import Record
 from models.local.loading import reading_old_names
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.engine.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
+from training.engine.checkpoints import load_policy, lora_config, save_policy, select_device, with_adapter
 from training.engine.launcher import run_launched
-from training.engine.progress import TellSteps, Watcher, unwatched
+from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.trainer import (
     SaveByTheClock,
@@ -90,7 +90,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     from transformers import PrinterCallback
 
     compute, lora = job.compute, job.compute.lora
-    use_machine(compute)
+    select_device(compute)
     model, tokenizer = load_policy(job.start, padded=True)
     with reading_old_names():
         trainer = bounded()(
@@ -104,7 +104,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    trainer.add_callback(TellSteps("fine-tuning", watch))
+    trainer.add_callback(ReportSteps("fine-tuning", watch))
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
     if learned is not None:
@@ -193,8 +193,8 @@ def _dataset(rows: Sequence[Row]) -> Any:
     from datasets import Dataset, disable_progress_bars
 
     disable_progress_bars()
-    ids = [[*row.prompt, *row.action] for row in rows]
-    labels = [[*(IGNORED,) * len(row.prompt), *row.action] for row in rows]
+    ids = [[*row.prompt, *row.completion] for row in rows]
+    labels = [[*(IGNORED,) * len(row.prompt), *row.completion] for row in rows]
     return Dataset.from_dict({"input_ids": ids, "labels": labels})
 
 

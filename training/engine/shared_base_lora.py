@@ -29,7 +29,7 @@ from training.engine.checkpoints import (
     is_adapter,
     load_policy,
     lora_config,
-    made_whole,
+    write_folder_atomically,
 )
 from training.engine.critic_model import HEAD, Critic
 from training.engine.language_model import hidden_width
@@ -127,7 +127,7 @@ class SharedBaseModels:
 
     def save(self, part: Part, folder: Path) -> None:
         """Writes *folder*: the part's adapter, a critic's head, an actor's tokenizer. Nothing is left half-written."""
-        with made_whole(folder) as unfinished:
+        with write_folder_atomically(folder) as unfinished:
             save_file(_contiguous(self._adapter(part)), unfinished / ADAPTER_WEIGHTS)
             config: Any = self._peft.peft_config[part]
             config.base_model_name_or_path = str(self.base)

@@ -32,7 +32,14 @@ from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer
-from training.engine.checkpoints import load_policy, load_tokenizer, made_whole, save_policy, use_machine, with_adapter
+from training.engine.checkpoints import (
+    load_policy,
+    load_tokenizer,
+    save_policy,
+    select_device,
+    with_adapter,
+    write_folder_atomically,
+)
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticTrainer
 from training.engine.launcher import run_launched
@@ -96,7 +103,7 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
     its own where none are given. Raises BadInput, TrainingDiverged."""
     job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
-    device = use_machine(job.compute)
+    device = select_device(job.compute)
     torch.manual_seed(job.seed)
     if job.compute.lean and models is None:
         models = SharedBaseModels(job.start, job.compute.needed_lora, device)
@@ -133,7 +140,7 @@ def _save(learned: Any, job: StageJob, out: Path) -> None:
     if job.kind == "actor":
         save_policy(learned, load_tokenizer(job.start), out, job.start)
         return
-    with made_whole(out) as part:
+    with write_folder_atomically(out) as part:
         learned.save(part)
 
 

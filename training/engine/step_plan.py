@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.utils.data import Dataset
 
-from training.data.packing import Packed, added_tokens, by_prompt, in_order, pack
+from training.data.packing import PackedSequence, added_tokens, group_by_prompt, pack, prefix_order
 from training.data.rows import Row
 
 OF_ONE_PROMPT = 1 / 8
@@ -40,7 +40,7 @@ class Plan(Dataset[StepShard]):
         self._rows = rows
         self._shares: list[StepShard] = []
         for epoch in range(epochs):
-            groups = _parted(by_prompt(rows, range(len(rows))), max(1, int(OF_ONE_PROMPT * batch_rows)))
+            groups = _parted(group_by_prompt(rows, range(len(rows))), max(1, int(OF_ONE_PROMPT * batch_rows)))
             random.Random(f"{seed} {epoch}").shuffle(groups)
             order = [index for group in groups for index in group]
             for start in range(0, len(order), batch_rows):
@@ -52,7 +52,7 @@ class Plan(Dataset[StepShard]):
     def __getitem__(self, index: int) -> StepShard:
         return self._shares[index]
 
-    def packed(self, indices: tuple[int, ...]) -> Packed:
+    def packed(self, indices: tuple[int, ...]) -> PackedSequence:
         return pack(self._rows, indices)
 
 
@@ -72,7 +72,7 @@ def _fitted(rows: Sequence[Row], batch: Sequence[int], pack_tokens: int) -> list
     pack is one of its own."""
     found: list[list[int]] = []
     used: list[int] = []
-    for index in in_order(rows, batch):
+    for index in prefix_order(rows, batch):
         adds = [added_tokens(rows[index], rows[members[-1]]) for members in found]
         fitting = [place for place, more in enumerate(adds) if used[place] + more <= pack_tokens]
         if fitting:

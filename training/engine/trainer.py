@@ -33,9 +33,9 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput
-from training.data.packing import Packed
-from training.engine.packed_model import precision, require_packs
-from training.engine.progress import TellSteps, Watcher, unwatched
+from training.data.packing import PackedSequence
+from training.engine.packed_model import precision, require_packed_support
+from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.step_plan import Plan, StepShard
 
@@ -53,7 +53,7 @@ class RowsTrainer(Trainer, ABC):
     def __init__(
         self, model: nn.Module, plan: Plan, columns: Mapping[str, Tensor], arguments: TrainingArguments
     ) -> None:
-        require_packs(model)
+        require_packed_support(model)
         super().__init__(model=model, args=arguments, train_dataset=plan, data_collator=_only)
         self.remove_callback(PrinterCallback)
         self.plan = plan
@@ -63,7 +63,7 @@ class RowsTrainer(Trainer, ABC):
 
     @abstractmethod
     def pack_loss(
-        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+        self, model: nn.Module, packed: PackedSequence, columns: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
         """(mean loss over the pack's rows, numbers to report). *columns* are cut to those rows."""
 
@@ -147,7 +147,7 @@ def train(
     out = trainer.args.output_dir
     assert out is not None
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    trainer.add_callback(TellSteps(stage, watch))
+    trainer.add_callback(ReportSteps(stage, watch))
     train_on(trainer, Path(out))
     return [dict(row) for row in trainer.state.log_history]
 

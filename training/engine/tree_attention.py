@@ -28,7 +28,7 @@ READ_AT = "read_at"
 _TAKEN = {"full_attention", "sliding_attention"}
 
 
-def attend_in_trees(model: Any) -> None:
+def use_tree_attention(model: Any) -> None:
     """From now on *model* takes packs alone, with `branches`. Raises BadInput as `check_layers` does."""
     check_layers(model.config, supported=model._supports_attention_backend)
     model.set_attn_implementation(IN_TREES)
@@ -63,7 +63,7 @@ def _attention_in_trees(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """*query*: (1, heads, L, width of a head), *key* and *value* alike; *branches*: lengths and paths of
-    :class:`training.data.packing.Packed`. Returns (1, L, heads, width of a head). Raises ValueError without branches,
+    :class:`training.data.packing.PackedSequence`. Returns (1, L, heads, width of a head). Raises ValueError without branches,
     and with a mask."""
     if branches is None or attention_mask is not None:
         raise ValueError("this model was loaded for packs: it takes branches and no attention_mask")

@@ -10,7 +10,7 @@ from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.trainer import TrainingDiverged
 
-Keep = Literal["all", "successes", "positive", "digirl"]
+RowSelection = Literal["all", "successes", "positive", "digirl"]
 
 DIGIRL_SHARE = 0.5
 """Of the trajectories, by how far their outcome is above the value of their first state. The published code takes the
@@ -24,7 +24,7 @@ MAX_NONFINITE = 0.1
 def check_advantages(
     advantages: Sequence[float], rows: Sequence[Row], trajectories: Sequence[Trajectory], limit: float
 ) -> int:
-    """How many advantages are NaN or infinite; :func:`kept_rows` leaves those rows out.
+    """How many advantages are NaN or infinite; :func:`select_rows` leaves those rows out.
 
     Raises TrainingDiverged naming the first action whose advantage is beyond *limit*, or the first that is not finite
     where these are more than `MAX_NONFINITE` of all.
@@ -41,8 +41,8 @@ def check_advantages(
     return nonfinite
 
 
-def kept_rows(
-    keep: Keep,
+def select_rows(
+    keep: RowSelection,
     rows: Sequence[Row],
     trajectories: Sequence[Trajectory],
     advantages: Sequence[float],

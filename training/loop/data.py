@@ -15,7 +15,7 @@ from training.data.cache import read_trajectories
 from training.data.rows import Encoded, Row, RowEncoder
 from training.data.trajectories import Selection, Trajectory, select
 from training.loop.settings import ReplaySettings
-from training.mira.replay import Kept, ReplayBuffer
+from training.mira.replay import BandCounts, ReplayBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def phase_data(
     number = {place: len(trajectories) + at for at, place in enumerate(places)}
     for row, total, fits in zip(kept.rows, sums, inside.rows, strict=True):
         if row.trajectory in number:
-            rows.append(Row(row.prompt, row.action, number[row.trajectory], row.time, row.sampled))
+            rows.append(Row(row.prompt, row.completion, number[row.trajectory], row.time, row.sampled))
             references.append(total)
             allowed.append(fits)
     return PhaseData(
@@ -111,15 +111,15 @@ def _inside(rows: Sequence[Row], sums: Sequence[float], count: int, settings: Re
     tokens, logprobs = [0] * count, [0.0] * count
     steps: list[list[float]] = [[] for _ in range(count)]
     for row, total in zip(rows, sums, strict=True):
-        tokens[row.trajectory] += len(row.action)
+        tokens[row.trajectory] += len(row.completion)
         logprobs[row.trajectory] += total
-        steps[row.trajectory].append(math.exp(-total / len(row.action)))
+        steps[row.trajectory].append(math.exp(-total / len(row.completion)))
     if settings.unit == "trajectory":
         values = [math.exp(-total / max(1, n)) for total, n in zip(logprobs, tokens, strict=True)]
         return _Inside(tuple(values), (True,) * len(rows))
     band = settings.band
     best = [min(own, key=lambda value: _apart(value, band.low, band.high)) if own else 1.0 for own in steps]
-    fits = [band.holds(math.exp(-total / len(row.action))) for row, total in zip(rows, sums, strict=True)]
+    fits = [band.holds(math.exp(-total / len(row.completion))) for row, total in zip(rows, sums, strict=True)]
     return _Inside(tuple(best), tuple(fits))
 
 
@@ -134,7 +134,7 @@ def _chosen(
     band, lost = settings.band, set(gone)
     fits = [place for place, value in enumerate(inside.trajectories) if band.holds(value) and place not in lost]
     below = sum(value < band.low for place, value in enumerate(inside.trajectories) if place not in lost)
-    told = Kept(len(fits), below, len(held) - len(lost) - len(fits) - below)
+    told = BandCounts(len(fits), below, len(held) - len(lost) - len(fits) - below)
     chosen = sorted(random.Random(f"replay {seed}").sample(fits, most)) if len(fits) > most else fits
     return chosen, ReplayCounts(
         held=len(held),

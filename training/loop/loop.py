@@ -27,7 +27,7 @@ from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
 from training.engine.language_model import hidden_width
-from training.engine.learning_rate_check import Reach, check_head, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_head, check_rate
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
 from training.loop.critics import fold_name
@@ -37,9 +37,9 @@ from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
-from training.loop.parts import once, place_of, read_record, write_json, write_record
+from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
-from training.loop.phase_context import PhaseContext, Teller, phase_seed
+from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.rollouts import check_policy
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 from training.loop.task_values import start_values
@@ -73,7 +73,7 @@ class Loop:
     out: Path
     settings: LoopSettings
     listeners: tuple[Listener, ...] = ()
-    tell: Teller = print
+    tell: LogFunction = print
     watch: Watcher = unwatched
 
     @classmethod
@@ -82,7 +82,7 @@ class Loop:
         out: Path,
         settings: LoopSettings,
         listeners: Sequence[Listener] = (),
-        tell: Teller = print,
+        tell: LogFunction = print,
         watch: Watcher = unwatched,
     ) -> Loop:
         """A new run, or an old one that goes on; nothing is written yet. Raises BadInput where *out* holds one of other
@@ -118,7 +118,7 @@ class Loop:
         with RunLock(self.out):
             _check_folder(self.out, self.settings)
             start = Start(weights=weights_digest(self.policy(0)))
-            if once(self.out / START, Start, lambda: start) != start:
+            if load_or_compute(self.out / START, Start, lambda: start) != start:
                 raise BadInput(f"{str(self.out)!r} was begun from other weights than {str(self.policy(0))!r} holds now")
             write_json(self.out / CONFIG, _told(self.settings))
             yield
@@ -206,10 +206,10 @@ class Loop:
                 f"phase {number}: {found.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the pool"
                 f" of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
             )
-        return tuple(one.task for one in once(path, Selection, lambda: found).tasks)
+        return tuple(one.task for one in load_or_compute(path, Selection, lambda: found).tasks)
 
     def _run(self, number: int) -> Path:
-        return place_of(self.folder(number) / "rollouts.json")
+        return run_location(self.folder(number) / "rollouts.json")
 
     def _critics(self, number: int) -> dict[str, Path]:
         names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
@@ -288,10 +288,10 @@ def check_rates(settings: LoopSettings, width: int) -> None:
     for name, stage in stages.items():
         how = stage.optimization
         steps = how.epochs * math.ceil(rows / how.batch_rows)
-        reach = Reach(f"{name}.optimization", how, steps, width, lora)
-        check_rate(reach)
+        bound = UpdateBound(f"{name}.optimization", how, steps, width, lora)
+        check_rate(bound)
         if isinstance(stage, CriticSettings):
-            check_head(reach, f"{name}.head_rate", stage.rate_of_head)
+            check_head(bound, f"{name}.head_rate", stage.rate_of_head)
 
 
 def _check(settings: LoopSettings) -> None:
@@ -330,7 +330,7 @@ def _check(settings: LoopSettings) -> None:
         discover_traces(settings.demonstrations)
 
 
-async def _check_demonstrations(places: Sequence[Path], tell: Teller) -> None:
+async def _check_demonstrations(places: Sequence[Path], tell: LogFunction) -> None:
     files, provenance = discover_traces(places), Provenance()
     for file in files:
         seal = check_chain(file.path)

@@ -14,8 +14,8 @@ from envs.core.record import Record
 R = TypeVar("R", bound=Record)
 
 
-class Place(Record):
-    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`, read by :func:`place_of`."""
+class RunLocation(Record):
+    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`, read by :func:`run_location`."""
 
     run: Path
     """From the mark's folder on where it lies below it, so that the whole may be moved; else absolute."""
@@ -38,12 +38,12 @@ def read_record(path: Path, kind: type[R]) -> R:
         raise BadInput(f"{str(path)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
-def place_of(mark: Path) -> Path:
-    """The run that *mark*, a :class:`Place`, names. Raises BadInput."""
-    return (mark.parent / read_record(mark, Place).run).resolve()
+def run_location(mark: Path) -> Path:
+    """The run that *mark*, a :class:`RunLocation`, names. Raises BadInput."""
+    return (mark.parent / read_record(mark, RunLocation).run).resolve()
 
 
-def once(path: Path, kind: type[R], make: Callable[[], R]) -> R:
+def load_or_compute(path: Path, kind: type[R], make: Callable[[], R]) -> R:
     """What *path* holds; where it is not there yet, what *make* gives, which is written to it."""
     if path.exists():
         return read_record(path, kind)

@@ -17,12 +17,12 @@ from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.engine.checkpoints import load_tokenizer
 from training.engine.stage_jobs import StageJob, launch, write_job
-from training.loop.advantage_columns import check_advantages, kept_rows
-from training.loop.critics import Critics, opinions, train_critics
+from training.loop.advantage_columns import check_advantages, select_rows
+from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
-from training.loop.phase_context import PhaseContext, Teller
+from training.loop.phase_context import LogFunction, PhaseContext
 from training.loop.rollouts import evaluation_config, played, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
@@ -39,26 +39,26 @@ def finished(folder: Path) -> PhaseMetrics | None:
     return read_record(path, PhaseMetrics) if path.exists() else None
 
 
-async def run_phase(given: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
+async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
     """Plays and learns; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
-    folder, settings = given.folder, given.settings
-    with given.part("rollouts", f"playing {len(tasks)} tasks"):
-        config = rollout_config(given.policy, settings.rollouts, given.seed)
+    folder, settings = context.folder, context.settings
+    with context.part("rollouts", f"playing {len(tasks)} tasks"):
+        config = rollout_config(context.policy, settings.rollouts, context.seed)
         mark = folder / "rollouts.json"
         run = await played(
             mark,
             config,
-            given.policy,
+            context.policy,
             tasks,
             shared=settings.shared,
-            listeners=given.listeners,
-            tell=given.tell,
+            listeners=context.listeners,
+            tell=context.tell,
             server=settings.rollouts.server,
             ray=settings.rollouts.ray,
         )
     with interruptible():
-        metrics = learn(given, run)
-    metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(given.seconds)})
+        metrics = learn(context, run)
+    metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(context.seconds)})
     write_record(folder / "metrics.json", metrics)
     return metrics
 
@@ -70,7 +70,7 @@ async def evaluate(
     settings: LoopSettings,
     *,
     listeners: Sequence[Listener] = (),
-    tell: Teller = print,
+    tell: LogFunction = print,
 ) -> Path:
     """The run in which *policy* was measured on *refs*."""
     config = evaluation_config(policy, settings.evaluation, settings.rollouts, settings.seed)
@@ -87,20 +87,20 @@ async def evaluate(
     )
 
 
-def learn(given: PhaseContext, run: Path) -> PhaseMetrics:
+def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
     """Everything of a phase but playing. Passes over what is done: data, each critic, the actor."""
-    data = _data(given, run)
-    critics = train_critics(given, data)
-    columns, nonfinite = _columns(given, data, critics)
-    places = _actor_rows(given, data, columns)
-    with given.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
-        _actor(given, data, columns, places)
-    loss = loss_change(given.folder / "actor")
+    data = _data(context, run)
+    critics = train_critics(context, data)
+    columns, nonfinite = _columns(context, data, critics)
+    places = _actor_rows(context, data, columns)
+    with context.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
+        _actor(context, data, columns, places)
+    loss = loss_change(context.folder / "actor")
     if loss is not None:
-        given.tell(f"phase {given.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
+        context.tell(f"phase {given.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
     outcome = [data.trajectories[row.trajectory].success for row in data.rows]
     return PhaseMetrics(
-        phase=given.number,
+        phase=context.number,
         trajectories=len(data.trajectories),
         rows=len(data.rows),
         actor_rows=len(places),
@@ -116,12 +116,12 @@ def learn(given: PhaseContext, run: Path) -> PhaseMetrics:
     )
 
 
-def _data(given: PhaseContext, run: Path) -> PhaseData:
+def _data(context: PhaseContext, run: Path) -> PhaseData:
     """From the rollouts, or as it was left in `data/`."""
-    folder, settings = given.folder / "data", given.settings
+    folder, settings = context.folder / "data", context.settings
     if (folder / "replay.json").exists():
         rows, columns = read_rows(folder / "rows.parquet")
-        new, replayed = read_episodes(given.folder)
+        new, replayed = read_episodes(context.folder)
         return PhaseData(
             trajectories=new + replayed,
             new=len(new),
@@ -130,9 +130,9 @@ def _data(given: PhaseContext, run: Path) -> PhaseData:
             allowed=tuple(value > 0 for value in columns["allowed"]),
             replayed=read_record(folder / "replay.json", ReplayCounts),
         )
-    with given.part("data", "reading traces, scoring them with the policy that starts"):
+    with context.part("data", "reading traces, scoring them with the policy that starts"):
         selection = read_runs([run])
-        encoder = RowEncoder(load_tokenizer(given.policy), settings.compute.max_tokens)
+        encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
             why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
@@ -143,13 +143,13 @@ def _data(given: PhaseContext, run: Path) -> PhaseData:
         data = phase_data(
             encoded,
             selection.kept,
-            given.past,
-            score=lambda rows: given.score("actions", given.policy, rows),
+            context.past,
+            score=lambda rows: context.score("actions", context.policy, rows),
             encoder=encoder,
             settings=settings.replay,
-            seed=given.seed,
+            seed=context.seed,
         )
-        check_engine(data, given.policy, given.number, run)
+        check_engine(data, context.policy, context.number, run)
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
@@ -160,7 +160,7 @@ def _data(given: PhaseContext, run: Path) -> PhaseData:
         {"reference": data.references, "allowed": [float(fits) for fits in data.allowed]},
     )
     write_record(folder / "replay.json", data.replayed)
-    given.tell(f"phase {given.number}: {told_of(summary, data)}")
+    context.tell(f"phase {given.number}: {told_of(summary, data)}")
     return data
 
 
@@ -188,7 +188,7 @@ def engines_apart(data: PhaseData) -> float | None:
     return sum(abs(sum(sampled) - reference) for sampled, reference in known) / tokens if tokens else None
 
 
-def told_of(summary: DataSummary, data: PhaseData) -> str:
+def describe_data(summary: DataSummary, data: PhaseData) -> str:
     new = data.trajectories[: data.new]
     kept, won = len(new), sum(one.success for one in new)
     left = sum(summary.left_out.values()) + summary.too_long
@@ -198,40 +198,44 @@ def told_of(summary: DataSummary, data: PhaseData) -> str:
     )
 
 
-def _columns(given: PhaseContext, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
+def _columns(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
     """What the critics predict for every row and its advantage; how many advantages are not finite. Raises
     TrainingDiverged."""
-    with given.part("advantages", "what the critics say of every state"):
-        potential, value = opinions(given, data, critics)
-        found = row_advantages(data.trajectories, data.rows, potential, value, given.settings.targets)
-    nonfinite = check_advantages(found, data.rows, data.trajectories, given.settings.actor.max_advantage)
+    with context.part("advantages", "what the critics say of every state"):
+        potential, value = score_rows(context, data, critics)
+        found = row_advantages(data.trajectories, data.rows, potential, value, context.settings.targets)
+    nonfinite = check_advantages(found, data.rows, data.trajectories, context.settings.actor.max_advantage)
     if nonfinite:
-        given.tell(f"phase {given.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
+        context.tell(f"phase {given.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
     return {"potential": potential, "value": value, "advantage": found}, nonfinite
 
 
-def _actor_rows(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
-    kept = kept_rows(given.settings.actor.keep, data.rows, data.trajectories, columns["advantage"], columns["value"])
+def _actor_rows(context: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
+    kept = select_rows(
+        context.settings.actor.keep, data.rows, data.trajectories, columns["advantage"], columns["value"]
+    )
     return [place for place in kept if data.allowed[place]]
 
 
-def _actor(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]) -> None:
-    folder, settings = given.folder / "actor", given.settings
+def _actor(
+    context: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]
+) -> None:
+    folder, settings = context.folder / "actor", context.settings
     if not (folder / "model").exists():
         job = StageJob(
             kind="actor",
-            start=given.policy.resolve(),
+            start=context.policy.resolve(),
             optimization=settings.actor.optimization,
             objective=settings.actor.objective,
             compute=settings.compute,
-            seed=given.seed,
+            seed=context.seed,
             report_to=settings.report_to,
         )
         chosen = {name: [values[place] for place in places] for name, values in columns.items()}
         chosen["reference"] = [data.references[place] for place in places]
         chosen["success"] = [float(data.trajectories[data.rows[place].trajectory].success) for place in places]
         write_job(folder, job, [data.rows[place] for place in places], chosen)
-    made = launch(folder, settings.launcher, watch=given.watch)
+    made = launch(folder, settings.launcher, watch=context.watch)
     declare_style(made, settings.rollouts.prompt_style)
 
 

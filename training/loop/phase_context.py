@@ -12,10 +12,10 @@ from agent.progress import Listener
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.progress import Watcher, unwatched
-from training.engine.scoring import Asked, score, score_launched
+from training.engine.scoring import ScoreKind, score, score_launched
 from training.loop.settings import LoopSettings
 
-Teller = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
 def phase_seed(settings: LoopSettings, number: int) -> int:
@@ -39,7 +39,7 @@ class PhaseContext:
     demonstrations: tuple[Trajectory, ...] = ()
     """Successes that the potential critic learns from in the first phase."""
     listeners: tuple[Listener, ...] = ()
-    tell: Teller = print
+    tell: LogFunction = print
     watch: Watcher = unwatched
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """What each part took, noted as it ends."""
@@ -49,7 +49,7 @@ class PhaseContext:
         """Of everything that is drawn in this phase."""
         return phase_seed(self.settings, self.number)
 
-    def score(self, asked: Asked, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
+    def score(self, asked: ScoreKind, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
         """What a policy or critic says of *rows*, on the machine that the stages run on."""
         compute, launcher = self.settings.compute, self.settings.launcher
         if not launcher:

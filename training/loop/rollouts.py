@@ -18,7 +18,7 @@ from envs.core.run_lock import RunLock, RunLocked
 from envs.core.tasks import TaskRef, TaskSelection
 from training.engine.checkpoints import check_weights, is_adapter, policy_spec, read_config, weights_digest
 from training.engine.tree_attention import check_layers
-from training.loop.parts import Place, once, place_of
+from training.loop.parts import RunLocation, load_or_compute, run_location
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
 from training.serving.rollout_server import ServerSettings, serving
@@ -95,8 +95,8 @@ async def played(
     Interrupted.
     """
     home = Path(mark.stem) if shared is None else (shared / shared_key(config, policy, refs, ray, server)).resolve()
-    once(mark, Place, lambda: Place(run=home / RUN))
-    folder = RunFolder(place_of(mark))
+    load_or_compute(mark, RunLocation, lambda: RunLocation(run=home / RUN))
+    folder = RunFolder(run_location(mark))
     async with _alone(folder.path.parent, tell):
         if _finished(folder.path) == len(refs) * config.attempts:
             return folder.path

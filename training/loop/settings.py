@@ -121,7 +121,7 @@ class ActorSettings(Record):
     optimization: Optimization
     keep: Literal["all", "successes", "positive", "digirl"] = "all"
     """Rows that are learned from: all; those of successes; those with a positive advantage; DigiRL's, see
-    :func:`training.loop.advantage_columns.kept_rows`."""
+    :func:`training.loop.advantage_columns.select_rows`."""
     max_advantage: float = Field(default=20.0, gt=0)
     """An advantage beyond this stops the loop: with rewards of at most 1, something has exploded."""
 

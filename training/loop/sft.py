@@ -23,14 +23,14 @@ from training.data.table import DataSummary, summarize
 from training.data.trajectories import Decision, LeftOut, Selection, Trajectory
 from training.engine.checkpoints import load_policy, weights_digest
 from training.engine.language_model import hidden_width
-from training.engine.learning_rate_check import Reach, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.progress import Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.loop.curriculum import held_out, refusal
 from training.loop.curriculum.trainable import POOLED
 from training.loop.data import read_runs
-from training.loop.parts import once, write_record
+from training.loop.parts import load_or_compute, write_record
 from training.loop.settings import SET, values_of
 
 
@@ -126,9 +126,9 @@ def fine_tune(
         )
     how = settings.optimization
     steps = how.epochs * math.ceil(len(encoded.rows) / how.batch_rows)
-    check_rate(Reach("optimization", how, steps, width, settings.compute.lora))
+    check_rate(UpdateBound("optimization", how, steps, width, settings.compute.lora))
     begun = Begun(start=weights_digest(policy), rows=rows_digest(encoded.rows), settings=settings)
-    if once(out / BEGUN, Begun, lambda: begun) != begun:
+    if load_or_compute(out / BEGUN, Begun, lambda: begun) != begun:
         raise BadInput(f"{str(out)!r} holds a fine-tuning of another start, other rows or other settings")
     summary = summarize(Selection(kept, left_out), encoded)
     write_record(out / "summary.json", summary)

@@ -17,7 +17,7 @@ from training.data.trajectories import Trajectory
 from training.loop.data import read_episodes
 
 
-class Told(Record):
+class OutcomeStats(Record):
     """The actor's rows of a task's successes, or of its failures."""
 
     rows: int
@@ -37,8 +37,8 @@ class TaskLine(Record):
     """`suite/name`."""
     episodes: int
     solved: int
-    on_successes: Told | None
-    on_failures: Told | None
+    on_successes: OutcomeStats | None
+    on_failures: OutcomeStats | None
     auroc: float | None = None
     """How often V is higher in a state of a success than in one of a failure, equal ones half; None without both.
     0.5: the critic cannot tell them apart."""
@@ -105,11 +105,11 @@ def _scored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
     return score("actions", phase / "actor" / "model", rows, compute)
 
 
-def _told(rows: Sequence[_Said]) -> Told | None:
+def _told(rows: Sequence[_Said]) -> OutcomeStats | None:
     if not rows:
         return None
     gains = [row.gain for row in rows if row.gain is not None]
-    return Told(
+    return OutcomeStats(
         rows=len(rows),
         value=fmean(row.value for row in rows),
         advantage=fmean(row.advantage for row in rows),

@@ -11,10 +11,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.trajectories import sampled, trajectory, worded
-from training.data.packing import by_row, pack, packs
+from training.data.packing import pack, packed_sequences, sum_by_row
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy
 from training.mira.losses import token_logprobs
 
@@ -35,7 +35,7 @@ def recorded(prompt: tuple[int, ...], action: tuple[int, ...]) -> Trajectory:
 def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
     """The ids need not be what the tokenizer would make of any text."""
     (row,) = RowEncoder(tokenizer, 100).encode([recorded((5, 5, 5), (9, 3))]).rows
-    assert (row.prompt, row.action, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
+    assert (row.prompt, row.completion, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
 
 
 def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTokenizer) -> None:
@@ -44,7 +44,7 @@ def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTok
     (own,) = RowEncoder(tokenizer, 100).encode([told(said)]).rows
     for action in ((50_000, 3), (700, 701, 702)):
         foreign = sampled(((5, 6), action), logprob=-0.5)[0].model_copy(
-            update={"said": said, "messages": told(said).decisions[0].messages}
+            update={"completion": said, "messages": told(said).decisions[0].messages}
         )
         assert RowEncoder(tokenizer, 100).encode([trajectory([foreign])]).rows == (own,)
         without = foreign.model_copy(update={"messages": ()})
@@ -54,8 +54,8 @@ def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTok
 
 def test_an_answer_that_was_cut_within_a_character_does_not_make_a_tokenizer_another(tokenizer: AutoTokenizer) -> None:
     odd = sampled(((5,), (700,)), ((6,), (701,)))
-    odd = (odd[0].model_copy(update={"said": "cut"}), odd[1])
-    assert [row.action for row in RowEncoder(tokenizer, 100).encode([trajectory(odd)]).rows] == [(700,), (701,)]
+    odd = (odd[0].model_copy(update={"completion": "cut"}), odd[1])
+    assert [row.completion for row in RowEncoder(tokenizer, 100).encode([trajectory(odd)]).rows] == [(700,), (701,)]
 
 
 def test_a_recorded_row_that_is_too_long_takes_its_trajectory_with_it_and_is_counted(tokenizer: AutoTokenizer) -> None:
@@ -79,7 +79,7 @@ def test_a_page_that_writes_the_chat_template_changes_nothing_but_itself(tokeniz
     harmless, hostile = (
         RowEncoder(tokenizer, 500).encode([told("exit()", page=p)]).rows[0] for p in ("Page:\nx", evil)
     )
-    assert hostile.action == harmless.action and hostile.action[-1] == tokenizer.eos_token_id
+    assert hostile.completion == harmless.completion and hostile.completion[-1] == tokenizer.eos_token_id
     assert sum(i in special for i in hostile.prompt) == sum(i in special for i in harmless.prompt)
 
 
@@ -91,12 +91,12 @@ def test_the_loss_counts_on_the_actions_tokens_alone() -> None:
     assert packed.predictors.tolist() == [2, 3, 5] and packed.targets.tolist() == [7, 8, 9]
     assert packed.input_ids[0, packed.predictors + 1].tolist() == packed.targets.tolist()
     assert packed.states.tolist() == [2, 5]
-    assert by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [3.0, 4.0]
+    assert sum_by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [3.0, 4.0]
 
 
 def test_every_row_is_in_one_pack_and_no_pack_is_too_long() -> None:
     rows = [Row((n,) * n, (2,), 0, 0) for n in (3, 9, 1, 30, 4, 5)]
-    found = list(packs(rows, 12))
+    found = list(packed_sequences(rows, 12))
     assert sorted(index for one in found for index in one.rows) == list(range(len(rows)))
     assert all(one.input_ids.shape[1] <= 12 or len(one.rows) == 1 for one in found)
 
@@ -115,7 +115,7 @@ def test_what_rows_begin_with_is_there_once_and_counts_in_each_of_them() -> None
     assert packed.paths == ((0,), (0, 1), (0, 1, 2), (0, 1, 3), (0, 4))
     assert packed.states.tolist() == [2, 2, 6] and packed.texts.tolist() == [2, 0, 1, 0]
     assert packed.predictors.tolist() == [2, 3, 2, 6] and packed.targets.tolist() == [7, 8, 9, 7]
-    assert by_row(torch.tensor([1.0, 2.0, 4.0, 8.0]), packed).tolist() == [8.0, 3.0, 4.0, 3.0]
+    assert sum_by_row(torch.tensor([1.0, 2.0, 4.0, 8.0]), packed).tolist() == [8.0, 3.0, 4.0, 3.0]
     assert packed.read_at(packed.predictors)["read_at"].tolist() == [2, 3, 6]
 
 
@@ -124,16 +124,16 @@ def test_a_prompt_that_ends_where_an_action_of_another_row_goes_on() -> None:
     packed = pack([Row((1, 2), (3,), 0, 0), Row((1,), (2, 3), 0, 0)], [0, 1])
     assert packed.input_ids.tolist() == [[1, 2, 3]]
     assert packed.states[packed.texts].tolist() == [1, 0]
-    assert by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [4.0, 3.0]
+    assert sum_by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [4.0, 3.0]
 
 
 def test_packs_hold_as_many_rows_as_their_trees_allow() -> None:
     rows = [Row((n % 3, *range(5, 9)), (2, n), n, 0) for n in range(9)]
-    found = list(packs(rows, 9))
+    found = list(packed_sequences(rows, 9))
     assert [one.rows for one in found] == [(0, 3, 6), (1, 4, 7), (2, 5, 8)]
     assert [one.input_ids.shape[1] for one in found] == [9, 9, 9]
-    assert [one.input_ids.shape[1] for one in packs(rows, 17)] == [9 + 7 + 1, 7 + 9], "no pack is too long"
-    assert [one.input_ids.shape[1] for one in packs(rows, 18)] == [18, 9]
+    assert [one.input_ids.shape[1] for one in packed_sequences(rows, 17)] == [9 + 7 + 1, 7 + 9], "no pack is too long"
+    assert [one.input_ids.shape[1] for one in packed_sequences(rows, 18)] == [18, 9]
 
 
 def test_packed_rows_do_not_see_each_other(tokenizer: AutoTokenizer) -> None:
@@ -148,10 +148,10 @@ def test_packed_rows_do_not_see_each_other(tokenizer: AutoTokenizer) -> None:
     packed = pack(rows, range(len(rows)))
     assert packed.input_ids.shape[1] < sum(len(row) for row in rows) - len(rows[-1])
     with torch.no_grad():
-        together = by_row(action_token_logprobs(model, packed), packed)
-        logits = [plain(input_ids=torch.tensor([[*row.prompt, *row.action]])).logits[0] for row in rows]
+        together = sum_by_row(completion_token_logprobs(model, packed), packed)
+        logits = [plain(input_ids=torch.tensor([[*row.prompt, *row.completion]])).logits[0] for row in rows]
     alone = [
-        token_logprobs(said[len(row.prompt) - 1 : -1], torch.tensor(row.action)).sum()
+        token_logprobs(said[len(row.prompt) - 1 : -1], torch.tensor(row.completion)).sum()
         for said, row in zip(logits, rows, strict=True)
     ]
     torch.testing.assert_close(together, torch.stack(alone), atol=1e-4, rtol=1e-5)

@@ -33,7 +33,7 @@ def test_counts_by_hand() -> None:
     assert found.left_out == {"broken": 3, "no prompt": 11}
     assert (found.too_long, found.cut, found.rows) == (2, 7, 6)
     assert found.prompt_tokens == (2, 2, 2)
-    assert found.action_tokens == (1, 3, 3), "median, 90th percentile and longest of 1 1 1 1 2 3"
+    assert found.completion_tokens == (1, 3, 3), "median, 90th percentile and longest of 1 1 1 1 2 3"
 
 
 def test_everything_left_out_or_cut_is_in_the_table() -> None:
@@ -51,7 +51,7 @@ def test_what_did_not_happen_is_not_in_the_table() -> None:
 
 def test_no_rows_at_all() -> None:
     found = summarize(Selection((), Counter()), Encoded((), 0, ()))
-    assert (found.groups, found.rows, found.prompt_tokens, found.action_tokens) == ((), 0, (0, 0, 0), (0, 0, 0))
+    assert (found.groups, found.rows, found.prompt_tokens, found.completion_tokens) == ((), 0, (0, 0, 0), (0, 0, 0))
     assert rendered(found)
 
 

@@ -83,7 +83,8 @@ def record(
 def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobStore) -> None:
     found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"]), blobs)
     assert not isinstance(found, LeftOut)
-    assert found.decisions[0].tokens == Tokens(prompt=(1, 2, 3), action=(7, 8), logprobs=(-0.1, -0.2))
+    assert found.decisions[0].action == Click(ref=1), "the trace's typed action"
+    assert found.decisions[0].tokens == Tokens(prompt=(1, 2, 3), completion=(7, 8), logprobs=(-0.1, -0.2))
     assert (found.milestones, found.done) == (2, (0, 1, 2))
     assert (found.success, found.reward, found.policy, found.category) == (True, 1.0, "local:x", "shop")
 
@@ -94,7 +95,7 @@ def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: Blob
     calls = (call(role="rater"), unreadable, SAMPLED)
     found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
     assert not isinstance(found, LeftOut)
-    assert found.decisions[0].tokens is not None and found.decisions[0].tokens.action == (7, 8)
+    assert found.decisions[0].tokens is not None and found.decisions[0].tokens.completion == (7, 8)
     assert found.unreadable == 1, "counted, and learned from by nobody"
 
 

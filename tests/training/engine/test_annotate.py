@@ -14,7 +14,7 @@ from envs.core.tasks import TaskSelection
 from models.embedded import embedded_dir
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
 
@@ -32,7 +32,7 @@ async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_p
     rows = encoder.encode(kept).rows
     model = load_policy(embedded_dir())[0].eval()
     assert len(rows) >= 6
-    for row, total in zip(rows, score_actions(model, rows, 800), strict=True):
+    for row, total in zip(rows, score_completions(model, rows, 800), strict=True):
         assert row.sampled is not None
         assert total == pytest.approx(sum(row.sampled), abs=1e-3)
 
@@ -59,8 +59,8 @@ def test_what_rows_share_is_computed_once() -> None:
         network.register_forward_pre_hook(
             lambda _module, _given, options: shown.append(options["input_ids"].shape[1]), with_kwargs=True
         )
-    states, actions = score_states(critic, rows, 100), score_actions(model, rows, 100)
+    states, actions = score_states(critic, rows, 100), score_completions(model, rows, 100)
     assert shown == [2 + 2, 2 + 2 * (1 + 1 + 2)]
     assert states == pytest.approx([score_states(critic, [row], 100)[0] for row in rows], abs=1e-4)
-    assert actions == pytest.approx([score_actions(model, [row], 100)[0] for row in rows], abs=1e-4)
+    assert actions == pytest.approx([score_completions(model, [row], 100)[0] for row in rows], abs=1e-4)
     assert len(set(actions)) == 4

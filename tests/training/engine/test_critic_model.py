@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaModel
 from training.data.packing import pack
 from training.data.rows import Row
 from training.engine.critic_model import Critic
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.mira.losses import potential_loss
 
 
@@ -28,7 +28,7 @@ def critic() -> Critic:
         max_position_embeddings=64,
     )
     trunk = LlamaModel(config)
-    take_packs(trunk)
+    accept_packed(trunk)
     return Critic(trunk, 16)
 
 

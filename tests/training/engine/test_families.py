@@ -15,7 +15,7 @@ from models.base import ChatRequest, Message, ModelTruncated
 from models.specs import make_model
 from tests.training.engine.families import FAMILIES, save_family
 from tests.training.engine.token_rows import rows_of
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import adapter_weights, load_policy, policy_spec
 from training.engine.critic_model import Critic
 from training.engine.preflight import check_trainable
@@ -75,7 +75,7 @@ def test_an_actor_learns_is_saved_and_is_played(starts: dict[str, Path], tmp_pat
     else:
         assert not [name for name in adapter_weights(made) if "vision" in name], "rows are text"
     loaded = load_policy(made)[0].eval()
-    assert score_actions(loaded, ROWS, 200) == pytest.approx(score("actions", made, ROWS, compute), abs=1e-3)
+    assert score_completions(loaded, ROWS, 200) == pytest.approx(score("actions", made, ROWS, compute), abs=1e-3)
     again = stage("actor", made, tmp_path / "again", compute, advantage=ASKED, reference=list(before))
     assert (again / "adapter_config.json").exists() == (how == "lean"), "the next phase starts from it"
 

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
-from training.engine.learning_rate_check import Reach, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -107,7 +107,7 @@ def test_no_weight_moves_further_than_the_bound(tmp_path: Path) -> None:
         optimizer.param_groups[0]["lr"] = how.learning_rate * rate_share(how, step, 60)
         weight.grad = torch.full((8,), 3.0)
         optimizer.step()
-    bound = Reach("stage", how, 60, 128, None).moved
+    bound = UpdateBound("stage", how, 60, 128, None).moved
     assert 0.9 * bound < weight.abs().max().item() <= bound * 1.001
 
 
@@ -177,6 +177,6 @@ def test_a_head_learns_at_a_rate_of_its_own(wide: Path, tmp_path: Path, changes:
 
 def test_fine_tuning_is_judged_by_its_own_rows() -> None:
     published = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=128)
-    check_rate(Reach("optimization", published, 24, 3_840, None))
+    check_rate(UpdateBound("optimization", published, 24, 3_840, None))
     with pytest.raises(BadInput, match=r"optimization\.learning_rate 1e-05 would teach nothing"):
-        check_rate(Reach("optimization", published, 24, 3_840, Lora()))
+        check_rate(UpdateBound("optimization", published, 24, 3_840, Lora()))

@@ -13,24 +13,24 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.training.engine.test_tree_attention import branching, gemma, llama
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import Packed, by_row, pack
+from training.data.packing import PackedSequence, pack, sum_by_row
 from training.engine import tree_attention
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import with_adapter
 from training.engine.critic_model import Critic
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
-from training.engine.tree_attention import attend_in_trees
+from training.engine.tree_attention import use_tree_attention
 
 FAMILIES = pytest.mark.parametrize("family", [llama, gemma], ids=["llama", "gemma"])
 
 
-def packed_rows() -> Packed:
+def packed_rows() -> PackedSequence:
     return pack([*branching(16), *rows_of(4, longest=24)], range(12))
 
 
-def actions(model: Any, packed: Packed) -> Tensor:
-    return by_row(action_token_logprobs(model, packed), packed)
+def actions(model: Any, packed: PackedSequence) -> Tensor:
+    return sum_by_row(completion_token_logprobs(model, packed), packed)
 
 
 def gradients(model: nn.Module, said: Tensor) -> dict[str, Tensor]:
@@ -63,11 +63,11 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     torch.manual_seed(0)
     base, packed = family().double(), packed_rows()
     model = with_adapter(base, lora)
-    attend_in_trees(base)
+    use_tree_attention(base)
     whole = actions(model, packed)
     expected = gradients(model, whole)
     seen = Seen(base.base_model.layers[-1].mlp)
-    take_packs(base)
+    accept_packed(base)
     narrow = actions(model, packed)
     torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(model, narrow), expected)
@@ -78,7 +78,7 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
 def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A critic reads one token a state: each of the layers before it asks for every token."""
     trunk, packed = llama().base_model, packed_rows()
-    take_packs(trunk)
+    accept_packed(trunk)
     asked: Counter[int] = Counter()
     attend = tree_attention.sdpa_attention_forward
 
@@ -98,11 +98,11 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     critic = Critic(trunk, 32)
     last: Any = critic.head[-1]
     nn.init.normal_(last.weight)
-    attend_in_trees(trunk)
+    use_tree_attention(trunk)
     whole = critic(packed)
     expected = gradients(critic, whole)
     seen = Seen(trunk.layers[-1].mlp)
-    take_packs(trunk)
+    accept_packed(trunk)
     narrow = critic(packed)
     torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(critic, narrow), expected)
@@ -112,7 +112,7 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
 def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> None:
     torch.manual_seed(0)
     model, packed = llama().train(), packed_rows()
-    take_packs(model)
+    accept_packed(model)
     expected = gradients(model, actions(model, packed))
     model.activation_checkpointing_enable()
     assert_alike(gradients(model, actions(model, packed)), expected)
@@ -121,9 +121,9 @@ def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> 
 def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
     torch.manual_seed(0)
     model, packed = llama().eval(), packed_rows()
-    attend_in_trees(model)
+    use_tree_attention(model)
     expected = model(**packed.inputs).logits
-    take_packs(model)
+    accept_packed(model)
     model(**packed.read_at(packed.states))
     torch.testing.assert_close(model(**packed.inputs).logits, expected)
 
@@ -132,10 +132,10 @@ def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
     torch.manual_seed(0)
     config = GPT2Config(vocab_size=900, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=1, eos_token_id=2)
     model, packed = GPT2LMHeadModel(config).eval(), packed_rows()
-    attend_in_trees(model)
+    use_tree_attention(model)
     expected = actions(model, packed)
     seen: list[int] = []
-    take_packs(model)
+    accept_packed(model)
     model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, given: seen.append(given[0].shape[1]))
     torch.testing.assert_close(actions(model, packed), expected)
     assert seen == [packed.input_ids.shape[1]]

@@ -11,10 +11,10 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
 from training.engine import progress
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
-from training.engine.progress import Lines, TellSteps, duration
+from training.engine.progress import Lines, ReportSteps, duration
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -53,7 +53,7 @@ def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_p
 def test_a_note_is_of_the_number_that_says_something(tmp_path: Path, shown: str, value: float, note: str) -> None:
     """GRPO's loss is 0 but for the divergence, whatever is learned: its bar said `loss -0.000` all the time."""
     told: Told = []
-    telling = TellSteps("GRPO", lambda *given: told.append(given), shown)
+    telling = ReportSteps("GRPO", lambda *given: told.append(given), shown)
     arguments, state, control = (
         TrainingArguments(str(tmp_path), use_cpu=True),
         TrainerState(max_steps=9),
@@ -74,7 +74,7 @@ def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
     def watch(what: str, done: int, of: int, note: str | None, /) -> None:
         told.append((what, done, of, note))
 
-    score_actions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
+    score_completions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
     assert len(told) > 1 and told == sorted(told) and told[-1] == ("scoring actions", 6, 6, None)
     told.clear()
     score_states(Critic.from_policy(embedded_dir()).eval(), rows, 1, watch)

@@ -13,7 +13,7 @@ from tests.training.engine.critics import save_critic
 from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
 from training.engine.actor import ActorTrainer
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.scoring import JOB, Asked, run_scoring, score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
@@ -56,7 +56,7 @@ def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, aske
         if weight.requires_grad:
             torch.nn.init.normal_(weight, std=0.02)
     models.save(part, tmp_path / "adapter")
-    scored = score_actions if asked == "actions" else score_states
+    scored = score_completions if asked == "actions" else score_states
     expected = scored(learned, rows, compute.pack_tokens, bf16=True)  # type: ignore[arg-type]
     found = score(asked, tmp_path / "adapter", rows, compute)
     assert found == pytest.approx(expected, abs=1e-5)

@@ -16,7 +16,7 @@ from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELL
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -34,8 +34,8 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
     rows = rows_of(7)
     out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
     model, _ = load_policy(embedded_dir())
-    sums = score_actions(model.eval(), rows, 100)
-    expected = -sum(sums) / sum(len(row.action) for row in rows)
+    sums = score_completions(model.eval(), rows, 100)
+    expected = -sum(sums) / sum(len(row.completion) for row in rows)
     told = json.loads((tmp_path / "sft" / "log.json").read_text())
     assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
     assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
@@ -118,7 +118,7 @@ def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora:
     rows = rows_of(8)
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
     out = supervised(job(how, lora=lora), rows, tmp_path)
-    before, after = (score_actions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
+    before, after = (score_completions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
     assert sum(after) > sum(before) * 0.8
     assert not (out / "adapter_config.json").exists()
 

@@ -17,12 +17,12 @@ from models.embedded import embedded_dir
 from models.local.loading import read_checkpoint
 from tests.models.local.adapters import save_adapter
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import by_row, pack
+from training.data.packing import pack, sum_by_row
 from training.engine.actor import ActorTrainer
-from training.engine.annotate import action_token_logprobs, score_actions, score_states
+from training.engine.annotate import completion_token_logprobs, score_completions, score_states
 from training.engine.checkpoints import base_of, load_policy, policy_spec, weights_digest, with_adapter
 from training.engine.critic_model import Critic
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.shared_base_lora import Part, SharedBaseModels
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -51,7 +51,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def said(models: SharedBaseModels, part: Part, start: Path) -> tuple[float, ...]:
     model: Any = models.use(part, start)
-    return score_actions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
+    return score_completions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
 
 
 def job_of(part: Part, start: Path, **changes: Any) -> StageJob:
@@ -66,7 +66,7 @@ def trained(part: Part, start: Path, out: Path, models: SharedBaseModels | None 
 
 def columns() -> dict[str, list[float]]:
     steps = torch.linspace(0, 1, len(ROWS)).tolist()
-    references = score_actions(load_policy(BASE)[0].eval(), ROWS, 200)
+    references = score_completions(load_policy(BASE)[0].eval(), ROWS, 200)
     return {"target": steps, "advantage": steps, "reference": list(references)}
 
 
@@ -78,7 +78,7 @@ def test_only_the_part_whose_turn_it_is_has_gradients(models: SharedBaseModels) 
     packed = pack(ROWS, range(8))
     for part in PARTS:
         model: Any = models.use(part, BASE)
-        output = action_token_logprobs(model, packed) if part == "actor" else model(packed)
+        output = completion_token_logprobs(model, packed) if part == "actor" else model(packed)
         output.sum().backward()
         names = set(gradients(model))
         assert names and all(f".{part}." in name or name.startswith("head.") for name in names)
@@ -105,7 +105,7 @@ def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, 
     if part != "actor":
         own = alone(own, tmp_path / "lean")
     bare(part, own, job_of(part, adapter))
-    expected = score_actions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
+    expected = score_completions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
     assert found == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)
     assert max(abs(a - b) for a, b in zip(found, unshared(part, adapter), strict=True)) > 0.05
     assert [said(models, other, adapter) for other in others] == before
@@ -128,7 +128,7 @@ def bare(part: Part, model: Any, job: StageJob) -> None:
         (indices,) = share.packs
         packed, mine = pack(ROWS, indices), {name: column[list(indices)] for name, column in told.items()}
         if part == "actor":
-            logprob = by_row(action_token_logprobs(model, packed), packed)
+            logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
             loss = regression_loss(logprob, mine["reference"], mine["advantage"], job.objective.beta)
         elif part == "value":
             loss = value_loss(model(packed), mine["target"])
@@ -142,7 +142,7 @@ def bare(part: Part, model: Any, job: StageJob) -> None:
 
 def unshared(part: Part, folder: Path) -> tuple[float, ...]:
     if part == "actor":
-        return score_actions(load_policy(folder)[0].eval(), ROWS, 200)
+        return score_completions(load_policy(folder)[0].eval(), ROWS, 200)
     critic = Critic.load(folder) if Critic.is_at(folder) else Critic.from_policy(folder)
     return score_states(critic.eval(), ROWS, 200)
 
@@ -150,14 +150,14 @@ def unshared(part: Part, folder: Path) -> tuple[float, ...]:
 def test_losses_are_those_of_separate_models(models: SharedBaseModels, adapter: Path) -> None:
     assert said(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
     separate = with_adapter(load_policy(BASE)[0], LORA)
-    assert said(models, "actor", BASE) == pytest.approx(score_actions(separate.eval(), ROWS, 200), abs=1e-4)
+    assert said(models, "actor", BASE) == pytest.approx(score_completions(separate.eval(), ROWS, 200), abs=1e-4)
 
 
 def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: SharedBaseModels, adapter: Path) -> None:
     for start in (BASE, adapter, BASE):
         reference = cast("Any", models.reference(start))
         assert not any(weight.requires_grad for weight in reference.parameters())
-        assert score_actions(reference, ROWS, 200) == pytest.approx(unshared("actor", start), abs=1e-3)
+        assert score_completions(reference, ROWS, 200) == pytest.approx(unshared("actor", start), abs=1e-3)
     models.use("actor", BASE)
     assert any(weight.requires_grad for weight in reference.parameters())
 
@@ -168,8 +168,8 @@ def test_what_is_saved_is_loaded_and_played(models: SharedBaseModels, tmp_path: 
     assert weights_digest(folder) != weights_digest(BASE)
     assert said(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
     played = read_checkpoint(BASE, folder, on_cpu=True).model
-    take_packs(played)
-    assert score_actions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
+    accept_packed(played)
+    assert score_completions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
     critic = trained("value", folder, tmp_path / "value", models)
     again = trained("value", critic, tmp_path / "again", optimization=Optimization(learning_rate=1e-9, batch_rows=8))
     assert said(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)

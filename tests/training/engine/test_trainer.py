@@ -20,10 +20,10 @@ from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import by_row, pack
+from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer
-from training.engine.annotate import action_token_logprobs, score_actions
+from training.engine.annotate import completion_token_logprobs, score_completions
 from training.engine.checkpoints import load_policy, save_policy
 from training.engine.critic_model import Critic
 from training.engine.critics import CriticTrainer
@@ -48,7 +48,7 @@ ANCHORED = Objective(beta=0.5, negative_weight=0.3, anchor=1.0)
 
 
 def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
-    references = torch.tensor(score_actions(model.eval(), rows, 400))
+    references = torch.tensor(score_completions(model.eval(), rows, 400))
     return torch.linspace(-1, 1, len(rows)), references
 
 
@@ -93,7 +93,7 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
     for share in (trainer.plan[step] for step in range(len(trainer.plan))):
         indices = [index for one in share.packs for index in one]
         packed = pack(rows, indices)
-        logprob = by_row(action_token_logprobs(plain, packed), packed)
+        logprob = sum_by_row(completion_token_logprobs(plain, packed), packed)
         optimizer.zero_grad()
         regression_loss(logprob, references[indices], advantages[indices], 0.5).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
@@ -108,7 +108,7 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
     """The same row again, the same prompt with other actions, the same beginning of a prompt: each with targets of its
     own, and in steps that part a group of them."""
     few = rows_of(6, longest=30)
-    others = [replace(row, action=few[0].action) for row in few]
+    others = [replace(row, completion=few[0].completion) for row in few]
     beginning = [replace(row, prompt=(*few[0].prompt[:2], *row.prompt)) for row in few]
     rows = [*few, *few, *others, *beginning]
     trainer = trainer_of(rows, tmp_path, objective=Objective(kind=kind, beta=0.5), batch_rows=16)
@@ -122,9 +122,9 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
         computed += sum(trainer.plan.packed(one).input_ids.shape[1] for one in share.packs)
         optimizer.zero_grad()
         for index in (index for one in share.packs for index in one):
-            own = action_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
+            own = completion_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
             given = own, references[[index]], advantages[[index]], 0.5
-            lengths = torch.tensor([len(rows[index].action)])
+            lengths = torch.tensor([len(rows[index].completion)])
             loss = regression_loss(*given) if kind == "regression" else webrl_code_loss(*given, tokens=lengths)
             (loss / share.batch_rows).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
@@ -138,14 +138,14 @@ def test_an_anchor_holds_the_actions_of_successes(tmp_path: Path) -> None:
     rows = rows_of(12, longest=30)
     won = torch.tensor([float(place % 2) for place in range(len(rows))])
     model, _ = load_policy(embedded_dir())
-    before = torch.tensor(score_actions(model.eval(), rows, 400))
+    before = torch.tensor(score_completions(model.eval(), rows, 400))
     change: dict[float, Tensor] = {}
     for anchor in (0.0, 1.0):
         objective = Objective(beta=0.1, anchor=anchor)
         trainer = trainer_of(rows, tmp_path / str(anchor), epochs=6, objective=objective, successes=won)
         trainer.columns["advantage"].fill_(-1.0)
         train(trainer, COMPUTE)
-        change[anchor] = torch.tensor(score_actions(trainer.model.eval(), rows, 400)) - before
+        change[anchor] = torch.tensor(score_completions(trainer.model.eval(), rows, 400)) - before
     assert change[0.0][won == 1].mean() < 0 < change[1.0][won == 1].mean()
     assert change[1.0][won == 0].mean() < 0
 
@@ -224,8 +224,8 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
 
 def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_step() -> None:
     few = rows_of(20, longest=30)
-    rows = [replace(few[place % 20], action=(place,)) for place in range(80)]
-    rows += [replace(few[0], action=(place,)) for place in range(40)]
+    rows = [replace(few[place % 20], completion=(place,)) for place in range(80)]
+    rows += [replace(few[0], completion=(place,)) for place in range(40)]
     plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world=2)
     steps = [[one for rank in (0, 1) for one in plan[step + rank].packs if one] for step in range(0, len(plan), 2)]
     assert sorted(index for step in steps for one in step for index in one) == list(range(120))
@@ -258,7 +258,7 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
             arguments=training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=0, steps=1),
         )
     with pytest.raises(ValueError, match="take_packs"):
-        score_actions(plain, rows, 90)
+        score_completions(plain, rows, 90)
 
 
 def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:

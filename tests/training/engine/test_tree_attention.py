@@ -28,11 +28,11 @@ from transformers import (
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import by_row, pack
+from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_policy
-from training.engine.tree_attention import IN_TREES, attend_in_trees
+from training.engine.tree_attention import IN_TREES, use_tree_attention
 
 SIZE: dict[str, Any] = {
     "vocab_size": 900,
@@ -82,7 +82,7 @@ def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.
     found: list[torch.Tensor] = []
     for indices in packs:
         packed = pack(rows, indices)
-        logprobs = by_row(action_token_logprobs(model, packed), packed)
+        logprobs = sum_by_row(completion_token_logprobs(model, packed), packed)
         logprobs.sum().backward()
         found.append(logprobs.detach())
     gradient = model.get_input_embeddings().weight.grad
@@ -108,7 +108,7 @@ def test_a_pack_is_its_rows(family: Callable[[], Any], rows: list[Row]) -> None:
     torch.manual_seed(0)
     model = family().eval()
     alone = learned(model, rows, [[n] for n in range(8)])
-    attend_in_trees(model)
+    use_tree_attention(model)
     assert model.config._attn_implementation == IN_TREES
     packed = learned(model, rows, [[0, 1, 2, 3, 4], [5, 6, 7]])
     for found, expected in zip(packed, alone, strict=True):
@@ -127,13 +127,13 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
 @pytest.mark.parametrize(("family", "why"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
 def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], why: str) -> None:
     with pytest.raises(BadInput, match=f"cannot be trained in packs, its layers have .*{why}: take one"):
-        attend_in_trees(family())
+        use_tree_attention(family())
 
 
 def test_what_is_no_pack_is_refused() -> None:
     """Without a mask, a padded batch would read its padding and nobody would be told."""
     model = llama()
-    attend_in_trees(model)
+    use_tree_attention(model)
     with pytest.raises(ValueError, match="takes branches and no attention_mask"):
         model(input_ids=torch.tensor([[1, 2, 3], [4, 5, 0]]), attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))
 

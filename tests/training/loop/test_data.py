@@ -15,7 +15,7 @@ from models.embedded import embedded_dir
 from tests.training.trajectories import acted, rows_of
 from training.data.cache import read_rows, read_trajectories, rows_digest, write_rows, write_trajectories
 from training.data.rows import Encoded, RowEncoder
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
 from training.loop.data import PhaseData, phase_data
 from training.loop.phase import check_engine, engines_apart
@@ -40,7 +40,7 @@ def made(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
         encoded,
         NEW,
         PAST,
-        score=lambda rows: score_actions(model, rows, 50),
+        score=lambda rows: score_completions(model, rows, 50),
         encoder=encoder,
         settings=settings,
         seed=1,
@@ -53,8 +53,8 @@ def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
     for one in PAST:
         if one.success:
             rows = rows_of((one,))
-            sums = score_actions(policy[0], rows, 50)
-            found[one.task.seed] = math.exp(-sum(sums) / sum(len(row.action) for row in rows))
+            sums = score_completions(policy[0], rows, 50)
+            found[one.task.seed] = math.exp(-sum(sums) / sum(len(row.completion) for row in rows))
     return found
 
 
@@ -67,10 +67,10 @@ def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy:
     assert chosen == {seed for seed, value in known.items() if low <= value <= high} and len(chosen) == 3
     counts = data.replayed
     assert (counts.held, counts.chosen, counts.too_sure, counts.too_surprised) == (6, 3, 1, 2)
-    expected = score_actions(policy[0], data.rows, 1_000)
+    expected = score_completions(policy[0], data.rows, 1_000)
     assert data.references == pytest.approx(expected, abs=1e-3)
-    assert [data.trajectories[row.trajectory].decisions[row.time].tokens.action for row in data.rows] == [  # type: ignore[union-attr]
-        row.action for row in data.rows
+    assert [data.trajectories[row.trajectory].decisions[row.time].tokens.completion for row in data.rows] == [  # type: ignore[union-attr]
+        row.completion for row in data.rows
     ]
 
 
@@ -85,14 +85,14 @@ def test_the_cap_is_drawn_by_seed_and_zero_replays_nothing(policy: tuple[Any, Ro
 
 def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(policy: tuple[Any, RowEncoder]) -> None:
     values = sorted(
-        math.exp(-total / len(row.action))
+        math.exp(-total / len(row.completion))
         for one in PAST
         if one.success
-        for row, total in zip(rows_of((one,)), score_actions(policy[0], rows_of((one,)), 50), strict=True)
+        for row, total in zip(rows_of((one,)), score_completions(policy[0], rows_of((one,)), 50), strict=True)
     )
     band = Band(low=values[0], high=values[5])
     data = made(policy, ReplaySettings(band=band, unit="step", per_new=5))
-    fits = [band.holds(math.exp(-r / len(row.action))) for r, row in zip(data.references, data.rows, strict=True)]
+    fits = [band.holds(math.exp(-r / len(row.completion))) for r, row in zip(data.references, data.rows, strict=True)]
     own = [row.trajectory < data.new for row in data.rows]
     assert list(data.allowed) == [mine or good for mine, good in zip(own, fits, strict=True)]
     assert not all(data.allowed)
@@ -125,7 +125,7 @@ def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncod
     def sampled(off: float) -> PhaseData:
         """Each action's tokens are *off* less likely than they are scored."""
         told = [
-            replace(row, sampled=tuple(total / len(row.action) - off for _ in row.action))
+            replace(row, sampled=tuple(total / len(row.completion) - off for _ in row.completion))
             for row, total in zip(data.rows, data.references, strict=True)
         ]
         return replace(data, rows=tuple(told))

@@ -18,7 +18,7 @@ from training.data.cache import read_rows, read_trajectories
 from training.engine.checkpoints import weights_digest
 from training.engine.stage_jobs import StageJob
 from training.loop.loop import Progress
-from training.loop.parts import Place, read_record
+from training.loop.parts import RunLocation, read_record
 from training.loop.task_report import by_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -74,7 +74,7 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     models = [embedded_dir(), *(out / f"phase-{n}" / "actor" / "model" for n in (1, 2))]
     assert len({weights_digest(model) for model in models}) == 3
     assert {declared_style(model) for model in models} == {"compact"}, "so that it can be played without saying so"
-    assert not read_record(first / "rollouts.json", Place).run.is_absolute(), "the whole may be moved"
+    assert not read_record(first / "rollouts.json", RunLocation).run.is_absolute(), "the whole may be moved"
 
     rows, columns = read_rows(first / "actor" / "rows.parquet")
     episodes = read_trajectories(first / "data" / "new.parquet")

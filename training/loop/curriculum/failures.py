@@ -39,7 +39,7 @@ class PlayedTasks:
         return self.succeeded.union(one.task for one in self.failed)
 
 
-def once(failed: Iterable[Failed]) -> list[Failed]:
+def load_or_compute(failed: Iterable[Failed]) -> list[Failed]:
     """Each failed task once, in the order of tasks, whatever the order of *failed*."""
     ordered = sorted(failed, key=lambda one: (order(one.task), one.instruction, one.failure), reverse=True)
     return sorted({one.task: one for one in ordered}.values(), key=lambda one: order(one.task))

@@ -16,7 +16,7 @@ import numpy as np
 
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
-from training.loop.curriculum.failures import Failed, once
+from training.loop.curriculum.failures import Failed, load_or_compute
 from training.loop.curriculum.pool import Candidate, order, text_of
 from training.loop.curriculum.settings import CurriculumSettings
 from training.loop.curriculum.similarity import Similarity
@@ -58,7 +58,7 @@ def next_tasks(
     _check(one.ref for one in pool)
     _check(one.candidate.ref for one in variants)
     rng = random.Random(f"curriculum {seed}")
-    failures = once(failed)
+    failures = load_or_compute(failed)
     rng.shuffle(failures)
     retried = failures[: math.floor(settings.retry_share * size)]
     new = min(size - len(retried), settings.max_new)

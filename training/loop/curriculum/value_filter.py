@@ -18,14 +18,14 @@ Value = Callable[[Sequence[Candidate]], Sequence[float]]
 """The critic's V of each task's start, in [0, 1], in the order given; from the instruction, as no page is open yet."""
 
 
-class Reach(NamedTuple):
+class ValueFilterCounts(NamedTuple):
     kept: tuple[Candidate, ...]
     """In the order given."""
     too_hard: int
     too_easy: int
 
 
-def within_reach(tasks: Sequence[Candidate], values: Sequence[float], band: ValueBand) -> Reach:
+def within_reach(tasks: Sequence[Candidate], values: Sequence[float], band: ValueBand) -> ValueFilterCounts:
     """The *tasks* whose value lies in *band*, ends included.
 
     Raises ValueError unless there is one value in [0, 1] for each task: a critic that says NaN says nothing.
@@ -37,4 +37,4 @@ def within_reach(tasks: Sequence[Candidate], values: Sequence[float], band: Valu
         raise ValueError(f"a value must lie in [0, 1], not {wrong!r}")
     kept = tuple(task for task, value in zip(tasks, values, strict=True) if band.low <= value <= band.high)
     too_hard = sum(value < band.low for value in values)
-    return Reach(kept, too_hard, len(tasks) - len(kept) - too_hard)
+    return ValueFilterCounts(kept, too_hard, len(tasks) - len(kept) - too_hard)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from envs.core.tasks import TaskRef
-from training.loop.curriculum.failures import Failed, once
+from training.loop.curriculum.failures import Failed, load_or_compute
 from training.loop.curriculum.pool import Candidate
 from training.loop.curriculum.trainable import check_trainable, training_seeds
 
@@ -49,7 +49,7 @@ async def variants_of(
     for ref in taken:
         seeds[ref.suite, ref.name].add(ref.seed)
     found: list[Variant] = []
-    for one in once(failed):
+    for one in load_or_compute(failed):
         check_trainable(one.task)
         used = seeds[one.task.suite, one.task.name]
         made = await _sites(one, used, drawer, each) if one.task.suite == "sites" else _miniwob(one, used, each)

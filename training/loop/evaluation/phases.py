@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from agent.run.discover_traces import EpisodeFile, discover_traces
 from agent.run.run_store import RunFolder
 from envs.core.errors import BadInput
-from training.loop.parts import place_of
+from training.loop.parts import run_location
 
 PHASE_PARTS: Final = ("evaluation", "rollouts", ".")
 """Folders of a phase that hold runs: held-out tasks, those that it learned from, or the phase is a run itself. One of
@@ -177,7 +177,7 @@ def _files(place: Path) -> tuple[EpisodeFile, ...]:
     """The runs at *place*, or where its mark says that arms share them."""
     mark = place.with_suffix(".json")
     try:
-        return discover_traces([place if place.is_dir() or not mark.is_file() else place_of(mark)])
+        return discover_traces([place if place.is_dir() or not mark.is_file() else run_location(mark)])
     except BadInput:  # a phase that was not evaluated yet, or a folder beside the phases
         return ()
 

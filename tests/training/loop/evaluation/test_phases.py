@@ -15,7 +15,7 @@ from training.loop.evaluation.drawing import Phase, over_steps, sheet, write_pha
 from training.loop.evaluation.phases import arm_of, arms_of, phases_of
 from training.loop.evaluation.reading import read_played
 from training.loop.evaluation.summary import evaluate
-from training.loop.parts import Place, write_record
+from training.loop.parts import RunLocation, write_record
 
 HALF = ((False, False), (True, False), (True, False))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,7 +50,7 @@ def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) 
 def test_an_evaluation_that_arms_share_is_found_where_the_phase_says(tmp_path: Path) -> None:
     write_run(tmp_path / "shared" / "run", [Play(seed=5)])
     write_run(tmp_path / "train" / "phase-1" / "rollouts", [Play(seed=0)])
-    write_record(tmp_path / "train" / "phase-1" / "evaluation.json", Place(run=tmp_path / "shared" / "run"))
+    write_record(tmp_path / "train" / "phase-1" / "evaluation.json", RunLocation(run=tmp_path / "shared" / "run"))
     (group,) = phases_of([str(tmp_path / "train")])
     assert [file.folder for file in group.files] == [tmp_path / "shared" / "run"]
 
