@@ -1,7 +1,7 @@
-"""The pass without gradients between the stages: what the critics say of each state, how likely each action is.
+"""Scores rows without gradients between the stages: critics' outputs for states, log-probabilities of actions.
 
-Every state is scored once, however many rows have it, and what several begin with is read once; the perplexities of a
-phase and its reference log-probabilities are one pass, because the reference is the policy at the start of the phase.
+Every state is scored once, however many rows share it, and shared prefixes are computed once. One pass gives both the
+perplexities of a phase and its reference log-probabilities, because the reference is the policy at the phase's start.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from training.mira.losses import token_logprobs
 
 
 def completion_token_logprobs(model: Any, packed: PackedSequence) -> Tensor:
-    """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
+    """Log-probability of each completion token under a causal model, shape (A,); no other logits are computed."""
     out = model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors)
     return token_logprobs(out.logits[0], packed.targets)
 
@@ -30,13 +30,13 @@ def completion_token_logprobs(model: Any, packed: PackedSequence) -> Tensor:
 def score_completions(
     model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """`log π(a|s)` of every row, summed over the action's tokens, in the order of *rows*.
+    """`log π(a|s)` of every row, summed over the completion tokens, in the order of *rows*.
 
-    *bf16*: in the same autocast as a stage with `compute.bf16` learns in, so that its log-ratios begin at 0.
+    *bf16*: use the autocast of a stage with `compute.bf16`, so that its log-ratios begin at 0.
     """
     require_packed_support(model)
     sums = [0.0] * len(rows)
-    for packed in _told(rows, max_tokens, "scoring actions", watch):
+    for packed in _reported(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
             logprobs = completion_token_logprobs(model, moved)
@@ -49,23 +49,23 @@ def score_completions(
 def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_completions`."""
+    """The output of *critic* for each row's state, in [0, 1], in the order of *rows*. *bf16*: as in `score_completions`."""
     require_packed_support(critic)
-    found = [0.0] * len(rows)
+    scores = [0.0] * len(rows)
     device = next(critic.parameters()).device
-    for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
+    for packed in _reported(states_of(rows), max_tokens, "scoring states", watch):
         moved = packed.to(device)
         with precision(device, bf16=bf16):
-            said = critic(moved)
-        for place, value in zip(packed.rows, torch.sigmoid(said.float()).tolist(), strict=True):
-            found[place] = value
-    return tuple(found)
+            logits = critic(moved)
+        for place, value in zip(packed.rows, torch.sigmoid(logits.float()).tolist(), strict=True):
+            scores[place] = value
+    return tuple(scores)
 
 
-def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[PackedSequence]:
-    """The packs of *rows*; *watch* is told of each when it is done with."""
+def _reported(rows: Sequence[Row], max_tokens: int, stage: str, watch: Watcher) -> Iterator[PackedSequence]:
+    """The packed sequences of *rows*; each is reported to *watch* after it was processed."""
     done = 0
     for packed in packed_sequences(rows, max_tokens):
         yield packed
         done += len(packed.rows)
-        watch(what, done, len(rows), None)
+        watch(stage, done, len(rows), None)

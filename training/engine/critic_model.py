@@ -1,8 +1,8 @@
 """A critic: a language model's trunk with a small head on the state's last token.
 
-Both critics of MiRA have this shape. The potential critic's output goes through a sigmoid and is regressed on progress
-(Eq. 3), the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next milestone,
-the last actions, the page; its last token has seen all of it.
+Both critics of MiRA have this architecture. The potential critic's output goes through a sigmoid and is regressed on
+progress (Eq. 3); the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next
+milestone, last actions, page. Its last token attends to all of it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ HEAD = "head.safetensors"
 
 
 class Critic(nn.Module):
-    """One number for each row's state."""
+    """Predicts one number for each row's state."""
 
     def __init__(self, trunk: nn.Module, width: int) -> None:
         """*trunk*: a transformers model without its language head, hidden states of *width*.
 
-        The head's last layer begins at zero, so that a fresh critic says 0.5 of every state.
+        The head's last layer begins at zero, so that a new critic predicts 0.5 for every state.
         """
         super().__init__()
         self.trunk = trunk
@@ -42,7 +42,7 @@ class Critic(nn.Module):
 
     @classmethod
     def from_policy(cls, folder: Path) -> Critic:
-        """The trunk of the checkpoint in *folder*, an adapter's merged into its base, with a fresh head."""
+        """A critic with a new head on the trunk of the checkpoint in *folder*; an adapter is merged into its base."""
         from transformers import AutoModel
 
         if is_adapter(folder):
@@ -56,7 +56,7 @@ class Critic(nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> Critic:
-        """What `save` wrote."""
+        """Loads what `save` wrote."""
         critic = cls.from_policy(folder)
         critic.head.load_state_dict(load_file(folder / HEAD))
         return critic
@@ -68,22 +68,22 @@ class Critic(nn.Module):
 
     @property
     def _no_split_modules(self) -> Any:
-        """For FSDP: the trunk's layers, each of which is spread over the processes as one."""
+        """For FSDP: the trunk's layers, each of which is one sharding unit."""
         trunk: Any = self.trunk
         return trunk._no_split_modules
 
     def adapt(self, lora: Lora) -> None:
-        """From now on the trunk learns through low-rank adapters alone."""
+        """Adds low-rank adapters to the trunk and freezes its weights."""
         from peft import get_peft_model
 
         trunk: Any = self.trunk
         config = lora_config(lora, trunk)
-        config.task_type = None  # a causal model's wrapper would ask the trunk for what only a head needs
+        config.task_type = None  # the wrapper of a causal model needs a language head, which the trunk lacks
         with reading_old_names():
             self.trunk = get_peft_model(trunk, config)
 
     def renew_head(self) -> None:
-        """Forgets what the head has learned."""
+        """Resets the head's weights."""
         first: Any = self.head[0]
         self.head = _new_head(first.in_features).to(first.weight.device)
 
@@ -93,7 +93,7 @@ class Critic(nn.Module):
         trunk.activation_checkpointing_enable(**options)
 
     def save(self, folder: Path) -> None:
-        """Trunk, adapters merged, and head; the trunk alone is a transformers checkpoint."""
+        """Writes the trunk with adapters merged, and the head. The trunk alone is a transformers checkpoint."""
         folder.mkdir(parents=True, exist_ok=True)
         trunk: Any = self.trunk
         trunk = trunk.merge_and_unload() if hasattr(trunk, "merge_and_unload") else trunk
@@ -108,7 +108,7 @@ class Critic(nn.Module):
 
 
 def states_of(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """*rows* without their actions: no token behind a state changes what a critic says of it."""
+    """*rows* without their completions: later tokens do not change a critic's output for the state."""
     return tuple(replace(row, completion=(), sampled=None) for row in rows)
 
 

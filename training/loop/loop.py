@@ -31,7 +31,16 @@ from training.engine.learning_rate_check import UpdateBound, check_head, check_r
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
 from training.loop.critics import fold_name
-from training.loop.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
+from training.loop.curriculum import (
+    Candidate,
+    build_pool,
+    held_out,
+    next_phase,
+    played_tasks,
+    refusal,
+    training_seeds,
+    with_instructions,
+)
 from training.loop.curriculum.task_list import Selection
 from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
@@ -143,7 +152,7 @@ class Loop:
     async def _pool(self) -> tuple[Candidate, ...]:
         asked = self.settings.pool
         seeds = training_seeds(asked.suite)
-        return await pool_of(asked.suite, names=asked.names or None, seeds=seeds, size=asked.size)
+        return await build_pool(asked.suite, names=asked.names or None, seeds=seeds, size=asked.size)
 
     async def _phase(self, number: int, pool: Sequence[Candidate], refs: Sequence[TaskRef]) -> PhaseMetrics:
         metrics = finished(self.folder(number)) or await self._new_phase(number, pool)
@@ -185,12 +194,12 @@ class Loop:
         files = [one.path for before in range(1, number) for one in discover_traces([self._run(before)])]
         for file in files:
             check_unedited(file, check_chain(file))
-        told = played(read_summary(file) for file in files)
+        told = played_tasks(read_summary(file) for file in files)
         async with _judge_of(self.settings) as judge:
             found = await next_phase(
                 told.failed,
                 told.seen,
-                worded(pool, told.instructions),
+                with_instructions(pool, told.instructions),
                 self.settings.curriculum,
                 size=self.settings.rollouts.tasks,
                 seed=phase_seed(self.settings, number),

@@ -97,7 +97,7 @@ def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
         _actor(context, data, columns, places)
     loss = loss_change(context.folder / "actor")
     if loss is not None:
-        context.tell(f"phase {given.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
+        context.tell(f"phase {context.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
     outcome = [data.trajectories[row.trajectory].success for row in data.rows]
     return PhaseMetrics(
         phase=context.number,
@@ -137,7 +137,7 @@ def _data(context: PhaseContext, run: Path) -> PhaseData:
         if not encoded.rows:
             why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
             raise BadInput(
-                f"phase {given.number} has nothing to learn from ({why}): see {str(run)!r} with `mira show`, and remove"
+                f"phase {context.number} has nothing to learn from ({why}): see {str(run)!r} with `mira show`, and remove"
                 " it to play it again"
             )
         data = phase_data(
@@ -160,7 +160,7 @@ def _data(context: PhaseContext, run: Path) -> PhaseData:
         {"reference": data.references, "allowed": [float(fits) for fits in data.allowed]},
     )
     write_record(folder / "replay.json", data.replayed)
-    context.tell(f"phase {given.number}: {told_of(summary, data)}")
+    context.tell(f"phase {context.number}: {told_of(summary, data)}")
     return data
 
 
@@ -206,7 +206,7 @@ def _columns(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[
         found = row_advantages(data.trajectories, data.rows, potential, value, context.settings.targets)
     nonfinite = check_advantages(found, data.rows, data.trajectories, context.settings.actor.max_advantage)
     if nonfinite:
-        context.tell(f"phase {given.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
+        context.tell(f"phase {context.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
     return {"potential": potential, "value": value, "advantage": found}, nonfinite
 
 

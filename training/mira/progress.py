@@ -47,7 +47,7 @@ def _label(time: int, times: Sequence[int], total: int) -> float:
 
 
 def fit_for_critic(actions: Sequence[object], *, max_steps: int = MAX_STEPS, max_repeats: int = MAX_REPEATS) -> bool:
-    """Applies the trace filter of App. A.3: fewer than *max_steps* steps, no action more than *max_repeats* in a row."""
+    """Applies the trace filter of App. A.3: fewer than *max_steps* steps, at most *max_repeats* repeats in a row."""
     run = longest = 0
     for previous, action in zip([None, *actions], actions, strict=False):
         run = run + 1 if previous == action else 1

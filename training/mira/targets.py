@@ -22,7 +22,7 @@ from training.mira.progress import fit_for_critic, progress_labels
 
 
 class TargetSettings(Record):
-    """Parameters of rewards and advantages (MiRA paper: Eq. 1, 10, 11). Defaults are the paper's where it gives them."""
+    """Parameters of rewards and advantages (MiRA paper: Eq. 1, 10, 11). Defaults are the paper's where it has them."""
 
     alpha: float = Field(default=0.3, ge=0)
     """Weight of reward shaping; 0 is "no potential critic"."""
@@ -46,7 +46,7 @@ def row_advantages(
     values: Sequence[float],
     settings: TargetSettings,
 ) -> tuple[float, ...]:
-    """`A_t` of every row, from the critics' outputs for its state. *potentials* and *values* are in the order of *rows*.
+    """`A_t` of every row, from the critics' outputs for its state: *potentials* and *values*, in the order of *rows*.
 
     The state after the last action has no row. Its potential is 1 after a success, like its label. After a failure it
     is that of the last state, so that nothing is gained. Raises ValueError where a trajectory lacks some of its rows.

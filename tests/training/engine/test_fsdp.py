@@ -130,7 +130,7 @@ def _spoiled(targets: list[float], job: StageJob) -> list[float]:
 @pytest.mark.parametrize(
     ("compute", "environ", "told"),
     [
-        ({"lean": True, "lora": Lora(rank=4)}, {}, "leave one of lean and FSDP out"),
+        ({"lean": True, "lora": Lora(rank=4)}, {}, "use either lean or FSDP"),
         ({}, {"FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}, "--fsdp_version 2"),
     ],
     ids=["lean", "FSDP 1"],

@@ -52,7 +52,7 @@ def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
         return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
 
     ours, loss = learned("ours")
-    monkeypatch.setattr(sft, "bounded", lambda: lambda most_tokens, **given: SFTTrainer(**given))
+    monkeypatch.setattr(sft, "bounded_trainer", lambda: lambda most_tokens, **options: SFTTrainer(**options))
     theirs, expected = learned("theirs")
     assert loss == pytest.approx(expected, rel=1e-4)
     start = load_policy(embedded_dir())[0].state_dict()

@@ -90,7 +90,7 @@ def test_only_the_part_whose_turn_it_is_has_gradients(models: SharedBaseModels) 
 def test_a_part_that_is_used_after_its_turn_says_so(models: SharedBaseModels) -> None:
     critic = models.use("value", BASE)
     models.use("actor", BASE)
-    with pytest.raises(RuntimeError, match="it is the turn of actor, not of value"):
+    with pytest.raises(RuntimeError, match="the active part is actor, not value"):
         critic(pack(ROWS, [0]))
 
 

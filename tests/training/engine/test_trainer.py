@@ -32,11 +32,11 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.engine.trainer import (
     TrainingDiverged,
+    complete_checkpoint,
     one_device,
     train,
     training_arguments,
     warmup_steps,
-    whole_checkpoint,
 )
 from training.mira.losses import regression_loss, webrl_code_loss
 
@@ -248,7 +248,7 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
     rows = rows_of(2)
     plain: Any = load_policy(embedded_dir(), padded=True)[0]
     numbers = torch.zeros(2)
-    with pytest.raises(ValueError, match="take_packs"):
+    with pytest.raises(ValueError, match="accept_packed"):
         ActorTrainer(
             Objective(),
             plain,
@@ -257,7 +257,7 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
             references=numbers,
             arguments=training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=0, steps=1),
         )
-    with pytest.raises(ValueError, match="take_packs"):
+    with pytest.raises(ValueError, match="accept_packed"):
         score_completions(plain, rows, 90)
 
 
@@ -269,9 +269,9 @@ def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
     (whole / "trainer_state.json").write_text("{}")
     (half / "trainer_state.json").write_text('{"global_st')
     (half / "model.safetensors").write_bytes(b"..")
-    assert whole_checkpoint(tmp_path) == str(whole)
+    assert complete_checkpoint(tmp_path) == str(whole)
     assert list(tmp_path.iterdir()) == [whole]
-    assert whole_checkpoint(tmp_path / "none") is None
+    assert complete_checkpoint(tmp_path / "none") is None
 
 
 def test_a_launched_stage_that_fails_is_one_line(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
 
 @pytest.mark.parametrize(("family", "why"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
 def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], why: str) -> None:
-    with pytest.raises(BadInput, match=f"cannot be trained in packs, its layers have .*{why}: take one"):
+    with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{why}: use one"):
         use_tree_attention(family())
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_pack_is_refused() -> None:
     """Without a mask, a padded batch would read its padding and nobody would be told."""
     model = llama()
     use_tree_attention(model)
-    with pytest.raises(ValueError, match="takes branches and no attention_mask"):
+    with pytest.raises(ValueError, match="needs branches and no attention_mask"):
         model(input_ids=torch.tensor([[1, 2, 3], [4, 5, 0]]), attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))
 
 

@@ -16,12 +16,12 @@ from training.loop.curriculum import (
     Candidate,
     CurriculumSettings,
     Failed,
+    build_pool,
     check_trainable,
     next_phase,
-    pool_of,
     training_seeds,
     variants_of,
-    worded,
+    with_instructions,
 )
 
 FIRST = 1_000_000
@@ -35,7 +35,7 @@ def failed(name: str, seed: int, suite: str = "sites") -> Failed:
 
 
 async def test_miniwob_takes_one_of_each_task_before_a_second_of_any() -> None:
-    found = await pool_of("miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3)
+    found = await build_pool("miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3)
     assert [(one.ref.name, one.ref.seed) for one in found] == [
         ("click-test", FIRST + 5),
         ("login-user", FIRST + 5),
@@ -48,7 +48,7 @@ async def test_miniwob_takes_one_of_each_task_before_a_second_of_any() -> None:
 
 
 async def test_all_of_miniwob_is_every_page_once_a_round() -> None:
-    found = await pool_of("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
+    found = await build_pool("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
     assert set(Counter(one.ref.name for one in found).values()) == {2}
 
 
@@ -71,7 +71,7 @@ REFUSED = [
 async def test_a_pool_that_would_hold_something_held_out_is_refused(case: tuple) -> None:
     _, suite, names, seeds, size = case
     with pytest.raises(BadInput) as error:
-        await pool_of(suite, names=names, seeds=seeds, size=size)
+        await build_pool(suite, names=names, seeds=seeds, size=size)
     assert "\n" not in str(error.value)
 
 
@@ -80,7 +80,7 @@ def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_t
     own = Candidate(TaskRef(suite="sites", name="shop-order", seed=8), "Order a lamp.", "shop")
     pool = [*(Candidate(ref, "", "form", known=False) for ref in refs), own]
     told = [(refs[2], "Enter Bo"), (refs[1], "Enter Al"), (own.ref, "something else")]
-    assert [(one.instruction, one.known) for one in worded(pool, told)] == [
+    assert [(one.instruction, one.known) for one in with_instructions(pool, told)] == [
         ("Enter Al", False),
         ("Enter Al", True),
         ("Enter Bo", True),
@@ -106,7 +106,7 @@ async def drawer() -> Drawer:
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(drawer: Drawer) -> None:
-    found = await pool_of("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+    found = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     assert tuple(one.ref for one in found) == await pool(drawer, 1_500)
     assert {split_of(one.ref.name) for one in found} == {"train"}
     assert min(one.ref.seed for one in found) == EVALUATION_SEEDS
@@ -146,7 +146,7 @@ async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_whole_phase_from_the_real_pool_practises_what_failed(drawer: Drawer) -> None:
     """Most of what is called similar is of the failed task's own site; the site without a pool is synthesised."""
-    everything = await pool_of("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+    everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     failures = [
         Failed(task=one.ref, instruction=one.instruction, category=one.category, failure="stuck_midway")
         for one in everything

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from training.loop.curriculum import Candidate, CurriculumSettings, Failed, Selection, TfIdf, Variant, next_tasks
-from training.loop.curriculum.pool import text_of
+from training.loop.curriculum.pool import task_text
 from training.loop.curriculum.similarity import Scores
 from training.loop.curriculum.task_list import Similar
 
@@ -59,8 +59,8 @@ POOL = [
     offered("login-user", 1, "z"),
     offered("use-slider", 1, "w"),
 ]
-X, Y, Z, W = (text_of(one.ref, one.instruction) for one in POOL)
-OF_A, OF_B = text_of(A.task, "a"), text_of(B.task, "b")
+X, Y, Z, W = (task_text(one.ref, one.instruction) for one in POOL)
+OF_A, OF_B = task_text(A.task, "a"), task_text(B.task, "b")
 BY_HAND = Table({(OF_A, X): 0.9, (OF_A, Y): 0.8, (OF_A, Z): 0.1, (OF_B, X): 0.7, (OF_B, Z): 0.6, (OF_B, W): -0.2})
 """A names X, then Y; B names X, then Z. W is not like anything."""
 
@@ -173,7 +173,9 @@ def test_a_category_that_is_covered_is_not_rare_unless_it_never_succeeded() -> N
 
 def test_without_variants_a_rare_category_is_filled_from_the_pool() -> None:
     mail = offered("email-inbox", 9, "nothing in common")
-    table = Table({(text_of(CLICKS[0].task, "press the button"), text_of(ref("click-button"), "press the button")): 1})
+    table = Table(
+        {(task_text(CLICKS[0].task, "press the button"), task_text(ref("click-button"), "press the button")): 1}
+    )
     found = next_tasks([*MAIL, *CLICKS], [], [*MANY, mail], table, RARE, size=8, seed=0)
     reason = next(one.reason for one in found.tasks if one.task == mail.ref)
     assert reason.model_dump()["how"] == "pool"

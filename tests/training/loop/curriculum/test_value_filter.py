@@ -17,9 +17,9 @@ from training.loop.curriculum import (
     CurriculumSettings,
     Failed,
     ValueBand,
+    filter_by_value,
     next_phase,
-    played,
-    within_reach,
+    played_tasks,
 )
 
 
@@ -32,14 +32,14 @@ FAILED = Failed(task=task(90), instruction="press it", category="navigation", fa
 
 
 def test_the_band_holds_its_ends_and_the_rest_is_counted() -> None:
-    found = within_reach(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
+    found = filter_by_value(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
     assert found == (tuple(TASKS[2:5]), 2, 1)
 
 
 @pytest.mark.parametrize("values", [[0.5] * 5, [0.5] * 5 + [math.nan], [0.5] * 5 + [1.5], [0.5] * 5 + [-0.1]])
 def test_a_critic_that_says_no_value_is_an_error(values: Sequence[float]) -> None:
     with pytest.raises(ValueError):
-        within_reach(TASKS, values, ValueBand())
+        filter_by_value(TASKS, values, ValueBand())
 
 
 def test_a_band_that_holds_nothing_and_shares_above_one_are_refused() -> None:
@@ -103,7 +103,7 @@ def test_a_phase_is_read_from_its_traces_and_broken_episodes_say_nothing() -> No
     stuck = Failure(category="stuck_midway", key_step=1, reason="")
     traces = [episode(4, "failure", stuck), episode(1, "success"), episode(2, "broken"), episode(3, None)]
     traces += [episode(1, "failure"), episode(5, "unjudged")]
-    found = played(traces)
+    found = played_tasks(traces)
     assert [(one.task, one.failure) for one in found.failed] == [(task(1), ""), (task(4), "stuck_midway")]
     assert found.succeeded == {task(1)} and found.seen == {task(1), task(4)}
     assert dict(found.instructions)[task(2)] == "press 2"
