@@ -49,7 +49,7 @@ def score_completions(
 def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """The output of *critic* for each row's state, in [0, 1], in the order of *rows*. *bf16*: as in `score_completions`."""
+    """The output of *critic* for each row's state, in [0, 1], in their order. *bf16*: see `score_completions`."""
     require_packed_support(critic)
     scores = [0.0] * len(rows)
     device = next(critic.parameters()).device

@@ -87,11 +87,11 @@ def rate_problem(bound: UpdateBound) -> str:
     rate = bound.how.learning_rate
     begins, advice = "", "take a higher rate"
     if bound.lora is not None:
-        begins = f", LoRA's B begins at 0 (alpha {reach.lora.alpha})"
+        begins = f", LoRA's B begins at 0 (alpha {bound.lora.alpha})"
         advice = "take about 1e-4 (published rates of 1e-6 are for fine-tuning every weight)"
     return (
-        f"{reach.name}.learning_rate {rate:g} would teach nothing: {reach.of(rate)}{begins}, "
-        f"so a layer's output changes by at most {reach.change:.1g} of itself, less than {LEAST_CHANGE:g}: {advice}"
+        f"{bound.name}.learning_rate {rate:g} would teach nothing: {bound.of(rate)}{begins}, "
+        f"so a layer's output changes by at most {bound.change:.1g} of itself, less than {LEAST_CHANGE:g}: {advice}"
     )
 
 
@@ -101,6 +101,6 @@ def check_head(bound: UpdateBound, key: str, head_rate: float) -> None:
     if not bound.how.epochs or logit >= LEAST_LOGIT:
         return
     raise BadInput(
-        f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {reach.of(head_rate)}, "
+        f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {bound.of(head_rate)}, "
         f"so its logit changes by at most {logit:.1g}, less than {LEAST_LOGIT:g}: take about 1e-4 or more"
     )

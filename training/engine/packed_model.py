@@ -47,7 +47,7 @@ def require_packed_support(model: nn.Module) -> None:
 
 
 class _Narrowed:
-    """Computes a part of a *layer* only at the positions that the layer gets as `read_at`; its output is 0 elsewhere."""
+    """Computes a part of a *layer* only at the positions of the argument `read_at`; its output is 0 elsewhere."""
 
     def __init__(self, layer: nn.Module, part: nn.Module) -> None:
         self._read_at: Tensor | None = None

@@ -87,7 +87,7 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
 
 
 def _loaded(kind: ScoreKind, checkpoint: Path, compute: Compute) -> Any:
-    """Loads the model as a stage does. An adapter of shared-base LoRA stays unmerged: merging would round differently."""
+    """Loads the model as a stage does. An adapter of shared-base LoRA stays unmerged, since merging would round."""
     device = select_device(compute)
     if compute.lean and is_adapter(checkpoint):
         models = SharedBaseModels(checkpoint, compute.needed_lora, device)

@@ -160,9 +160,8 @@ class SharedBaseModels:
         weights, own = adapter_weights(folder), self._adapter(part)
         different = sorted(name for name in own.keys() | weights.keys() if _shape(own, name) != _shape(weights, name))
         if different:
-            raise BadInput(
-                f"the adapter in {str(folder)!r} does not fit: {len(different)} tensors differ, such as {different[0]!r}"
-            )
+            count, first = len(different), different[0]
+            raise BadInput(f"the adapter in {str(folder)!r} does not fit: {count} tensors differ, such as {first!r}")
         set_peft_model_state_dict(self._peft, weights, adapter_name=part)
 
     def _reset(self, part: Part) -> None:

@@ -8,8 +8,8 @@
     ├── tensorboard/    the same, if `report_to` names it
     └── model/          the result, present when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
-`python -m training.engine STAGE` runs a stage; `accelerate launch -m training.engine STAGE` or `torchrun -m …` runs it in
-several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is
+`python -m training.engine STAGE` runs a stage; `accelerate launch -m training.engine STAGE` or `torchrun -m …` runs it
+in several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is
 refused: its engine makes an optimizer step at every backward pass, but here a step has several packed sequences.
 """
 

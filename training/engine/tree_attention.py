@@ -63,8 +63,8 @@ def _attention_in_trees(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """*query*: (1, heads, L, width of a head), *key* and *value* alike; *branches*: lengths and paths of
-    :class:`training.data.packing.PackedSequence`. Returns (1, L, heads, width of a head). Raises ValueError without branches,
-    and with a mask."""
+    :class:`training.data.packing.PackedSequence`. Returns (1, L, heads, width of a head). Raises ValueError without
+    branches, and with a mask."""
     if branches is None or attention_mask is not None:
         raise ValueError("this model was loaded for packed sequences: it needs branches and no attention_mask")
     options["is_causal"] = True

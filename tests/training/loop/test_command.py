@@ -100,7 +100,7 @@ WRONG = [
     pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
     pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
     pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "needs curriculum.judge", id="no model named"),
-    pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and no other, needs", id="a model for nothing"),
+    pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and only it, needs", id="a model for nothing"),
     pytest.param(
         [*MIRA, "--set", 'curriculum.similarity="model"', "--set", 'curriculum.judge="openai:x"'],
         "OPENAI_API_KEY",
@@ -117,12 +117,12 @@ WRONG = [
     pytest.param([*MIRA, "--set", "potential.folds=2"], "potential.folds: only the value critic", id="folds"),
     pytest.param(
         [*MIRA, "--set", "arm=mira_anchored", "--set", "actor.objective.kind=weighted"],
-        "are of a regression, not of 'weighted'",
+        "apply to a regression, not to 'weighted'",
         id="an anchor of nothing",
     ),
     pytest.param(
         [*MIRA, "--set", "arm=filtered_bc", "--set", "actor.keep=digirl"],
-        "asks a value critic",
+        "needs a value critic",
         id="filters by no value",
     ),
     pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
@@ -166,7 +166,7 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
     shutil.rmtree(start)
     save_policy(model, tokenizer, start)
     again = Loop.open(tmp_path / "out", LoopSettings(start=str(start)))
-    with pytest.raises(BadInput, match="was begun from other weights"), again.owned():
+    with pytest.raises(BadInput, match="was started from other weights"), again.owned():
         pass
 
 

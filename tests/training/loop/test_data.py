@@ -134,6 +134,6 @@ def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncod
     assert engines_apart(sampled(0.25)) == pytest.approx(0.25)
     check_engine(sampled(0.25), Path("policy"), 3, Path("run"))
     with pytest.raises(
-        BadInput, match=r"phase 3: what was sampled is not from 'policy', .* by 3\.00 a token.* Remove 'run'"
+        BadInput, match=r"phase 3: the rollouts were not sampled from 'policy', .* by 3\.00 per token.* Remove 'run'"
     ):
         check_engine(sampled(3.0), Path("policy"), 3, Path("run"))

@@ -75,7 +75,7 @@ def test_the_past_is_read_for_phases_that_are_not_done_alone(
             write_record(tmp_path / "out" / f"phase-{number}" / "metrics.json", PhaseMetrics(phase=number))
     settings = load_settings(None, ["phases=3", f'demonstrations=["{tmp_path / "shown"}"]'])
     (tmp_path / "out" / "config.json").write_text(settings.model_dump_json())
-    progress = asyncio.run(Loop(tmp_path / "out", settings, tell=lambda _: None).run())
+    progress = asyncio.run(Loop(tmp_path / "out", settings, log=lambda _: None).run())
     assert [one.phase for one in progress.phases] == [0, 1, 2, 3]
     assert world.read == read
     assert [len(one.past) for one in world.given] == [number for number in (1, 2, 3) if number > done]

@@ -23,7 +23,7 @@ from tests.agent.colleague import keyed
 from training.loop import rollouts as playing
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import played_in
-from training.loop.rollouts import check_policy, evaluation_config, played, rollout_config, shared_key
+from training.loop.rollouts import check_policy, evaluation_config, play_run, rollout_config, shared_key
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
 
@@ -77,14 +77,14 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
     told: dict[str, list[str]] = {"mira": [], "awr": []}
     runs = await asyncio.gather(
         *(
-            played(
+            play_run(
                 tmp_path / arm / "rollouts.json",
                 config,
                 policy,
                 TASKS,
                 shared=tmp_path / "shared",
                 listeners=(),
-                tell=said.append,
+                log=said.append,
             )
             for arm, said in told.items()
         )
@@ -108,14 +108,14 @@ async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp
     pytest.importorskip("ray", reason="needs the extra `ray`")
     config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings
     for _ in range(2):
-        run = await played(
+        run = await play_run(
             mark,
             config,
             policy,
             TASKS,
             shared=None,
             listeners=(),
-            tell=print,
+            log=print,
             ray=ray(workers=1, shard_size=1),
         )
         assert run == tmp_path / "rollouts" / "run"
@@ -228,7 +228,7 @@ async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_say
             run_id="run", created_at="", config=theirs, suite="miniwob", names=(), seeds=(), picked=refs, versions={}
         )
         run.create(begun)
-    found = await played(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), tell=print)
+    found = await play_run(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), log=print)
     assert (found, played_in(found).episodes) == (run.path, 1)
     manifest, own = run.read_marked()
     assert (own, manifest.config.policy, manifest.config.secrets) == (True, config.policy, ())

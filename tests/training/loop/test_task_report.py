@@ -37,5 +37,5 @@ def test_each_task_says_what_was_expected_and_what_was_asked(tmp_path: Path) -> 
 
 
 def test_a_phase_that_has_not_learned_is_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no phase whose actor has learned"):
+    with pytest.raises(BadInput, match="no phase with a trained actor"):
         by_task(tmp_path / "phase-3")

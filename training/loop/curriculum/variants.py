@@ -37,7 +37,7 @@ class Variant:
 async def variants_of(
     failed: Sequence[Failed], taken: Collection[TaskRef], *, each: int = 2, drawer: Drawer | None = None
 ) -> tuple[Variant, ...]:
-    """Up to *each* variants of every failed task, without duplicates and without tasks in *taken* (seen or in the pool).
+    """Up to *each* variants of every failed task, without duplicates and without tasks in *taken* (seen or pooled).
 
     Other wordings come first, then further instances. A template that is used up gives fewer. Raises BadInput where a
     failed task is held out.

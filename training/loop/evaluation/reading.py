@@ -69,7 +69,7 @@ class Reading:
     """One line for each trace that cannot be read."""
 
 
-def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None = None) -> Reading:
+def read_played(files: Sequence[EpisodeFile], log: Callable[[int], None] | None = None) -> Reading:
     """The episodes that have ended. *tell* hears how many files are read. Raises BadInput where none has ended."""
     played: list[PlayedEpisode] = []
     unfinished = 0
@@ -86,8 +86,8 @@ def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None
                 unfinished += 1
             else:
                 played.append(_played(trace, trace.footer, no_milestones))
-        if tell is not None:
-            tell(done)
+        if log is not None:
+            log(done)
     if not played:
         why = f": {damaged[0]}" if damaged else "; continue with: mira resume RUN"
         raise BadInput(f"no finished episode among {len(files)} in {str(files[0].folder)!r}{why}")

@@ -181,7 +181,7 @@ async def test_many_questions_run_side_by_side_within_the_bound() -> None:
         [f"failed {n}" for n in range(9)],
         [BUTTON],
         ModelSimilaritySettings(parallel=3),
-        told=lambda: told.append(None),
+        on_answer=lambda: told.append(None),
     )
     assert most == 3 and len(told) == 9 and len(found.ratings) == 9
 
