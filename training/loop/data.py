@@ -55,7 +55,7 @@ def read_episodes(phase: Path) -> tuple[tuple[Trajectory, ...], tuple[Trajectory
 
 
 def read_runs(places: Sequence[Path], *, texts: bool = False) -> Selection:
-    """The trajectories of runs, in the order of their episodes. *texts*: see :func:`training.data.trajectories.select`."""
+    """The trajectories of runs, in the order of their episodes. *texts*: keep prompts as text beside token ids."""
     return select(((file.read(), file.blobs) for file in discover_traces(places)), texts=texts)
 
 

@@ -212,8 +212,8 @@ class Loop:
             raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
         if selection.counts.missing:
             self.log(
-                f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the pool"
-                f" of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
+                f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
+                f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
             )
         return load_or_compute(path, Selection, lambda: selection).refs
 

@@ -50,8 +50,8 @@ ALL = "all"
 
 
 def by_task(phase: Path, *, rescore: bool = False) -> tuple[TaskLine, ...]:
-    """The lines of a phase with a trained actor, by name, `ALL` last. *rescore* loads the new actor and scores every row
-    again.
+    """The lines of a phase with a trained actor, by name, `ALL` last. *rescore* loads the new actor and scores every
+    row again.
 
     Raises BadInput where *phase* is no such folder.
     """

@@ -1,5 +1,5 @@
-"""Selects the next phase's tasks: tasks similar to failed ones, variants for categories that the pool hardly covers, and
-a few random ones (MiRA paper, Alg. 2, lines 11-13).
+"""Selects the next phase's tasks: tasks similar to failed ones, variants for categories that the pool hardly covers,
+and a few random ones (MiRA paper, Alg. 2, lines 11-13).
 
 The selection is a pure function of its arguments and does not depend on the order of failures and pool. Every listed
 task has the reason for its choice.

@@ -1,7 +1,7 @@
 """Similarity of two tasks, from their texts only, without their pages.
 
-Three implementations share one protocol. TF-IDF is the default; :mod:`training.loop.curriculum.embedding` uses the local
-policy's hidden states; :mod:`training.loop.curriculum.model_similarity` uses a chat model, as the paper does.
+Three implementations share one protocol. TF-IDF is the default; :mod:`training.loop.curriculum.embedding` uses the
+local policy's hidden states; :mod:`training.loop.curriculum.model_similarity` uses a chat model, as the paper does.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def test_arms_stand_at_the_same_phase_or_are_refused(tmp_path: Path) -> None:
     one, two, again = (f"{name}={tmp_path / name}" for name in ("one", "two", "again"))
     assert [group.phase for group in arms_of([one, again])] == [1, 1]
     assert [group.phase for group in arms_of([one, f"{two}/phase-1"])] == [1, 1]
-    with pytest.raises(BadInput, match=r"one' was measured after phase 1 and 'two=.*two' after phase 2.*two/phase-1$"):
+    with pytest.raises(BadInput, match=r"one' was evaluated after phase 1 and 'two=.*two' after phase 2.*two/phase-1$"):
         arms_of([two, one])
     start = f"start={tmp_path / 'two' / 'phase-0'}"
     groups = arms_of([start, two])
@@ -93,12 +93,12 @@ def test_arms_stand_at_the_same_phase_or_are_refused(tmp_path: Path) -> None:
 
 def test_the_start_is_not_taken_for_what_was_learned(tmp_path: Path) -> None:
     trained(tmp_path / "begun", 0, 1, unfinished=1)
-    with pytest.raises(BadInput, match=r"nothing but its start.*begun/phase-0"):
+    with pytest.raises(BadInput, match=r"only its start.*begun/phase-0"):
         arms_of([f"mira={tmp_path / 'begun'}/"])
-    with pytest.raises(BadInput, match="no evaluation of it was played to its end"):
+    with pytest.raises(BadInput, match="it has no finished evaluation"):
         arms_of([f"mira={tmp_path / 'begun'}/phase-1"])
     trained(tmp_path / "new", 0, unfinished=0)
-    with pytest.raises(BadInput, match="no evaluation of it was played to its end"):
+    with pytest.raises(BadInput, match="it has no finished evaluation"):
         arms_of([f"mira={tmp_path / 'new'}"])
 
 
@@ -136,7 +136,7 @@ def test_arms_are_paired_by_their_seeds_and_not_by_their_order(tmp_path: Path) -
         (["nowhere"], "write NAME=RUN"),
         (["a="], "write NAME=RUN"),
         (["a={0}/nowhere"], "holds no traces"),
-        (["a={0}/r", "a={0}/r"], "two groups are called 'a'"),
+        (["a={0}/r", "a={0}/r"], "two groups have the name 'a'"),
     ],
 )
 def test_what_names_no_phase(tmp_path: Path, words: list[str], message: str) -> None:
@@ -183,4 +183,4 @@ def test_a_file_that_cannot_be_written(two: list[Phase], tmp_path: Path, name: s
 
 def test_a_phase_without_milestones_says_so(tmp_path: Path) -> None:
     write_run(tmp_path / "r", [Play(z=((), (), ()))])
-    assert "no episode tells of milestones" in sheet([phase("only", tmp_path / "r")])
+    assert "no episode has milestones" in sheet([phase("only", tmp_path / "r")])
