@@ -214,14 +214,12 @@ def _outcomes(data: PhaseData) -> list[bool]:
 
 def _actor_rows(context: PhaseContext, data: PhaseData, columns: Columns) -> list[int]:
     kept = select_rows(
-        context.settings.actor.keep, data.rows, data.trajectories, columns["advantage"], columns["value"]
+        context.settings.actor.keep, data.rows, data.trajectories, columns[Column.ADVANTAGE], columns[Column.VALUE]
     )
     return [place for place in kept if data.allowed[place]]
 
 
-def _actor(
-    context: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]
-) -> None:
+def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Sequence[int]) -> None:
     folder, settings = context.folder / "actor", context.settings
     if not (folder / "model").exists():
         job = StageJob(
@@ -242,7 +240,7 @@ def _actor(
 
 def _perplexity(data: PhaseData) -> float | None:
     own = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
-    tokens = sum(len(data.rows[place].action) for place in own)
+    tokens = sum(len(data.rows[place].completion) for place in own)
     return perplexity([sum(data.references[place] for place in own) / tokens]) if tokens else None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from training.loop.settings import LoopSettings
 
 UNKNOWN = 0.5
-"""Value of every task before there is a critic; it lies within any band."""
+"""Value of every task before there is a critic, so that the default band keeps all tasks."""
 
 
 def start_values(

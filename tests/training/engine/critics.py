@@ -12,8 +12,8 @@ from training.engine.critic_model import Critic
 
 def save_critic(folder: Path, *, std: float) -> Path:
     """Writes one with the embedded model's trunk; *std*: of the weights of its head's last layer."""
-    made = Critic.from_policy(embedded_dir())
+    saved = Critic.from_policy(embedded_dir())
     torch.manual_seed(0)
-    torch.nn.init.normal_(made.head[-1].weight, std=std)
-    made.save(folder)
+    torch.nn.init.normal_(saved.head[-1].weight, std=std)
+    saved.save(folder)
     return folder

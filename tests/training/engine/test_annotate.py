@@ -27,7 +27,7 @@ async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_p
 
     config = parse_config({"policy": "embedded", "fsync": False, "workers": 2, "limits": {"max_steps": 5}}, "test")
     run = await run_suite(config, TaskSelection("miniwob", ("login-user", "enter-text"), (0, 1)), tmp_path)
-    kept = select((one.read(), one.blobs) for one in discover_traces([run.folder])).kept
+    kept = select((item.read(), item.blobs) for item in discover_traces([run.folder])).kept
     encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
     rows = encoder.encode(kept).rows
     model = load_policy(embedded_dir())[0].eval()

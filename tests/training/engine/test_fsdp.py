@@ -64,12 +64,12 @@ def alone(folder: Path, job: StageJob, columns: dict[str, list[float]], monkeypa
         return launch(folder, (sys.executable, "-m"))
 
 
-def assert_alike(one: Path, other: Path, start: Path) -> None:
-    found, expected = weights_of(other), weights_of(one)
+def assert_alike(first: Path, second: Path, start: Path) -> None:
+    scores, expected = weights_of(second), weights_of(first)
     before = {name: tensor.float() for name, tensor in weights_of(start).items()}
-    assert found.keys() == expected.keys()
+    assert scores.keys() == expected.keys()
     learned = max((expected[name] - before[name]).abs().max().item() for name in expected.keys() & before.keys())
-    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
+    apart = max((scores[name] - expected[name]).abs().max().item() for name in expected)
     assert apart < 1e-4, "but for the order of sums"
     assert learned > 1e-3
 
@@ -78,9 +78,9 @@ def assert_alike(one: Path, other: Path, start: Path) -> None:
 def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch) -> None:
     job, columns = job_of("actor", embedded_dir(), lora=lora)
     write_job(tmp_path / "sharded", job, ROWS, columns)
-    made = launch(tmp_path / "sharded", SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, embedded_dir())
-    assert load_policy(made)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
+    trained = launch(tmp_path / "sharded", SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, embedded_dir())
+    assert load_policy(trained)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
     assert not (tmp_path / "sharded" / "checkpoints").exists()
 
 
@@ -96,8 +96,8 @@ def test_a_critic_goes_on_from_a_sharded_checkpoint(
         launch(folder, SHARDED)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
     write_rows(folder / "rows.parquet", ROWS, columns)
-    made = launch(folder, SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, critic)
+    trained = launch(folder, SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, critic)
 
 
 @pytest.mark.parametrize("kind", ["actor", "value"])
@@ -111,13 +111,13 @@ def test_in_bfloat16_it_begins_where_its_references_are(
         columns |= {"reference": list(score("actions", job.start, ROWS, job.compute))}
     write_job(tmp_path / "sharded", job, ROWS, columns)
     launch(tmp_path / "sharded", SHARDED)
-    told = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
+    logged = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
     if kind == "actor":
-        assert abs(told["log_ratio"]) < 1e-4 and told["log_ratio_spread"] < 1e-4
+        assert abs(logged["log_ratio"]) < 1e-4 and logged["log_ratio_spread"] < 1e-4
     else:
         alone(tmp_path / "alone", job, columns, monkeypatch)
         expected = json.loads((tmp_path / "alone" / "log.json").read_text(encoding="utf-8"))[0]
-        assert told["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+        assert logged["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
 def _spoiled(targets: list[float], job: StageJob) -> list[float]:
@@ -128,7 +128,7 @@ def _spoiled(targets: list[float], job: StageJob) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("compute", "environ", "told"),
+    ("compute", "environ", "logged"),
     [
         ({"lean": True, "lora": Lora(rank=4)}, {}, "use either lean or FSDP"),
         ({}, {"FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}, "--fsdp_version 2"),
@@ -139,7 +139,7 @@ def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     compute: Any,
     environ: dict[str, str],
-    told: str,
+    logged: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -149,4 +149,4 @@ def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
     write_job(tmp_path, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
         launch(tmp_path, SHARDED)
-    assert told in capfd.readouterr().err
+    assert logged in capfd.readouterr().err

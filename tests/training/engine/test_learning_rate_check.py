@@ -144,7 +144,7 @@ def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]
     how = settings.actor.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     job = StageJob(kind="actor", start=start, optimization=how, objective=settings.actor.objective, compute=compute)
     beta = settings.actor.objective.beta
-    write_job(out, job, ROWS, {"advantage": [beta * asked for asked in ASKED], "reference": list(before)})
+    write_job(out, job, ROWS, {"advantage": [beta * sign for sign in ASKED], "reference": list(before)})
     after = score("actions", launch(out), ROWS, compute)
     changes = [now - then for now, then in zip(after, before, strict=True)]
     return sum(changes[::2]) / 8, sum(changes[1::2]) / 8
@@ -170,8 +170,8 @@ def test_a_head_learns_at_a_rate_of_its_own(wide: Path, tmp_path: Path, changes:
     compute = Compute(cpu=True, threads=1, pack_tokens=512)
     job = StageJob(kind="value", start=wide, optimization=how, head_rate=value.rate_of_head, compute=compute)
     write_job(tmp_path / "value", job, ROWS, {"target": [1.0, 0.0] * 8})
-    said = score("states", launch(tmp_path / "value"), ROWS, compute)
-    apart = sum(said[::2]) / 8 - sum(said[1::2]) / 8
+    logprobs = score("states", launch(tmp_path / "value"), ROWS, compute)
+    apart = sum(logprobs[::2]) / 8 - sum(logprobs[1::2]) / 8
     assert apart > 0.1 if learns else abs(apart) < 0.02, apart
 
 

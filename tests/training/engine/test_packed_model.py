@@ -33,18 +33,18 @@ def actions(model: Any, packed: PackedSequence) -> Tensor:
     return sum_by_row(completion_token_logprobs(model, packed), packed)
 
 
-def gradients(model: nn.Module, said: Tensor) -> dict[str, Tensor]:
+def gradients(model: nn.Module, output: Tensor) -> dict[str, Tensor]:
     """Of a sum in which every row counts differently."""
     model.zero_grad()
-    (said * torch.arange(1.0, len(said) + 1)).sum().backward()
+    (output * torch.arange(1.0, len(output) + 1)).sum().backward()
     return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-def assert_alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
-    for name, gradient in found.items():
+def assert_alike(gradient_of: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert gradient_of.keys() == expected.keys()
+    for name, gradient in gradient_of.items():
         torch.testing.assert_close(
-            gradient, expected[name], atol=1e-5, rtol=1e-4, msg=lambda said, n=name: f"{n}: {said}"
+            gradient, expected[name], atol=1e-5, rtol=1e-4, msg=lambda output, n=name: f"{n}: {output}"
         )
 
 
@@ -54,7 +54,7 @@ class Seen:
     def __init__(self, mlp: nn.Module) -> None:
         self.tokens: list[int] = []
         first: Any = mlp.gate_proj
-        first.register_forward_pre_hook(lambda _module, given: self.tokens.append(given[0].shape[1]))
+        first.register_forward_pre_hook(lambda _module, arguments: self.tokens.append(arguments[0].shape[1]))
 
 
 @FAMILIES
@@ -64,12 +64,12 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     base, packed = family().double(), packed_rows()
     model = with_adapter(base, lora)
     use_tree_attention(base)
-    whole = actions(model, packed)
-    expected = gradients(model, whole)
+    reference = actions(model, packed)
+    expected = gradients(model, reference)
     seen = Seen(base.base_model.layers[-1].mlp)
     accept_packed(base)
     narrow = actions(model, packed)
-    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(model, narrow), expected)
     assert seen.tokens == [len(packed.predictors.unique())] < [packed.input_ids.shape[1]]
     assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
@@ -79,16 +79,16 @@ def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPat
     """A critic reads one token a state: each of the layers before it asks for every token."""
     trunk, packed = llama().base_model, packed_rows()
     accept_packed(trunk)
-    asked: Counter[int] = Counter()
+    queries: Counter[int] = Counter()
     attend = tree_attention.sdpa_attention_forward
 
-    def counting(module: Any, query: Tensor, *given: Any, **options: Any) -> Any:
-        asked[module.layer_idx] += query.shape[2]
-        return attend(module, query, *given, **options)
+    def counting(module: Any, query: Tensor, *arguments: Any, **options: Any) -> Any:
+        queries[module.layer_idx] += query.shape[2]
+        return attend(module, query, *arguments, **options)
 
     monkeypatch.setattr(tree_attention, "sdpa_attention_forward", counting)
     trunk(**packed.read_at(packed.states))
-    assert asked == {0: packed.input_ids.shape[1], 1: 11}
+    assert queries == {0: packed.input_ids.shape[1], 1: 11}
 
 
 @FAMILIES
@@ -99,12 +99,12 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     last: Any = critic.head[-1]
     nn.init.normal_(last.weight)
     use_tree_attention(trunk)
-    whole = critic(packed)
-    expected = gradients(critic, whole)
+    reference = critic(packed)
+    expected = gradients(critic, reference)
     seen = Seen(trunk.layers[-1].mlp)
     accept_packed(trunk)
     narrow = critic(packed)
-    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(critic, narrow), expected)
     assert seen.tokens == [11], "of twelve rows, two of one prompt"
 
@@ -136,6 +136,6 @@ def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
     expected = actions(model, packed)
     seen: list[int] = []
     accept_packed(model)
-    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, given: seen.append(given[0].shape[1]))
+    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, arguments: seen.append(arguments[0].shape[1]))
     torch.testing.assert_close(actions(model, packed), expected)
     assert seen == [packed.input_ids.shape[1]]

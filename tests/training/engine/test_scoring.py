@@ -58,10 +58,10 @@ def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, kind
     models.save(part, tmp_path / "adapter")
     scored = score_completions if kind == "actions" else score_states
     expected = scored(learned, rows, compute.pack_tokens, bf16=True)  # type: ignore[arg-type]
-    found = score(kind, tmp_path / "adapter", rows, compute)
-    assert found == pytest.approx(expected, abs=1e-5)
+    scores = score(kind, tmp_path / "adapter", rows, compute)
+    assert scores == pytest.approx(expected, abs=1e-5)
     merged = score(kind, tmp_path / "adapter", rows, COMPUTE)
-    assert found != pytest.approx(merged, abs=1e-5)
+    assert scores != pytest.approx(merged, abs=1e-5)
 
 
 def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_a_stage_in_bfloat16_begins_where_its_references_are(tmp_path: Path, sco
     """In float32 they would be another policy's by the rounding of every layer."""
     rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
     how = Optimization(learning_rate=1e-9, batch_rows=8)
-    said = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)
+    logprobs = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)
     plan = Plan(rows, batch_rows=8, pack_tokens=compute.pack_tokens, epochs=1, seed=0)
-    columns = {"advantages": torch.zeros(8), "references": torch.tensor(said)}
+    columns = {"advantages": torch.zeros(8), "references": torch.tensor(logprobs)}
     arguments = training_arguments(tmp_path, how, compute, seed=0, steps=1)
     trainer = ActorTrainer(Objective(), load_policy(embedded_dir())[0], plan, **columns, arguments=arguments)
     (log,) = [row for row in train(trainer, compute) if "log_ratio_spread" in row]

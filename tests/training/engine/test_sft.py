@@ -36,8 +36,8 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
     model, _ = load_policy(embedded_dir())
     sums = score_completions(model.eval(), rows, 100)
     expected = -sum(sums) / sum(len(row.completion) for row in rows)
-    told = json.loads((tmp_path / "sft" / "log.json").read_text())
-    assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    log = json.loads((tmp_path / "sft" / "log.json").read_text())
+    assert log[0]["loss"] == pytest.approx(expected, rel=1e-4)
     assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
 
 
@@ -66,8 +66,8 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     seen: list[tuple[int, int]] = []
     loaded = sft.load_policy
 
-    def load(*given: Any, **options: Any) -> Any:
-        model, tokenizer = loaded(*given, **options)
+    def load(*values: Any, **options: Any) -> Any:
+        model, tokenizer = loaded(*values, **options)
         embeddings = model.get_input_embeddings()
         embeddings.register_forward_pre_hook(lambda _module, inputs: seen.append(tuple(inputs[0].shape)))
         return model, tokenizer
@@ -87,14 +87,14 @@ def test_a_pass_is_bounded_by_tokens_and_teaches_the_same(
     def learned(name: str, **compute: Any) -> dict[str, torch.Tensor]:
         return load_policy(supervised(job(how, **compute), rows, tmp_path / name))[0].state_dict()
 
-    found = learned("bounded", pack_tokens=pack_tokens)
+    result = learned("bounded", pack_tokens=pack_tokens)
     shapes = list(seen)
     assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once an epoch"
     assert all(count == 1 or count * length <= pack_tokens for count, length in shapes), shapes
     if pack_tokens == 4_000:
         assert max(count for count, _ in shapes) == 6, "what fits goes together"
     expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
-    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
+    apart = max((result[name] - expected[name]).abs().max().item() for name in expected)
     moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
     assert moved > 1e-3 and apart < 2e-4, (moved, apart)
 
@@ -140,15 +140,15 @@ def test_two_processes_learn_what_one_does(
 ) -> None:
     """Also where one of them must cut its rows into more passes than the other."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
-    asked = job(how, lora=Lora(rank=4), pack_tokens=60)
-    alone = supervised(asked, rows, tmp_path / "alone")
+    settings_of = job(how, lora=Lora(rank=4), pack_tokens=60)
+    alone = supervised(settings_of, rows, tmp_path / "alone")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    together = supervised(asked, rows, tmp_path / "together", launcher=launcher)
-    start, one, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
-    apart = max((one[name] - two[name]).abs().max().item() for name in one)
-    moved = max((one[name] - start[name]).abs().max().item() for name in one)
+    together = supervised(settings_of, rows, tmp_path / "together", launcher=launcher)
+    start, sequence, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
+    apart = max((sequence[name] - two[name]).abs().max().item() for name in sequence)
+    moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
     assert apart < 1e-4, "but for the order of sums"
     assert moved > 1e-3
     assert sorted(path.name for path in (tmp_path / "together").iterdir()) == ["log.json", "model"]

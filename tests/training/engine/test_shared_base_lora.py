@@ -49,7 +49,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_adapter(BASE, folder, r=LORA.rank, lora_alpha=LORA.alpha)
 
 
-def said(models: SharedBaseModels, part: Part, start: Path) -> tuple[float, ...]:
+def scores_of(models: SharedBaseModels, part: Part, start: Path) -> tuple[float, ...]:
     model: Any = models.use(part, start)
     return score_completions(model, ROWS, 200) if part == "actor" else score_states(model, ROWS, 200)
 
@@ -99,16 +99,16 @@ def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, 
     """The same start, rows and order in a bare loop over a base of its own; and the others stay as they were."""
     models = SharedBaseModels(BASE, LORA)
     others: list[Part] = [other for other in PARTS if other != part]
-    before = [said(models, other, adapter) for other in others]
-    found = said(models, part, trained(part, adapter, tmp_path / "lean", models))
+    before = [scores_of(models, other, adapter) for other in others]
+    scores = scores_of(models, part, trained(part, adapter, tmp_path / "lean", models))
     own: Any = PeftModel.from_pretrained(load_policy(BASE)[0], adapter, is_trainable=True)
     if part != "actor":
         own = alone(own, tmp_path / "lean")
     bare(part, own, job_of(part, adapter))
     expected = score_completions(own.eval(), ROWS, 200) if part == "actor" else score_states(own.eval(), ROWS, 200)
-    assert found == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)
-    assert max(abs(a - b) for a, b in zip(found, unshared(part, adapter), strict=True)) > 0.05
-    assert [said(models, other, adapter) for other in others] == before
+    assert scores == pytest.approx(expected, abs=2e-2 if part == "actor" else 1e-3)
+    assert max(abs(a - b) for a, b in zip(scores, unshared(part, adapter), strict=True)) > 0.05
+    assert [scores_of(models, other, adapter) for other in others] == before
 
 
 def alone(adapted: Any, seeded_as: Path) -> Critic:
@@ -121,19 +121,19 @@ def alone(adapted: Any, seeded_as: Path) -> Critic:
 
 
 def bare(part: Part, model: Any, job: StageJob) -> None:
-    how, told = job.optimization, {name: torch.tensor(values) for name, values in columns().items()}
+    how, tensors = job.optimization, {name: torch.tensor(values) for name, values in columns().items()}
     plan = Plan(ROWS, batch_rows=how.batch_rows, pack_tokens=4_096, epochs=how.epochs, seed=job.seed)
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], how.learning_rate, weight_decay=0)
     for share in (plan[step] for step in range(len(plan))):
         (indices,) = share.packs
-        packed, mine = pack(ROWS, indices), {name: column[list(indices)] for name, column in told.items()}
+        packed, chosen = pack(ROWS, indices), {name: column[list(indices)] for name, column in tensors.items()}
         if part == "actor":
             logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
-            loss = regression_loss(logprob, mine["reference"], mine["advantage"], job.objective.beta)
+            loss = regression_loss(logprob, chosen["reference"], chosen["advantage"], job.objective.beta)
         elif part == "value":
-            loss = value_loss(model(packed), mine["target"])
+            loss = value_loss(model(packed), chosen["target"])
         else:
-            loss = potential_loss(torch.sigmoid(model(packed)), mine["target"])
+            loss = potential_loss(torch.sigmoid(model(packed)), chosen["target"])
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), how.clip)
@@ -148,9 +148,9 @@ def unshared(part: Part, folder: Path) -> tuple[float, ...]:
 
 
 def test_losses_are_those_of_separate_models(models: SharedBaseModels, adapter: Path) -> None:
-    assert said(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
+    assert scores_of(models, "actor", adapter) == pytest.approx(unshared("actor", adapter), abs=1e-3)
     separate = with_adapter(load_policy(BASE)[0], LORA)
-    assert said(models, "actor", BASE) == pytest.approx(score_completions(separate.eval(), ROWS, 200), abs=1e-4)
+    assert scores_of(models, "actor", BASE) == pytest.approx(score_completions(separate.eval(), ROWS, 200), abs=1e-4)
 
 
 def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: SharedBaseModels, adapter: Path) -> None:
@@ -166,13 +166,13 @@ def test_what_is_saved_is_loaded_and_played(models: SharedBaseModels, tmp_path: 
     folder = trained("actor", BASE, tmp_path / "actor", models)
     assert base_of(folder) == BASE.resolve() and policy_spec(folder) == f"local:{BASE.resolve()}+{folder}"
     assert weights_digest(folder) != weights_digest(BASE)
-    assert said(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
+    assert scores_of(models, "actor", folder) == pytest.approx(unshared("actor", folder), abs=1e-3)
     played = read_checkpoint(BASE, folder, on_cpu=True).model
     accept_packed(played)
-    assert score_completions(played, ROWS, 200) == pytest.approx(said(models, "actor", folder), abs=1e-3)
+    assert score_completions(played, ROWS, 200) == pytest.approx(scores_of(models, "actor", folder), abs=1e-3)
     critic = trained("value", folder, tmp_path / "value", models)
     again = trained("value", critic, tmp_path / "again", optimization=Optimization(learning_rate=1e-9, batch_rows=8))
-    assert said(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)
+    assert scores_of(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)
 
 
 def test_a_killed_stage_goes_on_to_the_same_end_and_its_checkpoint_is_small(

@@ -75,9 +75,9 @@ def weights(model: Any) -> Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def assert_same(one: Any, other: Any) -> None:
+def assert_same(alone: Any, together: Any) -> None:
     """Up to float32's rounding, which AdamW makes large where a gradient is nearly zero: there its sign decides."""
-    apart = (weights(one) - weights(other)).abs()
+    apart = (weights(alone) - weights(together)).abs()
     assert apart.mean() < RATE / 100
     assert (apart > RATE / 10).float().mean() < 1e-3
 
@@ -91,7 +91,7 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
     optimizer = torch.optim.AdamW(plain.parameters(), lr=RATE, weight_decay=0.0)
     plain.train()
     for share in (trainer.plan[step] for step in range(len(trainer.plan))):
-        indices = [index for one in share.packs for index in one]
+        indices = [index for members in share.packs for index in members]
         packed = pack(rows, indices)
         logprob = sum_by_row(completion_token_logprobs(plain, packed), packed)
         optimizer.zero_grad()
@@ -119,13 +119,13 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
     plain.train()
     computed = 0
     for share in (trainer.plan[step] for step in range(len(trainer.plan))):
-        computed += sum(trainer.plan.packed(one).input_ids.shape[1] for one in share.packs)
+        computed += sum(trainer.plan.packed(members).input_ids.shape[1] for members in share.packs)
         optimizer.zero_grad()
-        for index in (index for one in share.packs for index in one):
+        for index in (index for members in share.packs for index in members):
             own = completion_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
-            given = own, references[[index]], advantages[[index]], 0.5
+            inputs = own, references[[index]], advantages[[index]], 0.5
             lengths = torch.tensor([len(rows[index].completion)])
-            loss = regression_loss(*given) if kind == "regression" else webrl_code_loss(*given, tokens=lengths)
+            loss = regression_loss(*inputs) if kind == "regression" else webrl_code_loss(*inputs, tokens=lengths)
             (loss / share.batch_rows).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         optimizer.step()
@@ -158,11 +158,11 @@ def test_an_anchor_without_outcomes_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack_tokens", [1, 90])
 def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -> None:
     rows = rows_of(9, longest=30)
-    whole, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
-    assert len(split.plan[0].packs) > len(whole.plan[0].packs)
-    for trainer in (whole, split):
+    full, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
+    assert len(split.plan[0].packs) > len(full.plan[0].packs)
+    for trainer in (full, split):
         train(trainer, COMPUTE)
-    assert_same(whole.model, split.model)
+    assert_same(full.model, split.model)
 
 
 def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
@@ -203,8 +203,8 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
     plan = Plan(rows, batch_rows=8, pack_tokens=300, epochs=20, seed=0)
     how = Optimization(learning_rate=2e-3, batch_rows=8, epochs=20)
     arguments = training_arguments(tmp_path, how, COMPUTE, seed=0, steps=len(plan))
-    told = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
-    errors = [row["absolute_error"] for row in told if "absolute_error" in row]
+    log = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
+    errors = [row["absolute_error"] for row in log if "absolute_error" in row]
     assert errors[0] > 0.2 and errors[-1] < 0.1
 
 
@@ -212,14 +212,14 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
     rows = rows_of(37, longest=30)
     plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
     shares = [plan[index] for index in range(len(plan))]
-    seen = sorted(index for share in shares for one in share.packs for index in one)
+    seen = sorted(index for share in shares for members in share.packs for index in members)
     assert seen == sorted([*range(37), *range(37)])
     for step in range(0, len(shares), 3):
         assert len({len(share.packs) for share in shares[step : step + 3]}) == 1
-        indices = [index for share in shares[step : step + 3] for one in share.packs for index in one]
+        indices = [index for share in shares[step : step + 3] for members in share.packs for index in members]
         assert {share.batch_rows for share in shares[step : step + 3]} == {len(indices)}
     for share in shares:
-        assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
+        assert all(len(members) == 1 or sum(len(rows[i]) for i in members) <= 60 for members in share.packs)
 
 
 def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_step() -> None:
@@ -227,11 +227,14 @@ def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_ste
     rows = [replace(few[place % 20], completion=(place,)) for place in range(80)]
     rows += [replace(few[0], completion=(place,)) for place in range(40)]
     plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world=2)
-    steps = [[one for rank in (0, 1) for one in plan[step + rank].packs if one] for step in range(0, len(plan), 2)]
-    assert sorted(index for step in steps for one in step for index in one) == list(range(120))
-    prompts = sum(len({rows[index].prompt for index in one}) for step in steps for one in step)
+    steps = [
+        [members for rank in (0, 1) for members in plan[step + rank].packs if members]
+        for step in range(0, len(plan), 2)
+    ]
+    assert sorted(index for step in steps for members in step for index in members) == list(range(120))
+    prompts = sum(len({rows[index].prompt for index in members}) for step in steps for members in step)
     assert 19 + 4 <= prompts <= 19 + 11 + 4, "in parts of four, of which a step's end may part one again"
-    often = [Counter(rows[index].prompt for one in step for index in one)[few[0].prompt] for step in steps]
+    often = [Counter(rows[index].prompt for members in step for index in members)[few[0].prompt] for step in steps]
     assert max(often) <= 24, "44 of 120 are of one prompt, and no step is theirs alone"
     assert {plan[0].batch_rows, plan[-1].batch_rows} == {32, 24}
 
@@ -240,8 +243,8 @@ def test_a_step_is_in_few_packs_that_are_not_too_long_and_keep_together_what_sha
     """Four prompts of nine tokens and four actions each, two to a pack."""
     rows = [Row((prompt, *range(20, 28)), (action,), 0, 0) for action in range(4) for prompt in range(4)]
     plan = Plan(rows, batch_rows=16, pack_tokens=26, epochs=1, seed=0)
-    packs = [plan.packed(one) for one in plan[0].packs]
-    assert [one.input_ids.shape[1] for one in packs] == [26, 26]
+    packs = [plan.packed(members) for members in plan[0].packs]
+    assert [members.input_ids.shape[1] for members in packs] == [26, 26]
 
 
 def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None:
@@ -263,23 +266,24 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
 
 def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
     """A kill while one is written leaves a folder with a higher number than the last whole one."""
-    whole, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
-    for folder in (whole, half, empty):
+    full, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
+    for folder in (full, half, empty):
         folder.mkdir()
-    (whole / "trainer_state.json").write_text("{}")
+    (full / "trainer_state.json").write_text("{}")
     (half / "trainer_state.json").write_text('{"global_st')
     (half / "model.safetensors").write_bytes(b"..")
-    assert complete_checkpoint(tmp_path) == str(whole)
-    assert list(tmp_path.iterdir()) == [whole]
+    assert complete_checkpoint(tmp_path) == str(full)
+    assert list(tmp_path.iterdir()) == [full]
     assert complete_checkpoint(tmp_path / "none") is None
 
 
 def test_a_launched_stage_that_fails_is_one_line(tmp_path: Path) -> None:
-    for launcher, told in (((sys.executable, "-m"), "no stage"), (("no-such-launcher",), "'no-such-launcher' cannot")):
+    failures = (((sys.executable, "-m"), "no stage"), (("no-such-launcher",), "'no-such-launcher' cannot"))
+    for launcher, problem in failures:
         with pytest.raises(BadInput) as error:
             launch(tmp_path, launcher)
         assert "\n" not in str(error.value)
-        assert told in str(error.value) or "ended with exit code 2" in str(error.value)
+        assert problem in str(error.value) or "ended with exit code 2" in str(error.value)
 
 
 @pytest.mark.slow
@@ -314,14 +318,14 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatc
     for name, launcher in (("one", ()), ("two", TWO)):
         write_job(tmp_path / name, job, rows, columns)
         launch(tmp_path / name, launcher)
-    one, other = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
-    assert one.keys() == other.keys()
+    alone, together = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
+    assert alone.keys() == together.keys()
     if kind == "actor":
         before = weights_of(embedded_dir())
         assert any(
-            not torch.allclose(one[name], before[name].float(), atol=1e-4) for name in before.keys() & one.keys()
+            not torch.allclose(alone[name], before[name].float(), atol=1e-4) for name in before.keys() & alone.keys()
         )
-    assert max((one[name] - other[name]).abs().max().item() for name in one) < 2e-4, "but for the order of sums"
+    assert max((alone[name] - together[name]).abs().max().item() for name in alone) < 2e-4, "but for the order of sums"
     alone, together = (
         [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "loss" in row]
         for name in ("one", "two")
@@ -382,6 +386,6 @@ def test_a_stages_curves_stay_when_its_checkpoints_go(tmp_path: Path) -> None:
     launch(tmp_path)
     assert not (tmp_path / "checkpoints").exists()
     (events,) = (tmp_path / "tensorboard").rglob("events.*")
-    told = EventAccumulator(str(events))
-    told.Reload()
-    assert len(told.Scalars("train/loss")) == 3
+    log = EventAccumulator(str(events))
+    log.Reload()
+    assert len(log.Scalars("train/loss")) == 3

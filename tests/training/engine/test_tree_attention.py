@@ -79,27 +79,27 @@ def recurrent() -> Qwen3NextForCausalLM:
 def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
     """(log-probability of each row's action, gradient of their sum by the embeddings)."""
     model.zero_grad()
-    found: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     for indices in packs:
         packed = pack(rows, indices)
         logprobs = sum_by_row(completion_token_logprobs(model, packed), packed)
         logprobs.sum().backward()
-        found.append(logprobs.detach())
+        outputs.append(logprobs.detach())
     gradient = model.get_input_embeddings().weight.grad
     assert gradient is not None
-    return torch.cat(found), gradient.clone()
+    return torch.cat(outputs), gradient.clone()
 
 
 def branching(longest: int) -> list[Row]:
     """Eight rows: each prompt but the first begins as the one before it, and two have one prompt."""
-    draw, found = random.Random(5), rows_of(1, longest=longest)
+    draw, outputs = random.Random(5), rows_of(1, longest=longest)
     for number in range(1, 8):
-        before = found[-1].prompt
+        before = outputs[-1].prompt
         kept = before if number == 4 else before[: draw.randrange(len(before) // 2, len(before) + 1)]
         more = () if number == 4 else tuple(draw.randrange(10, 900) for _ in range(draw.randrange(1, longest)))
         action = tuple(draw.randrange(10, 900) for _ in range(draw.randrange(1, 6)))
-        found.append(Row((*kept, *more), action, number, 0))
-    return found
+        outputs.append(Row((*kept, *more), action, number, 0))
+    return outputs
 
 
 @pytest.mark.parametrize("family", [llama, gemma, qwen, phi])
@@ -111,8 +111,8 @@ def test_a_pack_is_its_rows(family: Callable[[], Any], rows: list[Row]) -> None:
     use_tree_attention(model)
     assert model.config._attn_implementation == IN_TREES
     packed = learned(model, rows, [[0, 1, 2, 3, 4], [5, 6, 7]])
-    for found, expected in zip(packed, alone, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    for outputs, expected in zip(packed, alone, strict=True):
+        torch.testing.assert_close(outputs, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
@@ -124,9 +124,9 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
     assert max(depths) >= 2 * 8 and any(0 < depth < 8 for depth in depths)
 
 
-@pytest.mark.parametrize(("family", "why"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
-def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], why: str) -> None:
-    with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{why}: use one"):
+@pytest.mark.parametrize(("family", "reason"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
+def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{reason}: use one"):
         use_tree_attention(family())
 
 

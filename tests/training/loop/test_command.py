@@ -133,16 +133,16 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), WRONG)
+@pytest.mark.parametrize(("words", "problem"), WRONG)
 def test_wrong_input_is_one_line_and_exit_code_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], problem: str
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    lines = [line for line in said.err.splitlines() if line.startswith("mira: ")]
-    assert said.out == "" and len(lines) == 1 and said.err.rstrip().endswith(lines[0])
-    assert told in lines[0]
+    output = capsys.readouterr()
+    lines = [line for line in output.err.splitlines() if line.startswith("mira: ")]
+    assert output.out == "" and len(lines) == 1 and output.err.rstrip().endswith(lines[0])
+    assert problem in lines[0]
     assert sorted(tmp_path.rglob("*")) == before, "nothing may be half-written"
 
 
@@ -173,11 +173,11 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
 def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
     """What broke them, a browser or a server, would break the next phase's, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
-    given = PhaseContext(
+    options = PhaseContext(
         settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
     )
     with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
-        learn(given, run.path)
+        learn(options, run.path)
     assert not (tmp_path / "phase-1" / "data").exists()
 
 
@@ -225,17 +225,17 @@ def test_a_fine_tuning_is_never_taken_for_another(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("allowed", [False, True])
 def test_only_who_asks_for_it_learns_from_evaluation_instances(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], allowed: bool
 ) -> None:
     small = ["--json", "--set", "optimization.epochs=1", "--set", "compute.threads=1"]
-    assert mira(monkeypatch, *SFT, "measured", *(["--allow-evaluation"] if asked else []), *small) == 0
+    assert mira(monkeypatch, *SFT, "measured", *(["--allow-evaluation"] if allowed else []), *small) == 0
     printed = capsys.readouterr()
-    assert (f"2 of 3 episodes are not for training, {SEED_7}; left out" in printed.err) is not asked
+    assert (f"2 of 3 episodes are not for training, {SEED_7}; left out" in printed.err) is not allowed
     data = json.loads(printed.out)["data"]
-    assert sum(group["trajectories"] for group in data["groups"]) == (3 if asked else 1)
-    assert data["left_out"].get("held out for evaluation", 0) == (0 if asked else 2)
+    assert sum(group["trajectories"] for group in data["groups"]) == (3 if allowed else 1)
+    assert data["left_out"].get("held out for evaluation", 0) == (0 if allowed else 2)
 
 
 def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on(
@@ -250,6 +250,6 @@ def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on
     rewrite(trace, on_a_site)
     monkeypatch.setitem(PACKAGES, "shop", ("no-such-shop",))
     assert mira(monkeypatch, *SFT, str(trace)) == 2
-    said = capsys.readouterr().err
-    assert "the site shop needs no-such-shop" in said and "--allow-evaluation" in said
+    output = capsys.readouterr().err
+    assert "the site shop needs no-such-shop" in output and "--allow-evaluation" in output
     assert not (tmp_path / "out").exists()

@@ -65,6 +65,6 @@ def test_the_command_takes_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_configurations_are_data_of_a_package() -> None:
     """setuptools finds packages by their `__init__.py` and takes files of these kinds along."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    assert (HERE / "__init__.py").is_file() and "training*" in told["packages"]["find"]["include"]
-    assert "*.toml" in told["package-data"]["*"]
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert (HERE / "__init__.py").is_file() and "training*" in setuptools["packages"]["find"]["include"]
+    assert "*.toml" in setuptools["package-data"]["*"]

@@ -33,7 +33,7 @@ def policy() -> tuple[Any, RowEncoder]:
     return model.eval(), RowEncoder(tokenizer, 100)
 
 
-def made(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
+def build_data(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
     model, encoder = policy
     encoded = Encoded(rows_of(NEW), 0, ())
     return phase_data(
@@ -49,21 +49,21 @@ def made(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> PhaseData:
 
 def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
     """Of each past success, by its seed, alone."""
-    found: dict[int, float] = {}
-    for one in PAST:
-        if one.success:
-            rows = rows_of((one,))
+    expected_perplexities: dict[int, float] = {}
+    for item in PAST:
+        if item.success:
+            rows = rows_of((item,))
             sums = score_completions(policy[0], rows, 50)
-            found[one.task.seed] = math.exp(-sum(sums) / sum(len(row.completion) for row in rows))
-    return found
+            expected_perplexities[item.task.seed] = math.exp(-sum(sums) / sum(len(row.completion) for row in rows))
+    return expected_perplexities
 
 
 def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy: tuple[Any, RowEncoder]) -> None:
     known = perplexities(policy)
     ordered = sorted(known.values())
     low, high = (ordered[0] + ordered[1]) / 2, (ordered[3] + ordered[4]) / 2
-    data = made(policy, ReplaySettings(band=Band(low=low, high=high), per_new=5))
-    chosen = {one.task.seed for one in data.trajectories[data.new :]}
+    data = build_data(policy, ReplaySettings(band=Band(low=low, high=high), per_new=5))
+    chosen = {item.task.seed for item in data.trajectories[data.new :]}
     assert chosen == {seed for seed, value in known.items() if low <= value <= high} and len(chosen) == 3
     counts = data.replayed
     assert (counts.held, counts.chosen, counts.too_sure, counts.too_surprised) == (6, 3, 1, 2)
@@ -76,25 +76,25 @@ def test_past_successes_in_the_band_are_replayed_and_all_rows_are_scored(policy:
 
 def test_the_cap_is_drawn_by_seed_and_zero_replays_nothing(policy: tuple[Any, RowEncoder]) -> None:
     everything = Band(low=1.0, high=math.inf)
-    data = made(policy, ReplaySettings(band=everything, per_new=1))
+    data = build_data(policy, ReplaySettings(band=everything, per_new=1))
     assert data.replayed.chosen == 2 and data.replayed.over == 4
-    assert data == made(policy, ReplaySettings(band=everything, per_new=1))
-    nothing = made(policy, ReplaySettings(band=everything, per_new=0))
+    assert data == build_data(policy, ReplaySettings(band=everything, per_new=1))
+    nothing = build_data(policy, ReplaySettings(band=everything, per_new=0))
     assert len(nothing.trajectories) == 2 and nothing.replayed.held == 0
 
 
 def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(policy: tuple[Any, RowEncoder]) -> None:
     values = sorted(
         math.exp(-total / len(row.completion))
-        for one in PAST
-        if one.success
-        for row, total in zip(rows_of((one,)), score_completions(policy[0], rows_of((one,)), 50), strict=True)
+        for item in PAST
+        if item.success
+        for row, total in zip(rows_of((item,)), score_completions(policy[0], rows_of((item,)), 50), strict=True)
     )
     band = Band(low=values[0], high=values[5])
-    data = made(policy, ReplaySettings(band=band, unit="step", per_new=5))
+    data = build_data(policy, ReplaySettings(band=band, unit="step", per_new=5))
     fits = [band.holds(math.exp(-r / len(row.completion))) for r, row in zip(data.references, data.rows, strict=True)]
     own = [row.trajectory < data.new for row in data.rows]
-    assert list(data.allowed) == [mine or good for mine, good in zip(own, fits, strict=True)]
+    assert list(data.allowed) == [is_own or good for is_own, good in zip(own, fits, strict=True)]
     assert not all(data.allowed)
 
 
@@ -115,20 +115,20 @@ def test_other_libraries_read_them(tmp_path: Path) -> None:
 
     write_rows(tmp_path / "rows.parquet", rows_of(NEW), {"advantage": [0.5, -1.25, 3.0]})
     table = load_dataset("parquet", data_files=str(tmp_path / "rows.parquet"), cache_dir=str(tmp_path / "cache"))
-    assert table["train"]["action"][0] == [5, 6]
+    assert table["train"]["completion"][0] == [5, 6]
 
 
 def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncoder]) -> None:
-    data = made(policy, ReplaySettings(per_new=0))
+    data = build_data(policy, ReplaySettings(per_new=0))
     assert engines_apart(data) is None, "nothing is known of how they were sampled"
 
     def sampled(off: float) -> PhaseData:
         """Each action's tokens are *off* less likely than they are scored."""
-        told = [
+        shifted = [
             replace(row, sampled=tuple(total / len(row.completion) - off for _ in row.completion))
             for row, total in zip(data.rows, data.references, strict=True)
         ]
-        return replace(data, rows=tuple(told))
+        return replace(data, rows=tuple(shifted))
 
     assert engines_apart(sampled(0.0)) == pytest.approx(0.0, abs=1e-6)
     assert engines_apart(sampled(0.25)) == pytest.approx(0.25)

@@ -39,9 +39,9 @@ class World:
         async def nothing(*_: Any, **__: Any) -> tuple[()]:
             return ()
 
-        async def run_phase(given: PhaseContext, *_: Any) -> PhaseMetrics:
-            self.given.append(given)
-            return PhaseMetrics(phase=given.number)
+        async def run_phase(context: PhaseContext, *_: Any) -> PhaseMetrics:
+            self.given.append(context)
+            return PhaseMetrics(phase=context.number)
 
         def read_runs(_: Sequence[Path]) -> Selection:
             self.read.append("demonstrations")
@@ -52,7 +52,11 @@ class World:
             return (PAST,)
 
         stubs = (evaluate, run_phase, read_runs, read_trajectories)
-        for name, stub in {"pool_of": nothing, "held_out": nothing, **{one.__name__: one for one in stubs}}.items():
+        for name, stub in {
+            "build_pool": nothing,
+            "held_out": nothing,
+            **{item.__name__: item for item in stubs},
+        }.items():
             monkeypatch.setattr(loops, name, stub)
 
 
@@ -76,6 +80,6 @@ def test_the_past_is_read_for_phases_that_are_not_done_alone(
     settings = load_settings(None, ["phases=3", f'demonstrations=["{tmp_path / "shown"}"]'])
     (tmp_path / "out" / "config.json").write_text(settings.model_dump_json())
     progress = asyncio.run(Loop(tmp_path / "out", settings, log=lambda _: None).run())
-    assert [one.phase for one in progress.phases] == [0, 1, 2, 3]
+    assert [item.phase for item in progress.phases] == [0, 1, 2, 3]
     assert world.read == read
-    assert [len(one.past) for one in world.given] == [number for number in (1, 2, 3) if number > done]
+    assert [len(item.past) for item in world.given] == [number for number in (1, 2, 3) if number > done]

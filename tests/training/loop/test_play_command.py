@@ -26,8 +26,8 @@ def mira(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> int:
 
 
 def learned(suite: str, name: str, page: str = "Goal: x\nNext: y\nPage:") -> Trajectory:
-    made = trajectory(worded("do", page=page), name=name)
-    return made.model_copy(update={"task": TaskRef(suite=suite, name=name, seed=0)})
+    command = trajectory(worded("do", page=page), name=name)
+    return command.model_copy(update={"task": TaskRef(suite=suite, name=name, seed=0)})
 
 
 MINIWOB = ("miniwob", "login-user")

@@ -74,7 +74,7 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
 ) -> None:
     monkeypatch.setattr(playing, "WAIT", 0.05)
     config = rollout_config(policy, RolloutSettings(workers=1), 1)
-    told: dict[str, list[str]] = {"mira": [], "awr": []}
+    messages: dict[str, list[str]] = {"mira": [], "awr": []}
     runs = await asyncio.gather(
         *(
             play_run(
@@ -84,15 +84,15 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
                 TASKS,
                 shared=tmp_path / "shared",
                 listeners=(),
-                log=said.append,
+                log=plan.append,
             )
-            for arm, said in told.items()
+            for arm, plan in messages.items()
         )
     )
     assert runs[0] == runs[1]
     assert len(discover_traces([runs[0]])) == len(TASKS)
-    assert told["mira"] == []
-    assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
+    assert messages["mira"] == []
+    assert [line.split(":")[0] for line in messages["awr"]] == ["another process plays the same run, waiting for it"]
 
 
 def test_a_cluster_leaves_other_folders(policy: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp
             ray=ray(workers=1, shard_size=1),
         )
         assert run == tmp_path / "rollouts" / "run"
-        assert [one.path.name for one in runs_below(run)] == ["shard-000", "shard-001"]
+        assert [item.path.name for item in runs_below(run)] == ["shard-000", "shard-001"]
         counts = played_in(run)
         assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
         assert len(discover_traces([run])) == 2, "nothing was played twice"
@@ -138,8 +138,8 @@ def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`scripted:PLANNER` rates the milestone `See the button` as reached."""
     monkeypatch.chdir(tmp_path)
     opinion = {"milestones": {"m1": {"quote": "button Save", "answer": "yes"}}, "current_complete": True}
-    said = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
-    Path("PLANNER").write_text(json.dumps([said]), encoding="utf-8")
+    plan = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
+    Path("PLANNER").write_text(json.dumps([plan]), encoding="utf-8")
 
 
 @pytest.mark.usefixtures("planner_file")
@@ -171,7 +171,7 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "messages"),
     [
         pytest.param({"seeds": (0, 1_000_000)}, "seed 1000000 of miniwob may be trained on", id="training seed"),
         pytest.param({"suite": "sites", "split": "test", "seeds": (8,)}, "take one below 8", id="of the sites"),
@@ -183,8 +183,8 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
         pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
     ],
 )
-def test_what_may_not_be_measured_on(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(BadInput, match=told):
+def test_what_may_not_be_measured_on(settings: dict[str, object], messages: str) -> None:
+    with pytest.raises(BadInput, match=messages):
         evaluation_refs(EvaluationSettings.model_validate(settings))
 
 
@@ -205,11 +205,13 @@ def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
 
 
 def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    told = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
-    layers = ["linear_attention"] * told["num_hidden_layers"]
-    (tmp_path / "config.json").write_text(json.dumps({**told, "model_type": "qwen3_next", "layer_types": layers}))
+    messages = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
+    layers = ["linear_attention"] * messages["num_hidden_layers"]
+    (tmp_path / "config.json").write_text(json.dumps({**messages, "model_type": "qwen3_next", "layer_types": layers}))
     (tmp_path / "model.safetensors").touch()
-    with pytest.raises(BadInput, match=r"a model of type qwen3_next cannot be trained in packs.*linear_attention"):
+    with pytest.raises(
+        BadInput, match=r"a model of type qwen3_next cannot be trained on packed sequences.*linear_attention"
+    ):
         check_policy(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(BadInput, match=r"the configuration in .* cannot be read"):
@@ -228,7 +230,7 @@ async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_say
             run_id="run", created_at="", config=theirs, suite="miniwob", names=(), seeds=(), picked=refs, versions={}
         )
         run.create(begun)
-    found = await play_run(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), log=print)
-    assert (found, played_in(found).episodes) == (run.path, 1)
+    result = await play_run(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), log=print)
+    assert (result, played_in(result).episodes) == (run.path, 1)
     manifest, own = run.read_marked()
     assert (own, manifest.config.policy, manifest.config.secrets) == (True, config.policy, ())

@@ -44,7 +44,7 @@ def leaves(values: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def get(values: dict[str, Any], keys: tuple[str, ...]) -> Any:
-    return reduce(lambda found, key: found[key], keys, values)
+    return reduce(lambda result, key: result[key], keys, values)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
@@ -53,7 +53,7 @@ def test_every_shipped_configuration_can_be_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "problem"),
     [
         ({"arm": "best"}, "test: unknown arm 'best'; there are mira, mira_anchored, no_potential"),
         ({"phase": 2}, "test: unknown key 'phase'"),
@@ -61,8 +61,8 @@ def test_every_shipped_configuration_can_be_read(path: Path) -> None:
         ({"actor": {"optimization": {"learning_rate": -1}}}, "test: key 'actor.optimization.learning_rate': "),
     ],
 )
-def test_a_mistake_is_named_in_one_line(values: dict[str, object], told: str) -> None:
-    with pytest.raises(BadInput, match=told.replace("(", r"\(")) as error:
+def test_a_mistake_is_named_in_one_line(values: dict[str, object], problem: str) -> None:
+    with pytest.raises(BadInput, match=problem.replace("(", r"\(")) as error:
         parse_settings(values, "test")
     assert "\n" not in str(error.value)
 
@@ -100,7 +100,7 @@ def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[arms.best]\nphases = 1", "arms.best: unknown arm 'best'"),
         ("[arms.awr]\nphase = 1", "arms.awr: unknown key 'phase'"),
@@ -109,9 +109,9 @@ def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) ->
         ("[arms]\nawr = 3", "arms: a table of settings for each arm"),
     ],
 )
-def test_a_mistake_in_an_arm_that_is_not_chosen_is_named_too(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_in_an_arm_that_is_not_chosen_is_named_too(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "own.toml").write_text(text)
-    with pytest.raises(BadInput, match=re.escape(told)):
+    with pytest.raises(BadInput, match=re.escape(problem)):
         load_settings(tmp_path / "own.toml")
 
 

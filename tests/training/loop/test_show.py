@@ -94,17 +94,17 @@ def test_runs_stand_beside_each_other_phase_by_phase(
     lines = capsys.readouterr().out.splitlines()
     assert cells_of(lines) == [["mira", "0", "100% (57-100)", "65% (43-82)"], ["again", "1", "100% (57-100)"]]
     show(monkeypatch, *two, "--json")
-    told = [Progress.model_validate(one) for one in json.loads(capsys.readouterr().out)]
-    assert [(one.arm, one.seed, len(one.phases)) for one in told] == [("mira", 0, 2), ("again", 1, 1)]
+    shown = [Progress.model_validate(item) for item in json.loads(capsys.readouterr().out)]
+    assert [(item.arm, item.seed, len(item.phases)) for item in shown] == [("mira", 0, 2), ("again", 1, 1)]
 
 
-@pytest.mark.parametrize(("seeds", "told"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
+@pytest.mark.parametrize(("seeds", "shown"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
 def test_runs_that_were_measured_on_other_tasks_are_told_of(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     two: list[str],
     seeds: tuple[int, int],
-    told: str,
+    shown: str,
 ) -> None:
     """How often they were measured does not matter."""
     evaluations = ({"seeds": (0, 1), "every": 1}, {"seeds": seeds, "every": 3})
@@ -112,8 +112,8 @@ def test_runs_that_were_measured_on_other_tasks_are_told_of(
         folder = Path(word.rpartition("=")[2])
         (folder / "config.json").write_text(json.dumps({"evaluation": evaluation}))
     show(monkeypatch, *two)
-    said = capsys.readouterr()
-    assert "again" in said.out and told in said.err and bool(told) == bool(said.err)
+    printed = capsys.readouterr()
+    assert "again" in printed.out and shown in printed.err and bool(shown) == bool(printed.err)
     show(monkeypatch, two[0])
     assert not capsys.readouterr().err, "one alone compares with nothing"
 

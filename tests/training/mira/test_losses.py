@@ -32,9 +32,9 @@ def test_potential_loss() -> None:
 def test_value_loss() -> None:
     """σ(0) = ½ costs ln 2 whatever the target; σ(ln 3) = ¾ against 1 costs ln 4/3; against .9: .9·ln 4/3 + .1·ln 4."""
     assert losses.value_loss(row(0.0), row(0.3)).item() == pytest.approx(math.log(2))
-    found = losses.value_loss(row(math.log(3), math.log(3)), row(1.0, 0.9)).item()
+    result = losses.value_loss(row(math.log(3), math.log(3)), row(1.0, 0.9)).item()
     by_hand = (math.log(4 / 3) + 0.9 * math.log(4 / 3) + 0.1 * math.log(4)) / 2
-    assert found == pytest.approx(by_hand)
+    assert result == pytest.approx(by_hand)
 
 
 def test_regression_loss() -> None:
@@ -46,8 +46,8 @@ def test_regression_loss() -> None:
 
 def test_a_negative_advantage_may_count_less() -> None:
     """The squares above, .25 and .36, the second a quarter."""
-    found = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
-    assert found.item() == pytest.approx((0.25 + 0.09) / 2)
+    result = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
+    assert result.item() == pytest.approx((0.25 + 0.09) / 2)
 
 
 def test_an_anchor_is_the_likelihood_of_successes_over_all_rows() -> None:
@@ -87,8 +87,8 @@ def test_a_bad_action_is_pushed_down_by_regression_and_not_by_weighted_likelihoo
 
 def test_weighted_likelihood_loss() -> None:
     """β=2: weights e^½ and 20 (the bound, e^50 is too much)."""
-    found = losses.weighted_likelihood_loss(row(-1, -2), row(1, 100), 2.0).item()
-    assert found == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
+    result = losses.weighted_likelihood_loss(row(-1, -2), row(1, 100), 2.0).item()
+    assert result == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
 
 
 def test_cloning_counts_only_what_is_kept() -> None:
@@ -113,6 +113,6 @@ def test_losses_do_not_depend_on_how_a_batch_is_split(loss: Callable[[Tensor, Te
     """Packs of two rows, in the last both advantages are negative: every pack counts by its share of the rows."""
     logprob, reference = row(-1, -2, -3, -1, -2, -1), row(-2, -1, -3, -2, -1, -3)
     advantage = row(1, 0.5, 1, -1, -1, -2)
-    whole = loss(logprob, reference, advantage, 0.3)
+    full = loss(logprob, reference, advantage, 0.3)
     parts = [loss(logprob[i : i + 2], reference[i : i + 2], advantage[i : i + 2], 0.3) for i in (0, 2, 4)]
-    assert torch.stack(parts).mean().item() == pytest.approx(whole.item())
+    assert torch.stack(parts).mean().item() == pytest.approx(full.item())

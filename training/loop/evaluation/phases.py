@@ -33,15 +33,15 @@ class Group(NamedTuple):
     """The training seed of `config.json`; None without one."""
 
 
-def arms_of(words: Sequence[str]) -> tuple[Group, ...]:
-    """The groups that `--arm` names. Raises BadInput where :func:`arm_of` does, and where the arms were evaluated after
+def parse_arms(words: Sequence[str]) -> tuple[Group, ...]:
+    """The groups that `--arm` names. Raises BadInput where :func:`parse_arm` does, and where the arms were evaluated after
     different phases or only at the start, so that they cannot be compared.
 
     A phase that is named explicitly, `NAME=FOLDER/phase-2`, may be compared with any other. All runs of one arm must
     have the same phase and different seeds. Runs without a seed get numbers above all known seeds, so that they are not
     paired by chance.
     """
-    groups = [arm_of(word) for word in words]
+    groups = [parse_arm(word) for word in words]
     latest = [
         (group.phase, word.rstrip("/"))
         for word, group in zip(words, groups, strict=True)
@@ -81,9 +81,9 @@ def _with_seeds(groups: Sequence[Group]) -> Iterator[Group]:
         yield group._replace(seed=seed)
 
 
-def arm_of(word: str) -> Group:
-    """Parses `NAME=RUN`; of `mira train` also `NAME=FOLDER/phase-2`, its evaluation, or `NAME=FOLDER`, the last finished
-    evaluation. Raises BadInput for anything else, and where no evaluation is finished."""
+def parse_arm(word: str) -> Group:
+    """Parses `NAME=RUN`; of `mira train` also `NAME=FOLDER/phase-2`, its evaluation, or `NAME=FOLDER`, the last
+    finished evaluation. Raises BadInput for anything else, and where no evaluation is finished."""
     name, place = _split(word, "--arm")
     if not (phases := _training_phases(place)):
         return Group(name, discover_traces([place]))
@@ -133,7 +133,7 @@ def is_finished(run: Path) -> bool:
     return len(folder.finished(jobs)) == len(jobs)
 
 
-def phases_of(words: Sequence[str]) -> tuple[Group, ...]:
+def parse_phases(words: Sequence[str]) -> tuple[Group, ...]:
     """The groups that `--phases` names: `NAME=RUN`, or a folder of `mira train` with a folder for each phase.
 
     Takes the evaluations of the phases; without any the rollouts, else the runs that they hold. Raises BadInput where a

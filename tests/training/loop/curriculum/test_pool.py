@@ -35,21 +35,23 @@ def failed(name: str, seed: int, suite: str = "sites") -> Failed:
 
 
 async def test_miniwob_takes_one_of_each_task_before_a_second_of_any() -> None:
-    found = await build_pool("miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3)
-    assert [(one.ref.name, one.ref.seed) for one in found] == [
+    result = await build_pool(
+        "miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3
+    )
+    assert [(item.ref.name, item.ref.seed) for item in result] == [
         ("click-test", FIRST + 5),
         ("login-user", FIRST + 5),
         ("click-test", FIRST + 6),
     ]
-    assert [(one.category, one.known, one.instruction) for one in found[:2]] == [
+    assert [(item.category, item.known, item.instruction) for item in result[:2]] == [
         ("navigation", False, ""),
         ("form", False, ""),
     ]
 
 
 async def test_all_of_miniwob_is_every_page_once_a_round() -> None:
-    found = await build_pool("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
-    assert set(Counter(one.ref.name for one in found).values()) == {2}
+    result = await build_pool("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
+    assert set(Counter(item.ref.name for item in result).values()) == {2}
 
 
 REFUSED = [
@@ -79,8 +81,8 @@ def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_t
     refs = [TaskRef(suite="miniwob", name="enter-text", seed=FIRST + n) for n in range(3)]
     own = Candidate(TaskRef(suite="sites", name="shop-order", seed=8), "Order a lamp.", "shop")
     pool = [*(Candidate(ref, "", "form", known=False) for ref in refs), own]
-    told = [(refs[2], "Enter Bo"), (refs[1], "Enter Al"), (own.ref, "something else")]
-    assert [(one.instruction, one.known) for one in with_instructions(pool, told)] == [
+    recorded = [(refs[2], "Enter Bo"), (refs[1], "Enter Al"), (own.ref, "something else")]
+    assert [(item.instruction, item.known) for item in with_instructions(pool, recorded)] == [
         ("Enter Al", False),
         ("Enter Al", True),
         ("Enter Bo", True),
@@ -91,8 +93,8 @@ def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_t
 async def test_a_variant_of_a_miniwob_task_is_an_instance_above_every_one_played() -> None:
     taken = [TaskRef(suite="miniwob", name="click-test", seed=FIRST + n) for n in (1, 7)]
     taken.append(TaskRef(suite="miniwob", name="click-test-2", seed=FIRST + 99))
-    found = await variants_of([failed("click-test", FIRST + 3, "miniwob")] * 2, taken, each=2)
-    assert [(one.candidate.ref.seed - FIRST, one.how) for one in found] == [(8, "instance"), (9, "instance")]
+    result = await variants_of([failed("click-test", FIRST + 3, "miniwob")] * 2, taken, each=2)
+    assert [(item.candidate.ref.seed - FIRST, item.how) for item in result] == [(8, "instance"), (9, "instance")]
 
 
 # The sites, from their golden states
@@ -106,11 +108,11 @@ async def drawer() -> Drawer:
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(drawer: Drawer) -> None:
-    found = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
-    assert tuple(one.ref for one in found) == await pool(drawer, 1_500)
-    assert {split_of(one.ref.name) for one in found} == {"train"}
-    assert min(one.ref.seed for one in found) == EVALUATION_SEEDS
-    assert all(one.known and one.instruction for one in found)
+    result = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+    assert tuple(item.ref for item in result) == await pool(drawer, 1_500)
+    assert {split_of(item.ref.name) for item in result} == {"train"}
+    assert min(item.ref.seed for item in result) == EVALUATION_SEEDS
+    assert all(item.known and item.instruction for item in result)
 
 
 @pytest.mark.slow
@@ -132,8 +134,8 @@ async def test_a_variant_of_a_sites_task_is_itself_in_other_words_then_another_i
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other_words(drawer: Drawer) -> None:
     distinct = len(await drawer.candidates(template("shop-reorder")))
-    found = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
-    seeds = [one.candidate.ref.seed for one in found]
+    result = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
+    seeds = [item.candidate.ref.seed for item in result]
     assert len(set(seeds)) == len(seeds) and {seed % distinct for seed in seeds} == set(range(8, distinct))
     evaluated = TaskRef(suite="sites", name="shop-reorder", seed=distinct + 7)
     with pytest.raises(BadInput, match="a rewording of 7"):
@@ -148,27 +150,27 @@ async def test_a_whole_phase_from_the_real_pool_practises_what_failed(drawer: Dr
     """Most of what is called similar is of the failed task's own site; the site without a pool is synthesised."""
     everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     failures = [
-        Failed(task=one.ref, instruction=one.instruction, category=one.category, failure="stuck_midway")
-        for one in everything
-        if one.ref.name in ("shop-add-to-basket", "forum-vote", "map-opening-hours") and one.ref.seed < 11
+        Failed(task=item.ref, instruction=item.instruction, category=item.category, failure="stuck_midway")
+        for item in everything
+        if item.ref.name in ("shop-add-to-basket", "forum-vote", "map-opening-hours") and item.ref.seed < 11
     ]
-    without_map = [one for one in everything if one.category != "map"]
+    without_map = [item for item in everything if item.category != "map"]
     settings = CurriculumSettings(top_k=4, rare_share=0.2, overlap=False)
-    found = await next_phase(failures, [], without_map, settings, size=50, seed=3, drawer=drawer)
+    result = await next_phase(failures, [], without_map, settings, size=50, seed=3, drawer=drawer)
     near = Counter(
-        (one.reason.failure.name, one.category)
-        for one in found.tasks
-        if one.reason.kind == "similar" and one.category == template(one.reason.failure.name).category
+        (item.reason.failure.name, item.category)
+        for item in result.tasks
+        if item.reason.kind == "similar" and item.category == template(item.reason.failure.name).category
     )
-    assert found.counts.model_dump(exclude={"explore", "similar"}) == {
+    assert result.counts.model_dump(exclude={"explore", "similar"}) == {
         "rare": 6,
         "retry": 0,
         "missing": 0,
         "too_hard": 0,
         "too_easy": 0,
     }
-    assert found.rare_categories == ("map",)
-    assert {one.task.name for one in found.tasks if one.reason.kind == "rare"} == {"map-opening-hours"}
+    assert result.rare_categories == ("map",)
+    assert {item.task.name for item in result.tasks if item.reason.kind == "rare"} == {"map-opening-hours"}
     assert near["shop-add-to-basket", "shop"] >= 9 and near["forum-vote", "forum"] >= 9, "of 12 each"
-    for one in found.tasks:
-        check_trainable(one.task, len(await drawer.candidates(template(one.task.name))))
+    for item in result.tasks:
+        check_trainable(item.task, len(await drawer.candidates(template(item.task.name))))

@@ -32,8 +32,8 @@ FAILED = Failed(task=task(90), instruction="press it", category="navigation", fa
 
 
 def test_the_band_holds_its_ends_and_the_rest_is_counted() -> None:
-    found = filter_by_value(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
-    assert found == (tuple(TASKS[2:5]), 2, 1)
+    result = filter_by_value(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
+    assert result == (tuple(TASKS[2:5]), 2, 1)
 
 
 @pytest.mark.parametrize("values", [[0.5] * 5, [0.5] * 5 + [math.nan], [0.5] * 5 + [1.5], [0.5] * 5 + [-0.1]])
@@ -53,21 +53,21 @@ async def test_webrl_plays_only_what_its_critic_finds_within_reach() -> None:
     """Instances 0 to 2 are hopeless, the variants are solved; 3 to 5 remain."""
 
     def value(candidates: Sequence[Candidate]) -> list[float]:
-        seeds = [one.ref.seed - 1_000_000 for one in candidates]
+        seeds = [item.ref.seed - 1_000_000 for item in candidates]
         return [0.01 if seed < 3 else 0.5 if seed < 6 else 0.9 for seed in seeds]
 
     webrl = CurriculumSettings(value_band=ValueBand(), explore_share=0)
-    found = await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0, value=value)
-    assert {one.seed - 1_000_000 for one in found.refs} == {3, 4, 5}
-    assert (found.counts.too_hard, found.counts.too_easy, found.counts.missing) == (3, 2, 6)
+    result = await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0, value=value)
+    assert {item.seed - 1_000_000 for item in result.refs} == {3, 4, 5}
+    assert (result.counts.too_hard, result.counts.too_easy, result.counts.missing) == (3, 2, 6)
     with pytest.raises(BadInput, match="value critic"):
         await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0)
 
 
 async def test_webrls_variants_of_a_failure_stand_in_the_pool_beside_the_others() -> None:
     webrl = CurriculumSettings(value_band=ValueBand(), explore_share=0, rare_share=0)
-    found = await next_phase([FAILED], [], [], webrl, size=9, seed=0, value=lambda tasks: [0.5] * len(tasks))
-    assert [one.reason.kind for one in found.tasks] == ["similar", "similar"]
+    result = await next_phase([FAILED], [], [], webrl, size=9, seed=0, value=lambda tasks: [0.5] * len(tasks))
+    assert [item.reason.kind for item in result.tasks] == ["similar", "similar"]
 
 
 # Traces
@@ -103,7 +103,7 @@ def test_a_phase_is_read_from_its_traces_and_broken_episodes_say_nothing() -> No
     stuck = Failure(category="stuck_midway", key_step=1, reason="")
     traces = [episode(4, "failure", stuck), episode(1, "success"), episode(2, "broken"), episode(3, None)]
     traces += [episode(1, "failure"), episode(5, "unjudged")]
-    found = played_tasks(traces)
-    assert [(one.task, one.failure) for one in found.failed] == [(task(1), ""), (task(4), "stuck_midway")]
-    assert found.succeeded == {task(1)} and found.seen == {task(1), task(4)}
-    assert dict(found.instructions)[task(2)] == "press 2"
+    result = played_tasks(traces)
+    assert [(item.task, item.failure) for item in result.failed] == [(task(1), ""), (task(4), "stuck_midway")]
+    assert result.succeeded == {task(1)} and result.seen == {task(1), task(4)}
+    assert dict(result.instructions)[task(2)] == "press 2"

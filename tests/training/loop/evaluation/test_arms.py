@@ -32,7 +32,7 @@ B = ([[True], [True]], [[True], [True]])
 def test_means_are_over_seeds_of_tasks_of_attempts() -> None:
     table = compare_arms([*trials("a", *A), *trials("b", *B)])
     a, b = table.arms
-    assert [one.success for one in a.seeds] == [0.75, 0.5]
+    assert [item.success for item in a.seeds] == [0.75, 0.5]
     assert (a.success.value, b.success.value, a.change) == (0.625, 1.0, None)
     assert (table.baseline, table.tasks, a.episodes, b.episodes) == ("a", 2, 5, 4)
     assert b.change is not None and b.change.value == 0.375
@@ -112,10 +112,10 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
 def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
     won = {"a": [True, False, False, True, False], "b": [True, True, False, True, True]}
     for name, outcomes in won.items():
-        plays = [Play(seed=seed, outcome="success" if one else "failure") for seed, one in enumerate(outcomes)]
+        plays = [Play(seed=seed, outcome="success" if item else "failure") for seed, item in enumerate(outcomes)]
         write_run(tmp_path / name, plays)
     known = compare(discover_traces([tmp_path / "a"]), discover_traces([tmp_path / "b"])).success
-    rows = [Trial(arm, 0, f"t/{task}", 1, one) for arm, outcomes in won.items() for task, one in enumerate(outcomes)]
+    rows = [Trial(arm, 0, f"t/{task}", 1, item) for arm, outcomes in won.items() for task, item in enumerate(outcomes)]
     change = compare_arms(rows).arms[1].change
     assert known is not None and change is not None
     assert change.value == known.change.value

@@ -56,8 +56,8 @@ def test_a_better_phase_stands_higher_and_a_later_one_further_right() -> None:
     (x0, y0), (x1, y1), (x2, y2) = lines["arm c0"]
     assert x0 < x1 < x2 and x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert y1 < y2 < y0
-    told = [circle.findtext(f"{SVG}title") for circle in chart.findall(f"{SVG}circle")]
-    assert told == ["mira, phase 0: 30.0%", "mira, phase 1: 60.0%", "mira, phase 2: 40.0%"]
+    labels = [circle.findtext(f"{SVG}title") for circle in chart.findall(f"{SVG}circle")]
+    assert labels == ["mira, phase 0: 30.0%", "mira, phase 1: 60.0%", "mira, phase 2: 40.0%"]
 
 
 def test_every_line_lies_within_its_frame() -> None:
