@@ -107,7 +107,7 @@ def test_unedited_traces_are_accepted_by_the_command(
         pytest.param(chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain anew"),
     ],
 )
-def test_what_cannot_be_told_is_accepted_and_counted(  # noqa: PLR0917 - fixtures
+def test_traces_of_unknown_origin_are_accepted_and_counted(  # noqa: PLR0917 - fixtures
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run: RunFolder,
@@ -150,7 +150,7 @@ def test_imported_traces_have_a_chain_and_no_mark(tmp_path: Path) -> None:
         select([(EpisodeFile(path).read(), EpisodeFile(path).blobs)])
 
 
-def test_show_says_that_a_chain_was_computed_anew(
+def test_show_reports_a_recomputed_chain(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: RunFolder
 ) -> None:
     assert mira(monkeypatch, "show", failed(run)) == 0
@@ -170,7 +170,7 @@ def test_show_says_that_a_chain_was_computed_anew(
         (["compare", "RUN", "RUN"], "out"),
     ],
 )
-def test_commands_that_read_say_that_a_trace_was_edited(
+def test_reading_commands_report_an_edited_trace(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run: RunFolder,

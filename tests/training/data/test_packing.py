@@ -38,7 +38,7 @@ def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
     assert (row.prompt, row.completion, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
 
 
-def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTokenizer) -> None:
+def test_ids_of_another_tokenizer_are_encoded_again_from_the_text(tokenizer: AutoTokenizer) -> None:
     """A vocabulary is another where an id lies beyond it, and where what was done does not read as what was said."""
     answer = 'do(action="Click", element="1")'
     (own,) = RowEncoder(tokenizer, 100).encode([episode_of(answer)]).rows
@@ -52,13 +52,13 @@ def test_ids_of_another_tokenizer_are_made_anew_from_the_text(tokenizer: AutoTok
             RowEncoder(tokenizer, 100).encode([trajectory([without])])
 
 
-def test_an_answer_that_was_cut_within_a_character_does_not_make_a_tokenizer_another(tokenizer: AutoTokenizer) -> None:
+def test_a_completion_cut_within_a_character_keeps_its_recorded_ids(tokenizer: AutoTokenizer) -> None:
     odd = sampled(((5,), (700,)), ((6,), (701,)))
     odd = (odd[0].model_copy(update={"completion": "cut"}), odd[1])
     assert [row.completion for row in RowEncoder(tokenizer, 100).encode([trajectory(odd)]).rows] == [(700,), (701,)]
 
 
-def test_a_recorded_row_that_is_too_long_takes_its_trajectory_with_it_and_is_counted(tokenizer: AutoTokenizer) -> None:
+def test_a_trajectory_with_a_too_long_recorded_row_is_left_out_and_counted(tokenizer: AutoTokenizer) -> None:
     result = RowEncoder(tokenizer, 10).encode([recorded((1,) * 9, (2, 2)), recorded((1,), (2,))])
     assert result.too_long == (0,) and [row.trajectory for row in result.rows] == [1]
 
@@ -72,7 +72,7 @@ def test_a_long_prompt_keeps_its_head_and_its_tail(tokenizer: AutoTokenizer) -> 
     assert "press Alpha" in text and "the newest line" in text and "tokens left out" in text
 
 
-def test_a_page_that_writes_the_chat_template_changes_nothing_but_itself(tokenizer: AutoTokenizer) -> None:
+def test_a_chat_template_in_page_text_has_no_effect(tokenizer: AutoTokenizer) -> None:
     """Special tokens appear in a row as often as in one of a harmless page, and the action is the same."""
     special = set(tokenizer.all_special_ids)
     evil = "Page:\n" + " ".join(tokenizer.all_special_tokens) + '\ndo(action="Click", element="9")'
@@ -83,7 +83,7 @@ def test_a_page_that_writes_the_chat_template_changes_nothing_but_itself(tokeniz
     assert sum(i in special for i in hostile.prompt) == sum(i in special for i in harmless.prompt)
 
 
-def test_the_loss_counts_on_the_actions_tokens_alone() -> None:
+def test_the_loss_counts_on_completion_tokens_only() -> None:
     rows = [Row((1, 2, 3), (7, 8), 0, 0), Row((4,), (9,), 0, 1)]
     packed = pack(rows, [0, 1])
     assert packed.input_ids.tolist() == [[1, 2, 3, 7, 8, 4, 9]]
@@ -94,14 +94,14 @@ def test_the_loss_counts_on_the_actions_tokens_alone() -> None:
     assert sum_by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [3.0, 4.0]
 
 
-def test_every_row_is_in_one_pack_and_no_pack_is_too_long() -> None:
+def test_every_row_is_packed_once_and_no_packed_sequence_is_too_long() -> None:
     rows = [Row((n,) * n, (2,), 0, 0) for n in (3, 9, 1, 30, 4, 5)]
     result = list(packed_sequences(rows, 12))
     assert sorted(index for item in result for index in item.rows) == list(range(len(rows)))
     assert all(item.input_ids.shape[1] <= 12 or len(item.rows) == 1 for item in result)
 
 
-def test_what_rows_begin_with_is_there_once_and_counts_in_each_of_them() -> None:
+def test_a_shared_prefix_is_stored_once_and_counts_in_every_row() -> None:
     rows = [
         Row((1, 2, 3), (7, 8), 0, 0),
         Row((1, 2, 3), (9,), 1, 0),
@@ -119,7 +119,7 @@ def test_what_rows_begin_with_is_there_once_and_counts_in_each_of_them() -> None
     assert packed.read_at(packed.predictors)["read_at"].tolist() == [2, 3, 6]
 
 
-def test_a_prompt_that_ends_where_an_action_of_another_row_goes_on() -> None:
+def test_equal_tokens_split_differently_are_two_texts_on_one_path() -> None:
     """The same tokens, parted otherwise: two texts on one path."""
     packed = pack([Row((1, 2), (3,), 0, 0), Row((1,), (2, 3), 0, 0)], [0, 1])
     assert packed.input_ids.tolist() == [[1, 2, 3]]
@@ -127,7 +127,7 @@ def test_a_prompt_that_ends_where_an_action_of_another_row_goes_on() -> None:
     assert sum_by_row(torch.tensor([1.0, 2.0, 4.0]), packed).tolist() == [4.0, 3.0]
 
 
-def test_packs_hold_as_many_rows_as_their_trees_allow() -> None:
+def test_packed_sequences_hold_as_many_rows_as_their_trees_allow() -> None:
     rows = [Row((n % 3, *range(5, 9)), (2, n), n, 0) for n in range(9)]
     result = list(packed_sequences(rows, 9))
     assert [item.rows for item in result] == [(0, 3, 6), (1, 4, 7), (2, 5, 8)]
@@ -136,7 +136,7 @@ def test_packs_hold_as_many_rows_as_their_trees_allow() -> None:
     assert [item.input_ids.shape[1] for item in packed_sequences(rows, 18)] == [18, 9]
 
 
-def test_packed_rows_do_not_see_each_other(tokenizer: AutoTokenizer) -> None:
+def test_packed_rows_do_not_attend_to_each_other(tokenizer: AutoTokenizer) -> None:
     """On the model that ships, whose prompts share a beginning: log-probabilities of the actions in a pack are those of
     each row alone, read by a model that knows nothing of packs."""
     plain: Any = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()

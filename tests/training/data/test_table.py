@@ -44,7 +44,7 @@ def test_everything_left_out_or_cut_is_in_the_table() -> None:
     assert "left out: prompt" not in "\n".join(lines), "a cut prompt is learned from"
 
 
-def test_what_did_not_happen_is_not_in_the_table() -> None:
+def test_zero_counts_are_not_in_the_table() -> None:
     counts = rendered(summarize(Selection((WON,), Counter()), Encoded(rows_of((WON,)), cut=0, too_long=())))
     assert not any("left out" in line or "cut" in line for line in counts)
 

@@ -89,7 +89,7 @@ def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobSto
     assert (episode.success, episode.reward, episode.policy, episode.category) == (True, 1.0, "local:x", "shop")
 
 
-def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: BlobStore) -> None:
+def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore) -> None:
     """The policy was asked twice: its first answer was no action. Calls of other roles are none of ours."""
     unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), error="no action")
     calls = (call(role="rater"), unreadable, SAMPLED)
@@ -109,13 +109,13 @@ def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: Blo
     assert [(m.role, m.text) for m in prompt_of(decision)] == list(prompt)
 
 
-def test_the_checkers_word_at_the_end_goes_before_the_raters(tmp_path: Path, blobs: BlobStore) -> None:
+def test_the_final_checkers_take_precedence_over_the_rater(tmp_path: Path, blobs: BlobStore) -> None:
     checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
     episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], milestone_checks=checks), blobs)
     assert not isinstance(episode, LeftOut) and episode.done == (0, 1, 2)
 
 
-def test_the_checkers_speak_of_the_tasks_own_milestones_alone(tmp_path: Path, blobs: BlobStore) -> None:
+def test_checkers_count_for_the_tasks_own_milestones_only(tmp_path: Path, blobs: BlobStore) -> None:
     """The plan is a model's, and as long as the task's list, of which both are done."""
     checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
     trace = record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], plans=("ab",), milestone_checks=checks)
@@ -123,13 +123,13 @@ def test_the_checkers_speak_of_the_tasks_own_milestones_alone(tmp_path: Path, bl
     assert not isinstance(episode, LeftOut) and episode.done == (0, 1, 1)
 
 
-def test_a_plan_that_changed_on_the_way_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
+def test_an_episode_with_several_plans_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
     episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "100", "111"]), blobs)
     assert not isinstance(episode, LeftOut) and (episode.milestones, episode.done) == (0, (0, 0, 0))
 
 
 @pytest.mark.parametrize(("plans", "found_done"), [(("ab", "ac"), (0, 0, 0)), (("ab", "ab"), (0, 1, 2))])
-def test_a_plan_of_the_same_length_is_another_plan(
+def test_a_new_plan_of_the_same_length_is_another_plan(
     tmp_path: Path, blobs: BlobStore, plans: tuple[str, ...], found_done: tuple[int, ...]
 ) -> None:
     """A planner keeps K when it plans again: one of two in the first plan is not the one of two in the second."""
@@ -146,7 +146,9 @@ LEFT_OUT: dict[str, tuple[dict[str, Any], LeftOut]] = {
 
 
 @pytest.mark.parametrize(("fields", "reason"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
-def test_what_is_left_out(tmp_path: Path, blobs: BlobStore, fields: dict[str, Any], reason: LeftOut) -> None:
+def test_reasons_for_leaving_episodes_out(
+    tmp_path: Path, blobs: BlobStore, fields: dict[str, Any], reason: LeftOut
+) -> None:
     assert trajectory(record(tmp_path / "e.jsonl", blobs, ["0", "1"], **fields), blobs) is reason
 
 

@@ -21,7 +21,7 @@ from training.engine.critic_model import Critic
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_path: Path) -> None:
+async def test_scored_log_probabilities_equal_the_recorded_ones(tmp_path: Path) -> None:
     """Served token by token with a cache, in a batch; scored packed, in one pass: within float32 rounding the same."""
     from transformers import AutoTokenizer
 
@@ -47,7 +47,7 @@ def test_states_are_scored_in_the_order_of_the_rows() -> None:
     assert len(set(packed)) == len(rows) and all(0 <= value <= 1 for value in packed)
 
 
-def test_what_rows_share_is_computed_once() -> None:
+def test_shared_prefixes_are_computed_once() -> None:
     """Ten rows: two states of three tokens, of which two are the same, and behind each of them two actions of two, of
     which the first is the same."""
     critic = Critic.from_policy(embedded_dir()).eval()

@@ -61,7 +61,9 @@ EVERY_WAY = [*(("gemma3", how) for how in HOW), *((family, "LoRA") for family in
 
 
 @pytest.mark.parametrize(("family", "how"), EVERY_WAY)
-def test_an_actor_learns_is_saved_and_is_played(starts: dict[str, Path], tmp_path: Path, family: str, how: str) -> None:
+def test_an_actor_can_be_trained_saved_and_played(
+    starts: dict[str, Path], tmp_path: Path, family: str, how: str
+) -> None:
     start, compute = starts[family], compute_of(how)
     check_trainable(start, compute)
     before = score("actions", start, ROWS, compute)
@@ -82,7 +84,7 @@ def test_an_actor_learns_is_saved_and_is_played(starts: dict[str, Path], tmp_pat
 
 @pytest.mark.parametrize(("family", "how"), EVERY_WAY)
 @pytest.mark.parametrize("kind", ["potential", "value"])
-def test_a_critic_learns_is_saved_and_goes_on(
+def test_a_critic_can_be_trained_saved_and_continued(
     starts: dict[str, Path], tmp_path: Path, kind: Any, family: str, how: str
 ) -> None:
     start, compute = starts[family], compute_of(how)
@@ -133,7 +135,7 @@ WRONG: dict[str, tuple[str, Lora | None, str]] = {
 
 
 @pytest.mark.parametrize(("family", "lora", "says"), WRONG.values(), ids=WRONG)
-def test_what_no_stage_can_train_is_refused_before_anything_is_played(
+def test_untrainable_models_are_refused_before_anything_is_played(
     starts: dict[str, Path], tmp_path: Path, family: str, lora: Lora | None, says: str
 ) -> None:
     settings = LoopSettings(start=str(starts[family]), compute=Compute(lora=lora))

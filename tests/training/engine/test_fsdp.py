@@ -84,7 +84,7 @@ def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "sharded" / "checkpoints").exists()
 
 
-def test_a_critic_goes_on_from_a_sharded_checkpoint(
+def test_a_critic_resumes_from_a_sharded_checkpoint(
     tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its third and last step fails at first; the head has a rate of its own."""
@@ -101,7 +101,7 @@ def test_a_critic_goes_on_from_a_sharded_checkpoint(
 
 
 @pytest.mark.parametrize("kind", ["actor", "value"])
-def test_in_bfloat16_it_begins_where_its_references_are(
+def test_bfloat16_training_starts_with_zero_log_ratios(
     tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FSDP would cast the weights themselves, which is another policy by the rounding of every one."""
@@ -135,7 +135,7 @@ def _spoiled(targets: list[float], job: StageJob) -> list[float]:
     ],
     ids=["lean", "FSDP 1"],
 )
-def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
+def test_unsupported_sharding_is_refused(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     compute: Any,
     environ: dict[str, str],

@@ -30,7 +30,7 @@ OLD = [*TABLE_6, "potential.optimization.learning_rate=2e-5", "value.head_rate=1
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_no_shipped_configuration_would_teach_nothing(path: Path) -> None:
+def test_every_shipped_configuration_has_a_sufficient_learning_rate(path: Path) -> None:
     check_rates(load_settings(path), WIDTHS.get(path.stem, 128))
 
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("name", "changes", "says"), REFUSED.values(), ids=REFUSED)
-def test_a_rate_that_would_teach_nothing_is_refused(name: str, changes: list[str], says: str) -> None:
+def test_a_too_low_learning_rate_is_refused(name: str, changes: list[str], says: str) -> None:
     settings = load_settings(CONFIGS / f"{name}.toml", changes)
     with pytest.raises(BadInput, match=re.escape(says)) as error:
         check_rates(settings, WIDTHS.get(name, 128))
@@ -64,11 +64,11 @@ TAKEN = {
 
 
 @pytest.mark.parametrize(("name", "changes"), TAKEN.values(), ids=TAKEN)
-def test_a_rate_that_can_teach_is_taken(name: str, changes: list[str]) -> None:
+def test_a_sufficient_learning_rate_is_accepted(name: str, changes: list[str]) -> None:
     check_rates(load_settings(CONFIGS / f"{name}.toml", changes), WIDTHS[name])
 
 
-def test_it_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+def test_a_too_low_rate_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     settings = LoopSettings.model_validate(
         {**LoopSettings().model_dump(), "compute": {"lora": {}}, "actor": {"optimization": {"learning_rate": 1e-6}}}
     )
@@ -79,7 +79,7 @@ def test_it_is_refused_before_anything_is_played(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "linear"])
 @pytest.mark.parametrize("warmup", [0.0, 0.2])
-def test_shares_of_the_rate_are_the_librarys(tmp_path: Path, schedule: str, warmup: float) -> None:
+def test_rate_shares_equal_the_librarys_schedules(tmp_path: Path, schedule: str, warmup: float) -> None:
     how = Optimization.model_validate({"learning_rate": 1.0, "schedule": schedule, "warmup": warmup})
     steps = 20
     arguments = training_arguments(tmp_path, how, Compute(cpu=True), seed=0, steps=steps)
@@ -163,7 +163,7 @@ def test_table_6_on_lora_moves_nothing(wide: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changes", "learns"), [([], True), (["value.head_rate=1e-6"], False)], ids=["own", "1e-6"])
-def test_a_head_learns_at_a_rate_of_its_own(wide: Path, tmp_path: Path, changes: list[str], learns: bool) -> None:
+def test_a_head_has_its_own_learning_rate(wide: Path, tmp_path: Path, changes: list[str], learns: bool) -> None:
     """Every weight at Table 6's 1e-6, which leaves a head that begins at 0 where it is."""
     value = load_settings(CONFIGS / "gemma3-12b-full.toml", changes).value
     how = value.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
@@ -175,7 +175,7 @@ def test_a_head_learns_at_a_rate_of_its_own(wide: Path, tmp_path: Path, changes:
     assert apart > 0.1 if learns else abs(apart) < 0.02, apart
 
 
-def test_fine_tuning_is_judged_by_its_own_rows() -> None:
+def test_fine_tuning_is_checked_with_its_own_rows() -> None:
     published = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=128)
     check_rate(UpdateBound("optimization", published, 24, 3_840, None))
     with pytest.raises(BadInput, match=r"optimization\.learning_rate 1e-05 would teach nothing"):

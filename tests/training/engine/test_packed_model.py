@@ -59,7 +59,7 @@ class Seen:
 
 @FAMILIES
 @pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
-def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora | None) -> None:
+def test_an_actor_has_the_same_outputs_and_gradients(family: Callable[[], Any], lora: Lora | None) -> None:
     torch.manual_seed(0)
     base, packed = family().double(), packed_rows()
     model = with_adapter(base, lora)
@@ -75,7 +75,7 @@ def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora
     assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
 
 
-def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_layer_has_queries_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A critic reads one token a state: each of the layers before it asks for every token."""
     trunk, packed = llama().base_model, packed_rows()
     accept_packed(trunk)
@@ -92,7 +92,7 @@ def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPat
 
 
 @FAMILIES
-def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
+def test_a_critic_has_the_same_outputs_and_gradients(family: Callable[[], Any]) -> None:
     torch.manual_seed(0)
     trunk, packed = family().base_model.double(), packed_rows()
     critic = Critic(trunk, 32)
@@ -109,7 +109,7 @@ def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
     assert seen.tokens == [11], "of twelve rows, two of one prompt"
 
 
-def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> None:
+def test_gradient_checkpointing_gives_the_same_gradients() -> None:
     torch.manual_seed(0)
     model, packed = llama().train(), packed_rows()
     accept_packed(model)
@@ -118,7 +118,7 @@ def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> 
     assert_alike(gradients(model, actions(model, packed)), expected)
 
 
-def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
+def test_a_call_without_read_at_computes_all_positions() -> None:
     torch.manual_seed(0)
     model, packed = llama().eval(), packed_rows()
     use_tree_attention(model)
@@ -128,7 +128,7 @@ def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
     torch.testing.assert_close(model(**packed.inputs).logits, expected)
 
 
-def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
+def test_a_model_with_other_layers_computes_all_positions() -> None:
     torch.manual_seed(0)
     config = GPT2Config(vocab_size=900, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=1, eos_token_id=2)
     model, packed = GPT2LMHeadModel(config).eval(), packed_rows()

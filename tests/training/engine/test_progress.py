@@ -26,7 +26,7 @@ Told = list[tuple[str, int, int, str | None]]
 
 
 @pytest.mark.parametrize("kind", ["stage", "fine-tuning"])
-def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_path: Path, kind: str) -> None:
+def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: Path, kind: str) -> None:
     reports: Told = []
     rows = rows_of(6, longest=20)
 
@@ -50,7 +50,7 @@ def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_p
     ("shown", "value", "note"),
     [("reward", 0.4125, "reward 0.412"), ("loss", -0.0001, "loss 0.000"), ("loss", -0.25, "loss -0.250")],
 )
-def test_a_note_is_of_the_number_that_says_something(tmp_path: Path, shown: str, value: float, note: str) -> None:
+def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float, note: str) -> None:
     """GRPO's loss is 0 but for the divergence, whatever is learned: its bar said `loss -0.000` all the time."""
     reports: Told = []
     telling = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
@@ -66,7 +66,7 @@ def test_a_note_is_of_the_number_that_says_something(tmp_path: Path, shown: str,
     assert reports == [("GRPO", 0, 9, None), ("GRPO", 1, 9, note)]
 
 
-def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
+def test_scoring_reports_finished_rows_after_every_packed_sequence() -> None:
     reports: Told = []
     rows = rows_of(6, longest=20)
     policy, _ = load_policy(embedded_dir())
@@ -95,7 +95,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return fake
 
 
-def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(clock: Clock) -> None:
+def test_a_log_has_one_line_per_minute_with_the_remaining_time(clock: Clock) -> None:
     printed: list[str] = []
     lines = Lines(printed.append)
     for step in range(100, 110):  # one that goes on: what an earlier process did says nothing of the pace
@@ -108,7 +108,7 @@ def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(
     ]
 
 
-def test_each_stage_has_a_pace_of_its_own_and_one_that_is_quick_no_line(clock: Clock) -> None:
+def test_each_stage_has_its_own_pace_and_a_short_one_has_no_line(clock: Clock) -> None:
     printed: list[str] = []
     lines = Lines(printed.append)
     for stage, seconds in (("potential", 10.0), ("value", 30.0), ("value", 1.0)):
@@ -121,7 +121,7 @@ def test_each_stage_has_a_pace_of_its_own_and_one_that_is_quick_no_line(clock: C
 @pytest.mark.parametrize(
     ("seconds", "reports"), [(0.4, "0 s"), (29, "29 s"), (31, "1 min"), (3_540, "59 min"), (7_500, "2 h 05 min")]
 )
-def test_a_duration_is_told_as_people_do(seconds: float, reports: str) -> None:
+def test_durations_are_readable(seconds: float, reports: str) -> None:
     assert duration(seconds) == reports
 
 

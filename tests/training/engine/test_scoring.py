@@ -32,7 +32,7 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
-def test_two_processes_find_what_one_does(
+def test_two_processes_compute_the_same_scores_as_one(
     tmp_path: Path, critic: Path, kind: ScoreKind, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
@@ -45,7 +45,7 @@ def test_two_processes_find_what_one_does(
 
 
 @pytest.mark.parametrize("kind", ["actions", "states"])
-def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, kind: ScoreKind) -> None:
+def test_a_shared_base_adapter_is_scored_unmerged(tmp_path: Path, kind: ScoreKind) -> None:
     """Beside its base: merged, every weight would be rounded otherwise in bfloat16."""
     lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
     compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
@@ -71,7 +71,7 @@ def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
         score_launched("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
 
 
-def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
+def test_a_folder_without_a_job_is_one_line(tmp_path: Path) -> None:
     (tmp_path / JOB).write_text('{"kind": "rewards"}')
     with pytest.raises(BadInput, match="cannot be read") as error:
         run_scoring(tmp_path)
@@ -79,7 +79,7 @@ def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scored_in_bf16", [True, False])
-def test_a_stage_in_bfloat16_begins_where_its_references_are(tmp_path: Path, scored_in_bf16: bool) -> None:
+def test_a_stage_in_bfloat16_starts_with_zero_log_ratios(tmp_path: Path, scored_in_bf16: bool) -> None:
     """In float32 they would be another policy's by the rounding of every layer."""
     rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
     how = Optimization(learning_rate=1e-9, batch_rows=8)

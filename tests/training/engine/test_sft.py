@@ -29,7 +29,7 @@ def job(how: Optimization, **compute: Any) -> SupervisedJob:
     return SupervisedJob(start=embedded_dir(), optimization=how, compute=COMPUTE.model_copy(update=compute))
 
 
-def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path) -> None:
+def test_the_loss_is_the_mean_over_completion_tokens(tmp_path: Path) -> None:
     """One step over all rows at rate 0: whatever TRL masks, cuts or pads would show in its first number."""
     rows = rows_of(7)
     out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
@@ -42,7 +42,7 @@ def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4)])
-def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
+def test_logits_at_completion_tokens_only_give_the_same_training(
     tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = Optimization(learning_rate=1e-3, batch_rows=3, epochs=2)
@@ -77,7 +77,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("pack_tokens", [16, 40, 90, 4_000])
-def test_a_pass_is_bounded_by_tokens_and_teaches_the_same(
+def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tokens: int
 ) -> None:
     """It was eight rows, however long they are: at 12 billion parameters and 16,384 tokens more than a GPU holds."""
@@ -114,7 +114,7 @@ def test_parts_of_a_batch(lengths: list[int], most: int, at_least: int, parts: l
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=8)])
-def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
+def test_training_writes_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
     rows = rows_of(8)
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
     out = supervised(job(how, lora=lora), rows, tmp_path)
@@ -135,7 +135,7 @@ def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("launcher", "environ"), [(TWO, {}), (SHARDED, WHAT_ACCELERATE_TELLS)], ids=["whole models", "parts of one"]
 )
-def test_two_processes_learn_what_one_does(
+def test_two_processes_train_the_same_as_one(
     tmp_path: Path, launcher: tuple[str, ...], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where one of them must cut its rows into more passes than the other."""
@@ -155,7 +155,7 @@ def test_two_processes_learn_what_one_does(
 
 
 @pytest.mark.slow
-def test_a_step_that_processes_cannot_share_evenly_is_refused(
+def test_a_step_that_cannot_be_split_evenly_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")

@@ -74,7 +74,7 @@ def gradients(model: nn.Module) -> dict[str, Tensor]:
     return {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-def test_only_the_part_whose_turn_it_is_has_gradients(models: SharedBaseModels) -> None:
+def test_only_the_active_part_has_gradients(models: SharedBaseModels) -> None:
     packed = pack(ROWS, range(8))
     for part in PARTS:
         model: Any = models.use(part, BASE)
@@ -87,7 +87,7 @@ def test_only_the_part_whose_turn_it_is_has_gradients(models: SharedBaseModels) 
             assert not any(f".{other}." in name for name in names)
 
 
-def test_a_part_that_is_used_after_its_turn_says_so(models: SharedBaseModels) -> None:
+def test_using_an_inactive_part_raises(models: SharedBaseModels) -> None:
     critic = models.use("value", BASE)
     models.use("actor", BASE)
     with pytest.raises(RuntimeError, match="the active part is actor, not value"):
@@ -95,7 +95,7 @@ def test_a_part_that_is_used_after_its_turn_says_so(models: SharedBaseModels) ->
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_learns_what_a_model_of_its_own_would(part: Part, adapter: Path, tmp_path: Path) -> None:
+def test_a_part_trains_like_a_separate_model(part: Part, adapter: Path, tmp_path: Path) -> None:
     """The same start, rows and order in a bare loop over a base of its own; and the others stay as they were."""
     models = SharedBaseModels(BASE, LORA)
     others: list[Part] = [other for other in PARTS if other != part]
@@ -162,7 +162,7 @@ def test_the_reference_is_the_base_or_the_adapter_of_the_start(models: SharedBas
     assert any(weight.requires_grad for weight in reference.parameters())
 
 
-def test_what_is_saved_is_loaded_and_played(models: SharedBaseModels, tmp_path: Path) -> None:
+def test_a_saved_part_can_be_loaded_and_played(models: SharedBaseModels, tmp_path: Path) -> None:
     folder = trained("actor", BASE, tmp_path / "actor", models)
     assert base_of(folder) == BASE.resolve() and policy_spec(folder) == f"local:{BASE.resolve()}+{folder}"
     assert weights_digest(folder) != weights_digest(BASE)
@@ -175,7 +175,7 @@ def test_what_is_saved_is_loaded_and_played(models: SharedBaseModels, tmp_path: 
     assert scores_of(models, "value", again) == pytest.approx(unshared("value", critic), abs=1e-3)
 
 
-def test_a_killed_stage_goes_on_to_the_same_end_and_its_checkpoint_is_small(
+def test_a_killed_stage_resumes_to_the_same_result_and_its_checkpoint_is_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Kill(TrainerCallback):
@@ -209,7 +209,7 @@ def test_an_adapter_of_another_base_or_rank_is_refused(models: SharedBaseModels,
         models.use("actor", other)
 
 
-def test_an_adapter_that_adds_by_another_factor_is_another_policy(models: SharedBaseModels, tmp_path: Path) -> None:
+def test_an_adapter_with_another_scale_is_another_policy(models: SharedBaseModels, tmp_path: Path) -> None:
     """Its tensors are of the right shapes: nothing else would tell."""
     adapter = tmp_path / "a"
     models.save("actor", adapter)

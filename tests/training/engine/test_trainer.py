@@ -82,7 +82,7 @@ def assert_same(alone: Any, together: Any) -> None:
     assert (apart > RATE / 10).float().mean() < 1e-3
 
 
-def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
+def test_the_actor_equals_plain_pytorch(tmp_path: Path) -> None:
     rows = rows_of(10, longest=30)
     trainer = trainer_of(rows, tmp_path)
     train(trainer, COMPUTE)
@@ -104,7 +104,7 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["regression", "webrl_code"])
-def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path: Path, kind: ObjectiveKind) -> None:
+def test_rows_with_a_shared_prefix_train_as_if_separate(tmp_path: Path, kind: ObjectiveKind) -> None:
     """The same row again, the same prompt with other actions, the same beginning of a prompt: each with targets of its
     own, and in steps that part a group of them."""
     few = rows_of(6, longest=30)
@@ -133,7 +133,7 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
     assert_same(trainer.model, plain)
 
 
-def test_an_anchor_holds_the_actions_of_successes(tmp_path: Path) -> None:
+def test_an_anchor_keeps_the_likelihood_of_successful_actions(tmp_path: Path) -> None:
     """Told to make every action less likely (A < 0), it keeps those of successes where they are."""
     rows = rows_of(12, longest=30)
     won = torch.tensor([float(place % 2) for place in range(len(rows))])
@@ -156,7 +156,7 @@ def test_an_anchor_without_outcomes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack_tokens", [1, 90])
-def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -> None:
+def test_packing_does_not_change_the_result(tmp_path: Path, pack_tokens: int) -> None:
     rows = rows_of(9, longest=30)
     full, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
     assert len(split.plan[0].packs) > len(full.plan[0].packs)
@@ -165,7 +165,7 @@ def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -
     assert_same(full.model, split.model)
 
 
-def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_a_killed_stage_resumes_to_the_same_result(tmp_path: Path) -> None:
     class Kill(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
             control.should_save = state.global_step == 3
@@ -186,7 +186,7 @@ def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
     torch.testing.assert_close(weights(unbroken.model), weights(resumed.model), atol=0, rtol=0)
 
 
-def test_a_loss_that_is_no_number_stops_and_names_the_rows(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_and_names_the_rows(tmp_path: Path) -> None:
     rows = rows_of(6, longest=30)
     trainer = trainer_of(rows, tmp_path)
     trainer.columns["advantage"][4] = math.nan
@@ -208,7 +208,7 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
     assert errors[0] > 0.2 and errors[-1] < 0.1
 
 
-def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -> None:
+def test_every_row_is_used_once_per_epoch_and_all_processes_make_equally_many_passes() -> None:
     rows = rows_of(37, longest=30)
     plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
     shares = [plan[index] for index in range(len(plan))]
@@ -222,7 +222,7 @@ def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -
         assert all(len(members) == 1 or sum(len(rows[i]) for i in members) <= 60 for members in share.packs)
 
 
-def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_step() -> None:
+def test_rows_with_one_prompt_are_packed_together_and_at_most_an_eighth_of_a_step() -> None:
     few = rows_of(20, longest=30)
     rows = [replace(few[place % 20], completion=(place,)) for place in range(80)]
     rows += [replace(few[0], completion=(place,)) for place in range(40)]
@@ -239,7 +239,7 @@ def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_ste
     assert {plan[0].batch_rows, plan[-1].batch_rows} == {32, 24}
 
 
-def test_a_step_is_in_few_packs_that_are_not_too_long_and_keep_together_what_shares() -> None:
+def test_a_step_has_few_packed_sequences_within_the_limit_that_group_shared_prefixes() -> None:
     """Four prompts of nine tokens and four actions each, two to a pack."""
     rows = [Row((prompt, *range(20, 28)), (action,), 0, 0) for action in range(4) for prompt in range(4)]
     plan = Plan(rows, batch_rows=16, pack_tokens=26, epochs=1, seed=0)
@@ -247,7 +247,7 @@ def test_a_step_is_in_few_packs_that_are_not_too_long_and_keep_together_what_sha
     assert [members.input_ids.shape[1] for members in packs] == [26, 26]
 
 
-def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None:
+def test_a_model_without_packed_support_is_not_trained(tmp_path: Path) -> None:
     rows = rows_of(2)
     plain: Any = load_policy(embedded_dir(), padded=True)[0]
     numbers = torch.zeros(2)
@@ -264,7 +264,7 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
         score_completions(plain, rows, 90)
 
 
-def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
+def test_an_incomplete_checkpoint_is_removed(tmp_path: Path) -> None:
     """A kill while one is written leaves a folder with a higher number than the last whole one."""
     full, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
     for folder in (full, half, empty):
@@ -287,7 +287,7 @@ def test_a_launched_stage_that_fails_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_path: Path) -> None:
+def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) -> None:
     job = StageJob(
         kind="value", start=embedded_dir(), optimization=Optimization(learning_rate=RATE, batch_rows=4), compute=COMPUTE
     )
@@ -300,7 +300,7 @@ def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["actor", "value"])
-def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gloo on this machine; checkpoints at every step, which both must agree on."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows = rows_of(24, longest=60)
@@ -341,14 +341,14 @@ def weights_of(folder: Path) -> dict[str, Tensor]:
     return {name: tensor for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
 
 
-def test_one_step_is_no_warm_up(tmp_path: Path) -> None:
+def test_a_stage_of_one_step_has_no_warmup(tmp_path: Path) -> None:
     """The library's first rate with a warm-up is 0: a stage of one step would learn nothing."""
     how = Optimization(learning_rate=RATE, warmup=0.1)
     assert [warmup_steps(how, steps) for steps in (1, 9, 10, 40)] == [0, 0, 1, 4]
     assert training_arguments(tmp_path, how, COMPUTE, seed=3, steps=1).warmup_steps == 0
 
 
-def test_a_process_that_sees_several_devices_trains_on_one(tmp_path: Path) -> None:
+def test_a_process_with_several_devices_trains_on_one(tmp_path: Path) -> None:
     """A contract: transformers reads `n_gpu` for the size of a batch and for `nn.DataParallel`."""
     arguments = training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=3, steps=1)
     arguments._n_gpu = 2
@@ -357,7 +357,7 @@ def test_a_process_that_sees_several_devices_trains_on_one(tmp_path: Path) -> No
     assert arguments.n_gpu == arguments.train_batch_size == 1
 
 
-def test_what_a_base_would_have_a_server_sample_with_does_not_stay(tmp_path: Path) -> None:
+def test_the_bases_sampling_defaults_are_removed(tmp_path: Path) -> None:
     model, tokenizer = load_policy(embedded_dir())
     model.generation_config.update(do_sample=True, temperature=0.3, top_k=5, top_p=0.5)
     save_policy(model, tokenizer, tmp_path / "model")
@@ -366,12 +366,12 @@ def test_what_a_base_would_have_a_server_sample_with_does_not_stay(tmp_path: Pat
     assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "where an answer ends is the policy's own"
 
 
-def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
+def test_an_empty_plan_trains_nothing(tmp_path: Path) -> None:
     trainer = trainer_of(rows_of(3, longest=30), tmp_path, epochs=0)
     assert train(trainer, COMPUTE) == []
 
 
-def test_a_stages_curves_stay_when_its_checkpoints_go(tmp_path: Path) -> None:
+def test_tensorboard_events_are_kept_when_checkpoints_are_removed(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     rows = rows_of(12, longest=20)

@@ -104,7 +104,7 @@ def branching(longest: int) -> list[Row]:
 
 @pytest.mark.parametrize("family", [llama, gemma, qwen, phi])
 @pytest.mark.parametrize("rows", [rows_of(8, longest=24), branching(16)], ids=["apart", "with one beginning"])
-def test_a_pack_is_its_rows(family: Callable[[], Any], rows: list[Row]) -> None:
+def test_packed_attention_equals_separate_rows(family: Callable[[], Any], rows: list[Row]) -> None:
     torch.manual_seed(0)
     model = family().eval()
     alone = learned(model, rows, [[n] for n in range(8)])
@@ -115,7 +115,7 @@ def test_a_pack_is_its_rows(family: Callable[[], Any], rows: list[Row]) -> None:
         torch.testing.assert_close(outputs, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
+def test_shared_prefixes_and_sliding_windows_give_the_same_attention() -> None:
     """What the test above is made of: branches that begin behind more tokens than the window holds."""
     rows = branching(16)
     packed = pack(rows, range(8))
@@ -125,12 +125,12 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
 
 
 @pytest.mark.parametrize(("family", "reason"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
-def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], reason: str) -> None:
+def test_a_model_with_unsupported_layers_is_refused(family: Callable[[], Any], reason: str) -> None:
     with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{reason}: use one"):
         use_tree_attention(family())
 
 
-def test_what_is_no_pack_is_refused() -> None:
+def test_inputs_without_branches_are_refused() -> None:
     """Without a mask, a padded batch would read its padding and nobody would be told."""
     model = llama()
     use_tree_attention(model)
@@ -138,7 +138,7 @@ def test_what_is_no_pack_is_refused() -> None:
         model(input_ids=torch.tensor([[1, 2, 3], [4, 5, 0]]), attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))
 
 
-def test_a_checkpoint_does_not_say_how_it_was_trained(tmp_path: Path) -> None:
+def test_a_checkpoint_has_no_trace_of_tree_attention(tmp_path: Path) -> None:
     """Others serve it, and know no such attention."""
     save_policy(*load_policy(embedded_dir()), tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ ADVANTAGES = (0.2, -0.1, 0.3, -0.4, 0.5, 0.0, -0.2, 0.1)
 VALUES = (0.9, 0.9, 0.6, 0.6, 0.1, 0.1, 0.05, 0.05)
 
 
-def test_the_rows_that_each_arm_keeps() -> None:
+def test_the_rows_that_each_arm_selects() -> None:
     def kept(how: str) -> list[int]:
         return select_rows(how, ROWS, EPISODES, ADVANTAGES, VALUES)  # type: ignore[arg-type]
 
@@ -33,7 +33,7 @@ def test_the_rows_that_each_arm_keeps() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -21.0])
-def test_an_advantage_that_exploded_is_named(bad: float) -> None:
+def test_a_diverged_advantage_is_named(bad: float) -> None:
     check_advantages(ADVANTAGES, ROWS, EPISODES, 20.0)
     wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
     with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):

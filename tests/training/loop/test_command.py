@@ -146,7 +146,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     assert sorted(tmp_path.rglob("*")) == before, "nothing may be half-written"
 
 
-def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
+def test_a_run_resumes_only_with_its_settings_or_more_phases(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for phases in (2, 3):
@@ -156,7 +156,7 @@ def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
     assert "holds a run with other settings of targets" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -> None:
+def test_a_run_resumes_only_from_its_original_weights(tmp_path: Path) -> None:
     start = tmp_path / "start"
     shutil.copytree(embedded_dir(), start)
     with Loop.open(tmp_path / "out", LoopSettings(start=str(start))).owned():
@@ -170,7 +170,7 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
         pass
 
 
-def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_phase_of_broken_episodes_is_an_error(tmp_path: Path) -> None:
     """What broke them, a browser or a server, would break the next phase's, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
     options = PhaseContext(
@@ -181,7 +181,7 @@ def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) 
     assert not (tmp_path / "phase-1" / "data").exists()
 
 
-def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
+def test_a_run_without_a_newer_setting_resumes(tmp_path: Path) -> None:
     with Loop.open(tmp_path / "out", LoopSettings()).owned():
         pass
     config = tmp_path / "out" / "config.json"
@@ -192,7 +192,7 @@ def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
         assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "what is new has its default"
 
 
-def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
+def test_of_two_concurrent_starts_one_locks_the_folder(tmp_path: Path) -> None:
     """Both have looked before either wrote; only what the owner says is written."""
     out = tmp_path / "out"
     first, second = (Loop.open(out, LoopSettings(seed=seed)) for seed in (1, 2))
@@ -205,7 +205,7 @@ def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
         asyncio.run(second.run())
 
 
-def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_settings_were_written_restarts(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     with RunLock(out):
@@ -214,7 +214,7 @@ def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: 
         assert (out / "config.json").exists()
 
 
-def test_a_fine_tuning_is_never_taken_for_another(
+def test_another_fine_tuning_is_not_resumed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     write_run(tmp_path / "won", [Play(seed=FIRST)])
@@ -226,7 +226,7 @@ def test_a_fine_tuning_is_never_taken_for_another(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("allowed", [False, True])
-def test_only_who_asks_for_it_learns_from_evaluation_instances(
+def test_evaluation_instances_are_trained_on_only_on_request(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], allowed: bool
 ) -> None:
     small = ["--json", "--set", "optimization.epochs=1", "--set", "compute.threads=1"]
@@ -238,7 +238,7 @@ def test_only_who_asks_for_it_learns_from_evaluation_instances(
     assert data["left_out"].get("held out for evaluation", 0) == (0 if allowed else 2)
 
 
-def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on(
+def test_sft_reports_an_unbuildable_site_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (trace,) = write_run(tmp_path / "shop", [Play(seed=9)]).traces()

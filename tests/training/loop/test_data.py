@@ -83,7 +83,7 @@ def test_the_cap_is_drawn_by_seed_and_zero_replays_nothing(policy: tuple[Any, Ro
     assert len(nothing.trajectories) == 2 and nothing.replayed.held == 0
 
 
-def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(policy: tuple[Any, RowEncoder]) -> None:
+def test_with_a_band_on_steps_the_actor_does_not_get_rows_outside_it(policy: tuple[Any, RowEncoder]) -> None:
     values = sorted(
         math.exp(-total / len(row.completion))
         for item in PAST
@@ -98,7 +98,7 @@ def test_with_a_band_on_steps_rows_outside_it_are_kept_from_the_actor_alone(poli
     assert not all(data.allowed)
 
 
-def test_tables_give_back_what_was_written(tmp_path: Path) -> None:
+def test_tables_round_trip(tmp_path: Path) -> None:
     rows = rows_of(NEW)
     write_rows(tmp_path / "rows.parquet", rows, {"advantage": [0.5, -1.25, 3.0]})
     read, columns = read_rows(tmp_path / "rows.parquet")
@@ -110,7 +110,7 @@ def test_tables_give_back_what_was_written(tmp_path: Path) -> None:
         write_rows(tmp_path / "x.parquet", rows, {"advantage": [0.5, 1.0]})
 
 
-def test_other_libraries_read_them(tmp_path: Path) -> None:
+def test_other_libraries_read_the_tables(tmp_path: Path) -> None:
     from datasets import load_dataset
 
     write_rows(tmp_path / "rows.parquet", rows_of(NEW), {"advantage": [0.5, -1.25, 3.0]})
@@ -118,7 +118,7 @@ def test_other_libraries_read_them(tmp_path: Path) -> None:
     assert table["train"]["completion"][0] == [5, 6]
 
 
-def test_what_was_sampled_from_other_weights_is_seen(policy: tuple[Any, RowEncoder]) -> None:
+def test_samples_from_other_weights_are_detected(policy: tuple[Any, RowEncoder]) -> None:
     data = build_data(policy, ReplaySettings(per_new=0))
     assert engines_apart(data) is None, "nothing is known of how they were sampled"
 

@@ -46,7 +46,7 @@ def test_without_milestones_there_is_no_progress(tmp_path: Path) -> None:
     assert result.progress is None and result.successes == 1
 
 
-def test_nothing_judged_is_no_success(tmp_path: Path) -> None:
+def test_no_judged_episode_has_rate_zero(tmp_path: Path) -> None:
     result = played_in(finished(tmp_path / "run", [Play(outcome="broken")]))
     assert (result.episodes, result.broken, result.rate, result.steps) == (1, 1, 0.0, 0.0)
 
@@ -60,14 +60,12 @@ def test_a_critic_is_scored_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("predicted", "true"), [((0.5, 0.5), (0.0, 1.0)), ((0.2, 0.8), (1.0, 1.0)), ((0.4,), (0.6,))])
-def test_there_is_no_rank_correlation_where_nothing_varies(
-    predicted: tuple[float, ...], true: tuple[float, ...]
-) -> None:
+def test_constant_values_have_no_rank_correlation(predicted: tuple[float, ...], true: tuple[float, ...]) -> None:
     result = critic_scores(predicted, true)
     assert result is not None and result.spearman is None and 0 <= result.absolute_error <= 1
 
 
-def test_nothing_to_compare_has_no_score() -> None:
+def test_a_critic_without_rows_has_no_scores() -> None:
     assert critic_scores((), ()) is None
 
 
@@ -79,7 +77,7 @@ def test_nothing_to_compare_has_no_score() -> None:
         ([4.0, 2.0, 9.0, 9.0, 9.0, 9.0, 1.0, 2.0], LossChange(first=3.0, last=1.5)),
     ],
 )
-def test_a_loss_is_told_of_a_quarter_of_the_steps(
+def test_a_loss_is_the_mean_of_a_quarter_of_the_steps(
     tmp_path: Path, losses: list[float], expected: LossChange | None
 ) -> None:
     log = [*({"loss": loss, "step": step} for step, loss in enumerate(losses)), {"train_runtime": 1.0}]

@@ -54,13 +54,13 @@ CASES: dict[str, tuple[list[Trajectory], str]] = {
 
 
 @pytest.mark.parametrize(("kept", "says"), CASES.values(), ids=CASES)
-def test_what_is_played(kept: list[Trajectory], says: str) -> None:
+def test_the_command_names_the_most_frequent_tasks(kept: list[Trajectory], says: str) -> None:
     assert shlex.join(play_command(Path("m"), kept)) == f"mira run {says} --policy local:m"
 
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_what_fine_tuning_prints_can_be_run(
+def test_the_command_of_fine_tuning_can_be_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -64,12 +64,12 @@ def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str
     assert key(policy, RolloutSettings.model_validate(changed)) != key(policy)
 
 
-def test_workers_do_not(policy: Path) -> None:
+def test_the_number_of_workers_does_not_change_the_key(policy: Path) -> None:
     assert key(policy, RolloutSettings(workers=7)) == key(policy, RolloutSettings(workers=1))
 
 
 @pytest.mark.browser
-async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_once(
+async def test_concurrent_arms_share_their_rollouts(
     policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(playing, "WAIT", 0.05)
@@ -95,7 +95,7 @@ async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_o
     assert [line.split(":")[0] for line in messages["awr"]] == ["another process plays the same run, waiting for it"]
 
 
-def test_a_cluster_leaves_other_folders(policy: Path) -> None:
+def test_a_clusters_folders_have_another_key(policy: Path) -> None:
     config = rollout_config(policy, RolloutSettings(), 1)
     keys = {shared_key(config, policy, TASKS, ray) for ray in (None, RaySettings(workers=1), RaySettings(workers=2))}
     assert len(keys) == 2
@@ -104,7 +104,7 @@ def test_a_cluster_leaves_other_folders(policy: Path) -> None:
 @pytest.mark.browser
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp_path: Path) -> None:
+async def test_a_phase_is_played_by_a_cluster_and_resumed(policy: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
     config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings
     for _ in range(2):
@@ -125,7 +125,7 @@ async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp
         assert len(discover_traces([run])) == 2, "nothing was played twice"
 
 
-def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:
+def test_an_evaluation_shows_a_plan_only_on_request(policy: Path) -> None:
     config = evaluation_config(policy, EvaluationSettings(), RolloutSettings(), 1)
     assert (config.planner, config.show_plan, config.temperature) == ("reference", False, 0.0)
     assert shared_key(config, policy, TASKS) != key(policy)
@@ -183,7 +183,7 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
         pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
     ],
 )
-def test_what_may_not_be_measured_on(settings: dict[str, object], messages: str) -> None:
+def test_invalid_evaluation_settings_are_refused(settings: dict[str, object], messages: str) -> None:
     with pytest.raises(BadInput, match=messages):
         evaluation_refs(EvaluationSettings.model_validate(settings))
 
@@ -204,7 +204,7 @@ def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
     assert rollout_config(policy, RolloutSettings(), 1).policy == f"local:{policy}"
 
 
-def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+def test_a_model_with_unsupported_layers_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     messages = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
     layers = ["linear_attention"] * messages["num_hidden_layers"]
     (tmp_path / "config.json").write_text(json.dumps({**messages, "model_type": "qwen3_next", "layer_types": layers}))
@@ -219,7 +219,7 @@ def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_pl
 
 
 @pytest.mark.browser
-async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_says(policy: Path, tmp_path: Path) -> None:
+async def test_rollouts_of_another_machine_resume_with_this_loops_settings(policy: Path, tmp_path: Path) -> None:
     """Of its run.json no model and no other setting that reaches this machine is taken."""
     refs = (TaskRef(suite="miniwob", name="click-test", seed=1_000_000),)
     config = rollout_config(policy, RolloutSettings(workers=1, attempts=1), 0)

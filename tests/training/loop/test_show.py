@@ -51,7 +51,7 @@ def cells_of(lines: list[str]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_every_cell_is_whole_in_a_terminal(
+def test_no_cell_is_truncated_in_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path, columns: int
 ) -> None:
     monkeypatch.setattr(output.stdout, "_width", columns)
@@ -64,9 +64,7 @@ def test_every_cell_is_whole_in_a_terminal(
     ]
 
 
-def test_a_program_is_told_every_digit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path
-) -> None:
+def test_json_has_every_digit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path) -> None:
     show(monkeypatch, str(out), "--json")
     assert Progress.model_validate(json.loads(capsys.readouterr().out)).phases == (START, LATER)
 
@@ -87,7 +85,7 @@ def two(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "seed-0"), f"again={tmp_path / 'seed-1'}"]
 
 
-def test_runs_stand_beside_each_other_phase_by_phase(
+def test_runs_are_shown_side_by_side_by_phase(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], two: list[str]
 ) -> None:
     show(monkeypatch, *two)
@@ -99,7 +97,7 @@ def test_runs_stand_beside_each_other_phase_by_phase(
 
 
 @pytest.mark.parametrize(("seeds", "shown"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
-def test_runs_that_were_measured_on_other_tasks_are_told_of(
+def test_runs_evaluated_on_other_tasks_are_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     two: list[str],

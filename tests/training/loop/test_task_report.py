@@ -13,7 +13,7 @@ from training.data.rows import Row
 from training.loop.task_report import ALL, by_task
 
 
-def test_each_task_says_what_was_expected_and_what_was_asked(tmp_path: Path) -> None:
+def test_each_task_has_values_and_advantages(tmp_path: Path) -> None:
     new = [acted("a", [(1,), (2,)], success=True), acted("a", [(3,)], success=False, seed=1)]
     replayed = [acted("b", [(4,)], success=True)]
     (tmp_path / "data").mkdir()
@@ -36,6 +36,6 @@ def test_each_task_says_what_was_expected_and_what_was_asked(tmp_path: Path) -> 
     assert total.auroc == pytest.approx(1 / 3), "one of three pairs"
 
 
-def test_a_phase_that_has_not_learned_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_phase_without_a_trained_actor_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no phase with a trained actor"):
         by_task(tmp_path / "phase-3")

@@ -75,7 +75,7 @@ def test_the_gradient_of_the_regression_is_equation_13() -> None:
     assert torch.allclose(theta.grad, by_hand, atol=1e-12)
 
 
-def test_a_bad_action_is_pushed_down_by_regression_and_not_by_weighted_likelihood() -> None:
+def test_regression_lowers_a_bad_action_and_weighted_likelihood_does_not() -> None:
     for loss, sign in (
         (lambda p: losses.regression_loss(p, row(-1), row(-1), 1.0), 1),
         (lambda p: losses.weighted_likelihood_loss(p, row(-1), 1.0), -1),
@@ -91,7 +91,7 @@ def test_weighted_likelihood_loss() -> None:
     assert result == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
 
 
-def test_cloning_counts_only_what_is_kept() -> None:
+def test_cloning_counts_only_selected_rows() -> None:
     keep = torch.tensor([True, False, True])
     assert losses.cloning_loss(row(-1, float("nan"), -3), keep).item() == pytest.approx(2.0)
     assert losses.cloning_loss(row(-1, -2, -3), torch.zeros(3, dtype=torch.bool)).item() == 0.0

@@ -32,7 +32,7 @@ class Episode:
 
 
 @pytest.mark.parametrize(("task", "reason"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-async def test_what_is_kept_for_evaluation_is_not_learned_from(task: TaskRef, reason: str | None) -> None:
+async def test_evaluation_instances_are_not_trained_on(task: TaskRef, reason: str | None) -> None:
     result = await held_out([task, task])
     if reason is None:
         assert result == {}
@@ -52,7 +52,7 @@ async def test_a_refusal_names_the_first_episode_and_how_many_there_are() -> Non
 
 
 @pytest.mark.slow
-async def test_an_evaluation_task_in_other_words_is_held_out_too() -> None:
+async def test_a_reworded_evaluation_task_is_held_out_too() -> None:
     drawer = Drawer()
     distinct = len(await drawer.candidates(template("shop-reorder")))
     own, theirs = (TaskRef(suite="sites", name="shop-reorder", seed=seed) for seed in (distinct - 1, distinct + 7))

@@ -34,7 +34,7 @@ def failed(name: str, seed: int, suite: str = "sites") -> Failed:
 # MiniWoB++
 
 
-async def test_miniwob_takes_one_of_each_task_before_a_second_of_any() -> None:
+async def test_a_miniwob_pool_has_one_instance_of_each_task_per_round() -> None:
     result = await build_pool(
         "miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3
     )
@@ -70,14 +70,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
-async def test_a_pool_that_would_hold_something_held_out_is_refused(case: tuple) -> None:
+async def test_a_pool_with_held_out_tasks_is_refused(case: tuple) -> None:
     _, suite, names, seeds, size = case
     with pytest.raises(BadInput) as error:
         await build_pool(suite, names=names, seeds=seeds, size=size)
     assert "\n" not in str(error.value)
 
 
-def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_the_others() -> None:
+def test_a_recorded_instruction_fills_its_instance_and_stands_in_for_others() -> None:
     refs = [TaskRef(suite="miniwob", name="enter-text", seed=FIRST + n) for n in range(3)]
     own = Candidate(TaskRef(suite="sites", name="shop-order", seed=8), "Order a lamp.", "shop")
     pool = [*(Candidate(ref, "", "form", known=False) for ref in refs), own]
@@ -117,7 +117,7 @@ async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(dra
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_variant_of_a_sites_task_is_itself_in_other_words_then_another_instance(drawer: Drawer) -> None:
+async def test_variants_of_a_sites_task_are_other_wordings_then_other_instances(drawer: Drawer) -> None:
     distinct = len(await drawer.candidates(template("shop-reorder")))
     original = await drawer.instance(TaskRef(suite="sites", name="shop-reorder", seed=9))
     reworded, other = await variants_of([failed("shop-reorder", 9)], [], each=2, drawer=drawer)
@@ -132,7 +132,7 @@ async def test_a_variant_of_a_sites_task_is_itself_in_other_words_then_another_i
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other_words(drawer: Drawer) -> None:
+async def test_a_template_gives_all_variants_except_reworded_evaluation_tasks(drawer: Drawer) -> None:
     distinct = len(await drawer.candidates(template("shop-reorder")))
     result = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
     seeds = [item.candidate.ref.seed for item in result]
@@ -146,7 +146,7 @@ async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_whole_phase_from_the_real_pool_practises_what_failed(drawer: Drawer) -> None:
+async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer) -> None:
     """Most of what is called similar is of the failed task's own site; the site without a pool is synthesised."""
     everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     failures = [

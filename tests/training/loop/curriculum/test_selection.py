@@ -65,7 +65,7 @@ BY_HAND = Table({(OF_A, X): 0.9, (OF_A, Y): 0.8, (OF_A, Z): 0.1, (OF_B, X): 0.7,
 """A names X, then Y; B names X, then Z. W is not like anything."""
 
 
-def test_each_failure_names_its_top_k_and_a_task_that_two_name_is_listed_once() -> None:
+def test_each_failure_nominates_top_k_tasks_and_duplicates_are_listed_once() -> None:
     result = next_tasks([A, B], [], POOL, BY_HAND, PLAIN, size=3, seed=0)
     by_task = {item.task: item.reason for item in result.tasks}
     assert set(by_task) == {POOL[0].ref, POOL[1].ref, POOL[2].ref}
@@ -87,7 +87,7 @@ def test_a_small_budget_is_spread_over_the_failures() -> None:
     assert len(result.tasks) == 2
 
 
-def test_going_on_past_what_others_named_makes_no_record_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_nominated_tasks_creates_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three failures and nine tasks, all worded alike: each failure passes over what the two before it took. A phase of
     some hundred failures passes over millions."""
 
@@ -105,14 +105,14 @@ def test_going_on_past_what_others_named_makes_no_record_each_time(monkeypatch: 
     assert [item.named_by for item in reasons] == [3, 3, 3, 3, 3, 3, 3, 2, 1]
 
 
-def test_what_is_not_alike_or_was_not_compared_is_never_called_similar() -> None:
+def test_tasks_without_a_positive_score_are_never_similar() -> None:
     """Eight are asked for and four offered: the one that nobody is like comes in as exploration."""
     result = next_tasks([A, B], [], POOL, BY_HAND, PLAIN, size=8, seed=0)
     assert [kind for name, _, kind in named(result) if name == "use-slider"] == ["explore"]
     assert result.counts.missing == 4
 
 
-def test_what_was_played_is_not_played_again_unless_as_a_retry() -> None:
+def test_played_tasks_are_only_listed_as_retries() -> None:
     settings = PLAIN.model_copy(update={"retry_share": 0.5})
     result = next_tasks([A, B], [POOL[0].ref, A.task, B.task], POOL, BY_HAND, settings, size=4, seed=0)
     assert POOL[0].ref not in result.refs
@@ -131,7 +131,7 @@ def test_at_most_400_new_instructions_a_phase() -> None:
     assert len(result.tasks) == 400 and result.counts.missing == 200
 
 
-def test_ties_go_by_the_number_of_the_instance_and_not_by_its_digits() -> None:
+def test_ties_are_ordered_by_the_seed_as_a_number() -> None:
     pool = [offered("click-link", n, "press it") for n in (10, 9, 8_999_999)]
     result = next_tasks([fail("click-link", 0, "press it")], [], pool, TfIdf(), PLAIN, size=2, seed=0)
     assert named(result) == [("click-link", 9, "similar"), ("click-link", 10, "similar")]
@@ -196,7 +196,7 @@ HELD_OUT = [
 
 
 @pytest.mark.parametrize("task", [task for _, task in HELD_OUT], ids=[name for name, _ in HELD_OUT])
-def test_a_task_that_may_not_be_trained_on_is_refused_wherever_it_is_offered(task: TaskRef) -> None:
+def test_a_held_out_task_is_refused_in_every_argument(task: TaskRef) -> None:
     bad = Candidate(task, "x", "form")
     reasons = Failed(task=task, instruction="x", category="form", failure="")
     variant = Variant(bad, A.task, "instance")
@@ -232,7 +232,7 @@ some_settings = st.builds(
 
 @hypothesis_settings(max_examples=60)
 @arguments(st.tuples(some_failures, some_pool, some_variants), some_settings, st.integers(1, 20), st.randoms())
-def test_any_selection_keeps_its_promises(
+def test_any_selection_keeps_the_guarantees(
     drawn: tuple[list[Failed], list[Candidate], list[Variant]], settings: CurriculumSettings, size: int, rng: Random
 ) -> None:
     failed, pool, variants = drawn

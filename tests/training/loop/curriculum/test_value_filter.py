@@ -31,25 +31,25 @@ TASKS = [Candidate(task(n), "press it", "navigation") for n in range(6)]
 FAILED = Failed(task=task(90), instruction="press it", category="navigation", failure="other")
 
 
-def test_the_band_holds_its_ends_and_the_rest_is_counted() -> None:
+def test_the_band_includes_its_ends_and_other_tasks_are_counted() -> None:
     result = filter_by_value(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
     assert result == (tuple(TASKS[2:5]), 2, 1)
 
 
 @pytest.mark.parametrize("values", [[0.5] * 5, [0.5] * 5 + [math.nan], [0.5] * 5 + [1.5], [0.5] * 5 + [-0.1]])
-def test_a_critic_that_says_no_value_is_an_error(values: Sequence[float]) -> None:
+def test_a_value_outside_0_to_1_is_an_error(values: Sequence[float]) -> None:
     with pytest.raises(ValueError):
         filter_by_value(TASKS, values, ValueBand())
 
 
-def test_a_band_that_holds_nothing_and_shares_above_one_are_refused() -> None:
+def test_an_empty_band_and_shares_above_one_are_refused() -> None:
     with pytest.raises(ValidationError):
         ValueBand(low=0.8, high=0.2)
     with pytest.raises(ValidationError):
         CurriculumSettings(rare_share=0.6, explore_share=0.6)
 
 
-async def test_webrl_plays_only_what_its_critic_finds_within_reach() -> None:
+async def test_webrl_plays_only_tasks_within_the_value_band() -> None:
     """Instances 0 to 2 are hopeless, the variants are solved; 3 to 5 remain."""
 
     def value(candidates: Sequence[Candidate]) -> list[float]:
@@ -64,7 +64,7 @@ async def test_webrl_plays_only_what_its_critic_finds_within_reach() -> None:
         await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0)
 
 
-async def test_webrls_variants_of_a_failure_stand_in_the_pool_beside_the_others() -> None:
+async def test_webrls_variants_of_a_failure_join_the_pool() -> None:
     webrl = CurriculumSettings(value_band=ValueBand(), explore_share=0, rare_share=0)
     result = await next_phase([FAILED], [], [], webrl, size=9, seed=0, value=lambda tasks: [0.5] * len(tasks))
     assert [item.reason.kind for item in result.tasks] == ["similar", "similar"]
@@ -99,7 +99,7 @@ def episode(n: int, outcome: Outcome | None, failure: Failure | None = None) -> 
     return Summary(header, footer)
 
 
-def test_a_phase_is_read_from_its_traces_and_broken_episodes_say_nothing() -> None:
+def test_a_phase_is_read_from_its_traces_without_broken_episodes() -> None:
     stuck = Failure(category="stuck_midway", key_step=1, reason="")
     traces = [episode(4, "failure", stuck), episode(1, "success"), episode(2, "broken"), episode(3, None)]
     traces += [episode(1, "failure"), episode(5, "unjudged")]

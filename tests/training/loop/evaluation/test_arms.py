@@ -59,13 +59,13 @@ def test_other_seeds_are_not_paired() -> None:
     assert change.seeds.high - change.seeds.low == pytest.approx(2 * 3.450 * error**0.5, rel=0.01)
 
 
-def test_one_seed_cannot_say_what_training_again_does() -> None:
+def test_one_seed_gives_no_interval_over_seeds() -> None:
     change = compare_arms([*trials("a", A[0]), *trials("b", B[0])]).arms[1].change
     assert change is not None and change.seeds.low is None and "two seeds" in change.seeds.why_not
     assert (change.both.low, change.both.high) == (change.tasks.low, change.tasks.high)
 
 
-def test_tasks_that_not_all_have_are_named_and_in_no_number() -> None:
+def test_tasks_that_are_not_common_are_listed_and_excluded() -> None:
     """The third task was broken in one seed of b: its failures in a do not count."""
     a = trials("a", [[True], [False], [False]], [[True], [False], [False]])
     b = trials("b", [[True], [True], [None]], [[True], [True], [True]])
@@ -91,7 +91,7 @@ def test_instances_of_a_template_are_drawn_together() -> None:
     assert compare_arms(rows, cluster="template").clusters == 2
 
 
-def test_the_interval_holds_as_often_as_it_says() -> None:
+def test_the_interval_has_its_nominal_coverage() -> None:
     """Two arms of 8 seeds on 40 tasks; the true difference is 0.2, seeds and tasks vary."""
     random = np.random.default_rng(1)
     held = 0
@@ -109,7 +109,7 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
     assert 53 <= held <= 60
 
 
-def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
+def test_the_difference_equals_that_of_mira_compare(tmp_path: Path) -> None:
     won = {"a": [True, False, False, True, False], "b": [True, True, False, True, True]}
     for name, outcomes in won.items():
         plays = [Play(seed=seed, outcome="success" if item else "failure") for seed, item in enumerate(outcomes)]
@@ -132,6 +132,6 @@ def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
         ([*trials("a", [[True]]), *trials("b", [[None]])], None, "no task was judged in every arm"),
     ],
 )
-def test_what_cannot_be_compared(rows: list[Trial], baseline: str | None, message: str) -> None:
+def test_incomparable_trials_are_refused(rows: list[Trial], baseline: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         compare_arms(rows, baseline=baseline)

@@ -51,7 +51,7 @@ def test_success_is_of_the_last_phase_and_the_start_counts_once_for_each_seed(tm
     assert [item["seed"] for item in starts["seeds"]] == [0, 1]
 
 
-def test_a_table_made_again_from_its_own_file_is_the_same(tmp_path: Path) -> None:
+def test_a_table_recomputed_from_its_file_is_equal(tmp_path: Path) -> None:
     result = build_table(tmp_path)
     assert result["episodes"] == EPISODES
     text = (tmp_path / "after.md").read_text()
@@ -78,7 +78,7 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
         ({"added": []}, "holds no evaluation of any arm"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+def test_incomparable_arms_are_one_line(tmp_path: Path, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         build_table(tmp_path, **options)
     assert not (tmp_path / "after.json").exists(), "nothing half-written"

@@ -78,7 +78,7 @@ def test_everything_fits_eighty_columns(
     assert "50.0% (15-85)" in out
 
 
-def test_arms_with_a_name_again_are_seeds(
+def test_arms_with_the_same_name_are_seeds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words: list[str] = []
@@ -91,7 +91,7 @@ def test_arms_with_a_name_again_are_seeds(
     assert report["arms"][1]["change"]["value"] == 0.25 and report["arms"][1]["change"]["seeds"]["why_not"]
 
 
-def test_the_phase_of_arms_is_said(
+def test_the_phase_of_arms_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words: list[str] = []

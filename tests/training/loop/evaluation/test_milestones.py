@@ -37,7 +37,7 @@ def test_milestones_done_in_order_from_the_first(reached: Sequence[int | None], 
     assert in_order(reached) == expected
 
 
-def test_a_map_worked_out_by_hand() -> None:
+def test_a_heat_map_computed_by_hand() -> None:
     progress = milestone_progress([episode(1, 2, 3), episode(1, None, 2), episode(2, 1, None)], ["a", "b", "c"])
     third = 1 / 3
     expected = [(0, 2 * third, 1, 1), (0, third, 2 * third, 2 * third), (0, 0, third, 2 * third)]
@@ -49,7 +49,7 @@ def test_a_map_worked_out_by_hand() -> None:
     assert progress.all_done.value == pytest.approx(third)
 
 
-def test_a_diagonal_map_has_one_and_a_band_over_the_first_milestones_little() -> None:
+def test_a_diagonal_map_scores_one_and_a_band_scores_low() -> None:
     diagonal = milestone_progress([episode(1, 2, 3, 4)] * 3, ["a", "b", "c"])
     band = milestone_progress([episode(1, None, None, None)] * 3, ["a", "b", "c"])
     assert (diagonal.diagonal.value, diagonal.order, diagonal.all_done.value) == (1.0, 1.0, 1.0)

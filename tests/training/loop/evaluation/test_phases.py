@@ -47,7 +47,7 @@ def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) 
     ]
 
 
-def test_an_evaluation_that_arms_share_is_found_where_the_phase_says(tmp_path: Path) -> None:
+def test_a_shared_evaluation_is_found_by_its_location_file(tmp_path: Path) -> None:
     write_run(tmp_path / "shared" / "run", [Play(seed=5)])
     write_run(tmp_path / "train" / "phase-1" / "rollouts", [Play(seed=0)])
     write_record(tmp_path / "train" / "phase-1" / "evaluation.json", RunLocation(run=tmp_path / "shared" / "run"))
@@ -55,7 +55,7 @@ def test_an_evaluation_that_arms_share_is_found_where_the_phase_says(tmp_path: P
     assert [file.folder for file in group.files] == [tmp_path / "shared" / "run"]
 
 
-def test_without_any_evaluation_they_are_the_rollouts_or_the_runs_themselves(tmp_path: Path) -> None:
+def test_without_evaluations_rollouts_or_runs_are_used(tmp_path: Path) -> None:
     write_run(tmp_path / "train" / "phase-1" / "rollouts", [Play(seed=0), Play(seed=1)])
     write_run(tmp_path / "runs" / "0", [Play()])
     groups = parse_phases([str(tmp_path / "train"), str(tmp_path / "runs")])
@@ -77,7 +77,7 @@ def trained(folder: Path, *phases: int, unfinished: int | None = None) -> None:
         )
 
 
-def test_arms_stand_at_the_same_phase_or_are_refused(tmp_path: Path) -> None:
+def test_arms_of_different_phases_are_refused(tmp_path: Path) -> None:
     trained(tmp_path / "item", 0, 1)
     trained(tmp_path / "two", 0, 1, 2)
     trained(tmp_path / "again", 0, 1, 2, unfinished=2)
@@ -91,7 +91,7 @@ def test_arms_stand_at_the_same_phase_or_are_refused(tmp_path: Path) -> None:
     assert [(group.phase, group.files[0].folder.parent.name) for group in groups] == [(0, "phase-0"), (2, "phase-2")]
 
 
-def test_the_start_is_not_taken_for_what_was_learned(tmp_path: Path) -> None:
+def test_the_start_is_not_taken_for_a_result(tmp_path: Path) -> None:
     trained(tmp_path / "begun", 0, 1, unfinished=1)
     with pytest.raises(BadInput, match=r"only its start.*begun/phase-0"):
         parse_arms([f"mira={tmp_path / 'begun'}/"])
@@ -139,7 +139,7 @@ def test_arms_are_paired_by_their_seeds_and_not_by_their_order(tmp_path: Path) -
         (["a={0}/r", "a={0}/r"], "two groups have the name 'a'"),
     ],
 )
-def test_what_names_no_phase(tmp_path: Path, words: list[str], message: str) -> None:
+def test_invalid_phases_are_refused(tmp_path: Path, words: list[str], message: str) -> None:
     (tmp_path / "empty").mkdir()
     write_run(tmp_path / "r", [Play()])
     with pytest.raises(BadInput, match=message):
@@ -152,7 +152,7 @@ def test_maps_are_over_the_same_steps() -> None:
     assert over_steps(map_, 1).rows == ((0.0,), (0.0,))
 
 
-def test_a_cell_is_as_dark_as_its_share(two: list[Phase]) -> None:
+def test_a_cells_shade_shows_its_share(two: list[Phase]) -> None:
     """Two milestones over steps 0 to 2 and one more after which nothing changes; the second is done at step 2 by one
     of two episodes, then by both."""
     root = ElementTree.fromstring(str(sheet(two, "svg {}")))
@@ -165,7 +165,7 @@ def test_a_cell_is_as_dark_as_its_share(two: list[Phase]) -> None:
     assert "first <b>" in [text.text for text in root.iter(f"{SVG}text")]
 
 
-def test_both_formats_are_written_whole(two: list[Phase], tmp_path: Path) -> None:
+def test_both_formats_are_written(two: list[Phase], tmp_path: Path) -> None:
     write_phases(two, tmp_path / "maps.svg")
     ElementTree.parse(tmp_path / "maps.svg")
     write_phases(two, tmp_path / "maps.html")
@@ -181,6 +181,6 @@ def test_a_file_that_cannot_be_written(two: list[Phase], tmp_path: Path, name: s
         write_phases(two, tmp_path / name)
 
 
-def test_a_phase_without_milestones_says_so(tmp_path: Path) -> None:
+def test_a_phase_without_milestones_has_a_message(tmp_path: Path) -> None:
     write_run(tmp_path / "r", [Play(z=((), (), ()))])
     assert "no episode has milestones" in sheet([phase("only", tmp_path / "r")])

@@ -70,7 +70,7 @@ def test_its_interval_is_over_tasks() -> None:
     assert (result.value.value, result.value.low, result.value.high) == (0.5, 0.0, 1.0)
 
 
-def test_pass_at_more_than_anybody_tried_is_not_defined() -> None:
+def test_pass_at_k_beyond_the_attempts_is_undefined() -> None:
     result = pass_rate(attempts("a", "+-"), 8)
     assert (result.value.value, result.value.why_not, result.tasks, result.too_few) == (
         None,
@@ -80,7 +80,7 @@ def test_pass_at_more_than_anybody_tried_is_not_defined() -> None:
     )
 
 
-def test_broken_episodes_are_counted_apart_and_are_no_failures() -> None:
+def test_broken_episodes_are_counted_separately_and_are_no_failures() -> None:
     result = evaluate(reading(*attempts("a", "+-bb"), *attempts("c", "++")))
     total = result.total
     assert (total.judged, total.successes, total.broken, result.episodes) == (4, 3, 2, 6)
@@ -160,7 +160,7 @@ def test_the_split_is_that_of_the_template(tmp_path: Path) -> None:
     assert info.split and [item.name for item in result.by_split] == [info.split]
 
 
-def test_nothing_that_ended_is_an_error(tmp_path: Path) -> None:
+def test_no_finished_episode_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(outcome=None)])
     with pytest.raises(BadInput, match="no finished episode among 1"):
         read_played(discover_traces([run.path]))

@@ -68,7 +68,7 @@ class World:
         (0, ["demonstrations", "demonstrations", "phase-1", "demonstrations", "phase-1", "phase-2"]),
     ],
 )
-def test_the_past_is_read_for_phases_that_are_not_done_alone(
+def test_the_past_is_read_for_unfinished_phases_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, done: int, read: list[str]
 ) -> None:
     world = World(monkeypatch, write_run(tmp_path / "measured", [Play()]).path)
