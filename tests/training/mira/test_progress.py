@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import arguments
+from hypothesis import given
 from hypothesis import strategies as st
 
 from training.mira.progress import fit_for_critic, progress_labels
@@ -33,9 +33,7 @@ def test_labels(done: list[int], total: int, expected: list[float]) -> None:
     assert progress_labels(done, total) == pytest.approx(expected)
 
 
-@arguments(
-    st.integers(1, 6).flatmap(lambda k: st.tuples(st.just(k), st.lists(st.integers(0, k), min_size=2, max_size=20)))
-)
+@given(st.integers(1, 6).flatmap(lambda k: st.tuples(st.just(k), st.lists(st.integers(0, k), min_size=2, max_size=20))))
 def test_labels_never_decrease_and_end_at_one(drawn: tuple[int, list[int]]) -> None:
     total, done = drawn
     labels = progress_labels(done, total)

@@ -34,8 +34,8 @@ class Group(NamedTuple):
 
 
 def parse_arms(words: Sequence[str]) -> tuple[Group, ...]:
-    """The groups that `--arm` names. Raises BadInput where :func:`parse_arm` does, and where the arms were evaluated after
-    different phases or only at the start, so that they cannot be compared.
+    """The groups that `--arm` names. Raises BadInput where :func:`parse_arm` does, and where the arms were evaluated
+    after different phases or only at the start, so that they cannot be compared.
 
     A phase that is named explicitly, `NAME=FOLDER/phase-2`, may be compared with any other. All runs of one arm must
     have the same phase and different seeds. Runs without a seed get numbers above all known seeds, so that they are not

@@ -7,7 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import arguments
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -231,7 +231,7 @@ some_settings = st.builds(
 
 
 @hypothesis_settings(max_examples=60)
-@arguments(st.tuples(some_failures, some_pool, some_variants), some_settings, st.integers(1, 20), st.randoms())
+@given(st.tuples(some_failures, some_pool, some_variants), some_settings, st.integers(1, 20), st.randoms())
 def test_any_selection_keeps_the_guarantees(
     drawn: tuple[list[Failed], list[Candidate], list[Variant]], settings: CurriculumSettings, size: int, rng: Random
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import inputs, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envs.core.errors import BadInput
@@ -41,7 +41,7 @@ def test_a_text_is_most_like_itself() -> None:
 
 
 @settings(max_examples=40)
-@inputs(st.lists(st.text(max_size=20), max_size=4), st.lists(st.text(max_size=20), max_size=4))
+@given(st.lists(st.text(max_size=20), max_size=4), st.lists(st.text(max_size=20), max_size=4))
 def test_any_texts_have_scores_from_0_to_1(failed: list[str], pool: list[str]) -> None:
     scores = TfIdf().scores(failed, pool)
     assert scores.shape == (len(failed), len(pool)) and np.isfinite(scores).all()
