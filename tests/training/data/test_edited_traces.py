@@ -123,7 +123,7 @@ def test_traces_of_unknown_origin_are_accepted_and_counted(  # noqa: PLR0917 - f
 
 
 def test_a_trace_cut_short_is_not_learned_from(run: RunFolder) -> None:
-    """Cut-off lines leave a whole chain; without a footer it is an unfinished episode."""
+    """The chain of a truncated trace is valid; without a footer it is an unfinished episode."""
     for path in run.traces():
         rewrite(path, lambda lines: lines[:-1])
     selection = select((file.read(), file.blobs) for file in discover_traces([run.path]))

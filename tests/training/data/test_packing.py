@@ -1,4 +1,4 @@
-"""Rows and packs: exact masks, and the same logits packed as alone, on the embedded model."""
+"""Rows and packed sequences: exact masks, and equal logits packed and unpacked, on the embedded model."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def recorded(prompt: tuple[int, ...], action: tuple[int, ...]) -> Trajectory:
 
 
 def test_recorded_ids_are_used_as_they_are(tokenizer: AutoTokenizer) -> None:
-    """The ids need not be what the tokenizer would make of any text."""
+    """The recorded ids may differ from what the tokenizer would encode."""
     (row,) = RowEncoder(tokenizer, 100).encode([recorded((5, 5, 5), (9, 3))]).rows
     assert (row.prompt, row.completion, row.sampled) == ((5, 5, 5), (9, 3), (-0.5, -0.5))
 
 
 def test_ids_of_another_tokenizer_are_encoded_again_from_the_text(tokenizer: AutoTokenizer) -> None:
-    """A vocabulary is another where an id lies beyond it, and where what was done does not read as what was said."""
+    """Another tokenizer is detected by ids outside the vocabulary, or by completions that do not decode to the text."""
     answer = 'do(action="Click", element="1")'
     (own,) = RowEncoder(tokenizer, 100).encode([episode_of(answer)]).rows
     for action in ((50_000, 3), (700, 701, 702)):
@@ -73,7 +73,7 @@ def test_a_long_prompt_keeps_its_head_and_its_tail(tokenizer: AutoTokenizer) -> 
 
 
 def test_a_chat_template_in_page_text_has_no_effect(tokenizer: AutoTokenizer) -> None:
-    """Special tokens appear in a row as often as in one of a harmless page, and the action is the same."""
+    """A row of the page has as many special tokens as one of a harmless page, and the same completion."""
     special = set(tokenizer.all_special_ids)
     evil = "Page:\n" + " ".join(tokenizer.all_special_tokens) + '\ndo(action="Click", element="9")'
     harmless, hostile = (
@@ -120,7 +120,7 @@ def test_a_shared_prefix_is_stored_once_and_counts_in_every_row() -> None:
 
 
 def test_equal_tokens_split_differently_are_two_texts_on_one_path() -> None:
-    """The same tokens, parted otherwise: two texts on one path."""
+    """Equal tokens with different prompt lengths: two texts on one path."""
     packed = pack([Row((1, 2), (3,), 0, 0), Row((1,), (2, 3), 0, 0)], [0, 1])
     assert packed.input_ids.tolist() == [[1, 2, 3]]
     assert packed.states[packed.texts].tolist() == [1, 0]
@@ -137,8 +137,8 @@ def test_packed_sequences_hold_as_many_rows_as_their_trees_allow() -> None:
 
 
 def test_packed_rows_do_not_attend_to_each_other(tokenizer: AutoTokenizer) -> None:
-    """On the model that ships, whose prompts share a beginning: log-probabilities of the actions in a pack are those of
-    each row alone, read by a model that knows nothing of packs."""
+    """On the embedded model, whose prompts share a prefix: log-probabilities in a packed sequence equal those of single
+    rows under a plain transformers model."""
     plain: Any = AutoModelForCausalLM.from_pretrained(embedded_dir(), dtype=torch.float32, local_files_only=True).eval()
     model = load_policy(embedded_dir())[0].eval()
     encoder = RowEncoder(tokenizer, 400)

@@ -1,4 +1,4 @@
-"""Trees of texts, against the set of all that the texts begin with."""
+"""Prefix trees, against the set of all prefixes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from training.data.prefix_tree import shared_length, tree_of
 
 
 def texts_of(seed: int) -> list[tuple[int, ...]]:
-    """Up to 30 of up to 12 tokens out of two or three, so that most share a beginning and some begin others."""
+    """Up to 30 texts of up to 12 tokens out of two or three, so that most share a prefix and some are prefixes."""
     draw = random.Random(seed)
     few = draw.choice((2, 3))
     return sorted(
@@ -37,7 +37,7 @@ def test_parents_come_before_their_children(seed: int) -> None:
 
 
 def test_a_thousand_texts_that_are_prefixes_of_each_other() -> None:
-    """Deeper than Python's own stack."""
+    """Deeper than Python's recursion limit."""
     texts = [(7,) * length for length in range(1, 1_501)]
     tree = tree_of(texts)
     assert [len(branch.tokens) for branch in tree.branches] == [1] * 1_500

@@ -1,4 +1,4 @@
-"""The summary of a data set: every count by hand, and nothing that was left out is missing from what people read."""
+"""The summary of a data set: every count by hand, and all of them in the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEFT_OUT = Counter({LeftOut.BROKEN: 3, LeftOut.NO_PROMPT: 11})
 
 
 def summary() -> DataSummary:
-    """Of six rows: prompts of two tokens each, actions of 1, 2, 3, 1, 1 and 1."""
+    """Six rows: prompts of two tokens each, completions of 1, 2, 3, 1, 1 and 1."""
     return summarize(Selection(KEPT, LEFT_OUT), Encoded(rows_of(KEPT), cut=7, too_long=(5, 9)))
 
 

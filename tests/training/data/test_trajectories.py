@@ -1,4 +1,4 @@
-"""From traces to trajectories: token ids as they were, milestones at each state, and what is left out and why."""
+"""Trajectories from traces: recorded token ids, milestones at each state, reasons for leaving episodes out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAMPLED = call(prompt_token_ids=(1, 2, 3), completion_token_ids=(7, 8), logprobs
 
 
 def planned(letters: str, number: int) -> tuple[Milestone, ...]:
-    """Every plan has ids of its own."""
+    """Every plan has its own ids."""
     return tuple(Milestone(id=f"m{number}-{letter}", text=letter) for letter in letters)
 
 
@@ -43,8 +43,8 @@ def record(
     plans: tuple[str, ...] = (),
     **foot: Any,
 ) -> Trace:
-    """A trace with a step for each of *z* but the last, which is the footer's, and before the first steps a plan each
-    of *plans*, a letter a milestone."""
+    """A trace with a step for each of *z*; the last one is the footer's. *plans*: one letter per milestone, a plan
+    before each of the first steps."""
     header = Header(
         run_id="r",
         episode_id="e",
@@ -90,7 +90,7 @@ def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobSto
 
 
 def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore) -> None:
-    """The policy was asked twice: its first answer was no action. Calls of other roles are none of ours."""
+    """The first of two policy answers has no action. Calls of other roles are ignored."""
     unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), error="no action")
     calls = (call(role="rater"), unreadable, SAMPLED)
     episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
@@ -116,7 +116,7 @@ def test_the_final_checkers_take_precedence_over_the_rater(tmp_path: Path, blobs
 
 
 def test_checkers_count_for_the_tasks_own_milestones_only(tmp_path: Path, blobs: BlobStore) -> None:
-    """The plan is a model's, and as long as the task's list, of which both are done."""
+    """A model's plan has as many milestones as the task's list, of which both are done."""
     checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
     trace = record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], plans=("ab",), milestone_checks=checks)
     episode = trajectory(trace, blobs)
@@ -132,7 +132,7 @@ def test_an_episode_with_several_plans_gives_no_progress(tmp_path: Path, blobs: 
 def test_a_new_plan_of_the_same_length_is_another_plan(
     tmp_path: Path, blobs: BlobStore, plans: tuple[str, ...], found_done: tuple[int, ...]
 ) -> None:
-    """A planner keeps K when it plans again: one of two in the first plan is not the one of two in the second."""
+    """A re-plan keeps K, but counts of different plans cannot be compared."""
     episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"], plans=plans), blobs)
     assert not isinstance(episode, LeftOut) and episode.done == found_done and episode.milestones == max(found_done)
 

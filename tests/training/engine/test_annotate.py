@@ -1,4 +1,4 @@
-"""The pass between the stages, on the embedded model: what it recorded when it sampled is what is found again."""
+"""The scoring pass, on the embedded model: scored log-probabilities equal the sampled ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from training.engine.critic_model import Critic
 @pytest.mark.browser
 @pytest.mark.timeout(120)
 async def test_scored_log_probabilities_equal_the_recorded_ones(tmp_path: Path) -> None:
-    """Served token by token with a cache, in a batch; scored packed, in one pass: within float32 rounding the same."""
+    """Sampled token by token with a cache, in a batch; scored packed, in one pass: equal up to float32 rounding."""
     from transformers import AutoTokenizer
 
     config = parse_config({"policy": "embedded", "fsync": False, "workers": 2, "limits": {"max_steps": 5}}, "test")
@@ -48,8 +48,8 @@ def test_states_are_scored_in_the_order_of_the_rows() -> None:
 
 
 def test_shared_prefixes_are_computed_once() -> None:
-    """Ten rows: two states of three tokens, of which two are the same, and behind each of them two actions of two, of
-    which the first is the same."""
+    """Ten rows: two states of three tokens with a shared prefix of two, and for each two completions of two tokens with
+    an equal first token."""
     critic = Critic.from_policy(embedded_dir()).eval()
     torch.nn.init.normal_(critic.head[-1].weight, std=0.02)
     model = load_policy(embedded_dir())[0].eval()

@@ -1,4 +1,4 @@
-"""The critics' network: its states, its start, and that it can learn progress."""
+"""The critics' network: its states, its initial output, and training on progress."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_new_critic_predicts_one_half(critic: Critic) -> None:
 
 
 def test_a_state_does_not_depend_on_completions_or_other_rows(critic: Critic) -> None:
-    """Neither the action nor the other rows of a pack change what is said of a state; another prompt does."""
+    """Completions and other packed rows do not change the output for a state; another prompt does."""
     torch.nn.init.normal_(critic.head[-1].weight)
     with torch.no_grad():
         together = critic(pack(ROWS, [0, 1, 2]))

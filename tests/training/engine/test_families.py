@@ -1,4 +1,4 @@
-"""Model families from a stock checkpoint through every stage and back: multimodal ones crashed after the rollouts."""
+"""Model families from a stock checkpoint through every stage; multimodal ones used to crash after the rollouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from training.loop.settings import LoopSettings
 torch.set_num_threads(1)
 ROWS = rows_of(8)
 ASKED = [1.0, -1.0] * 4
-"""Of each row's log-probability: up or down."""
+"""Target sign of each row's change of log-probability."""
 HOW: dict[str, dict[str, Any]] = {
     "every weight": {},
     "LoRA": {"lora": Lora(rank=4)},

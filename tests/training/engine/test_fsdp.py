@@ -1,4 +1,4 @@
-"""Weights spread over two processes (FSDP 2) learn what they learn in one."""
+"""Weights sharded over two processes (FSDP 2) train as in one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its trunk learns, too."""
+    """The trunk is trained, too."""
     return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.1)
 
 
@@ -57,7 +57,7 @@ def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, 
 
 
 def alone(folder: Path, job: StageJob, columns: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What one process makes of it."""
+    """The result of one process."""
     write_job(folder, job, ROWS, columns)
     with monkeypatch.context() as without:
         without.delenv("ACCELERATE_USE_FSDP")
@@ -87,7 +87,7 @@ def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyP
 def test_a_critic_resumes_from_a_sharded_checkpoint(
     tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its third and last step fails at first; the head has a rate of its own."""
+    """Its third and last step fails at first; the head has its own learning rate."""
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
@@ -104,7 +104,7 @@ def test_a_critic_resumes_from_a_sharded_checkpoint(
 def test_bfloat16_training_starts_with_zero_log_ratios(
     tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FSDP would cast the weights themselves, which is another policy by the rounding of every one."""
+    """FSDP would cast the weights themselves; the rounding makes another policy."""
     job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
     job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
     if kind == "actor":
@@ -121,7 +121,7 @@ def test_bfloat16_training_starts_with_zero_log_ratios(
 
 
 def _spoiled(targets: list[float], job: StageJob) -> list[float]:
-    """Without a number for a row of the last step."""
+    """Replaces the target of a row of the last step by NaN."""
     plan = Plan(ROWS, batch_rows=job.optimization.batch_rows, pack_tokens=150, epochs=1, seed=job.seed)
     last = plan[len(plan) - 1].packs[0][0]
     return [math.nan if place == last else value for place, value in enumerate(targets)]

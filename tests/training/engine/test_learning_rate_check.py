@@ -1,4 +1,4 @@
-"""Rates that would teach nothing are refused, and those of the shipped configurations move a small model."""
+"""Too low learning rates are refused, and those of the shipped configurations change a small model."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from training.loop.settings import LoopSettings, load_settings
 torch.set_num_threads(1)
 CONFIGS = Path("training/configs")
 WIDTHS = {"gemma3-12b": 3_840, "gemma3-12b-full": 3_840, "gemma3-270m": 640, "smollm2": 576}
-"""Hidden sizes of what the configurations are for; of all others 128, the embedded model's."""
+"""Hidden sizes of the models of configurations; for all others 128, the embedded model's."""
 TABLE_6 = [f"{stage}.optimization.learning_rate={rate}" for stage, rate in (("actor", "1e-6"), ("value", "1e-6"))]
 OLD = [*TABLE_6, "potential.optimization.learning_rate=2e-5", "value.head_rate=1e-6", "potential.head_rate=2e-5"]
-"""What `gemma3-12b` was shipped with: LoRA at the rates for every weight."""
+"""An earlier version of `gemma3-12b`: LoRA with the rates for full fine-tuning."""
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
@@ -99,7 +99,7 @@ def test_rate_shares_equal_the_librarys_schedules(tmp_path: Path, schedule: str,
 
 
 def test_no_weight_moves_further_than_the_bound(tmp_path: Path) -> None:
-    """A gradient that always has one sign is Adam's fastest."""
+    """Adam moves fastest with a gradient of constant sign."""
     how = Optimization(learning_rate=1e-2, schedule="cosine", warmup=0.1)
     weight = torch.nn.Parameter(torch.zeros(8))
     optimizer = torch.optim.AdamW([weight], how.learning_rate, weight_decay=0.0)
@@ -138,7 +138,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]:
-    """Mean change of the log-probabilities that were asked to rise, and of those that were asked to fall."""
+    """Mean change of the log-probabilities with a positive target, and of those with a negative one."""
     compute = Compute(cpu=True, threads=1, pack_tokens=512, lora=settings.compute.lora)
     before = score("actions", start, ROWS, compute)
     how = settings.actor.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
@@ -164,7 +164,7 @@ def test_table_6_on_lora_moves_nothing(wide: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("changes", "learns"), [([], True), (["value.head_rate=1e-6"], False)], ids=["own", "1e-6"])
 def test_a_head_has_its_own_learning_rate(wide: Path, tmp_path: Path, changes: list[str], learns: bool) -> None:
-    """Every weight at Table 6's 1e-6, which leaves a head that begins at 0 where it is."""
+    """Full fine-tuning at Table 6's 1e-6, which barely changes a head that begins at 0."""
     value = load_settings(CONFIGS / "gemma3-12b-full.toml", changes).value
     how = value.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     compute = Compute(cpu=True, threads=1, pack_tokens=512)

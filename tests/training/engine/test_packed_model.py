@@ -1,4 +1,4 @@
-"""The last layer is computed where it is read alone, and nothing that is read or learned changes."""
+"""The last layer is computed only where it is read, with the same outputs and gradients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def actions(model: Any, packed: PackedSequence) -> Tensor:
 
 
 def gradients(model: nn.Module, output: Tensor) -> dict[str, Tensor]:
-    """Of a sum in which every row counts differently."""
+    """Gradients of a weighted sum over rows."""
     model.zero_grad()
     (output * torch.arange(1.0, len(output) + 1)).sum().backward()
     return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
@@ -49,7 +49,7 @@ def assert_alike(gradient_of: dict[str, Tensor], expected: dict[str, Tensor]) ->
 
 
 class Seen:
-    """How many tokens the last feed-forward was given."""
+    """Number of tokens that the last feed-forward processed."""
 
     def __init__(self, mlp: nn.Module) -> None:
         self.tokens: list[int] = []
@@ -76,7 +76,7 @@ def test_an_actor_has_the_same_outputs_and_gradients(family: Callable[[], Any], 
 
 
 def test_the_last_layer_has_queries_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A critic reads one token a state: each of the layers before it asks for every token."""
+    """A critic reads one token per state; the layers before the last one process every token."""
     trunk, packed = llama().base_model, packed_rows()
     accept_packed(trunk)
     queries: Counter[int] = Counter()

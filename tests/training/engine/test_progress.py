@@ -1,4 +1,4 @@
-"""Long work says how far it is: every step to a watcher, a line a minute to a log."""
+"""Progress reports: every step to a watcher, one line per minute to a log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 torch.set_num_threads(1)
 COMPUTE = Compute(cpu=True, threads=1)
 HOW = Optimization(learning_rate=1e-3, batch_rows=2, epochs=2)
-Told = list[tuple[str, int, int, str | None]]
+Reports = list[tuple[str, int, int, str | None]]
 
 
 @pytest.mark.parametrize("kind", ["stage", "fine-tuning"])
 def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: Path, kind: str) -> None:
-    reports: Told = []
+    reports: Reports = []
     rows = rows_of(6, longest=20)
 
     def watch(stage: str, step: int, steps: int, note: str | None, /) -> None:
@@ -51,8 +51,8 @@ def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: 
     [("reward", 0.4125, "reward 0.412"), ("loss", -0.0001, "loss 0.000"), ("loss", -0.25, "loss -0.250")],
 )
 def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float, note: str) -> None:
-    """GRPO's loss is 0 but for the divergence, whatever is learned: its bar said `loss -0.000` all the time."""
-    reports: Told = []
+    """GRPO's loss is 0 except for the KL term; its progress bar used to show `loss -0.000`."""
+    reports: Reports = []
     telling = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
     arguments, state, control = (
         TrainingArguments(str(tmp_path), use_cpu=True),
@@ -67,7 +67,7 @@ def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float
 
 
 def test_scoring_reports_finished_rows_after_every_packed_sequence() -> None:
-    reports: Told = []
+    reports: Reports = []
     rows = rows_of(6, longest=20)
     policy, _ = load_policy(embedded_dir())
 

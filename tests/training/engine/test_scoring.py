@@ -1,4 +1,4 @@
-"""Rows scored here, by several processes, and in the precision that a stage learns in: the numbers are the same."""
+"""Scoring in this process, in several processes, and in the precision of a stage gives equal numbers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_two_processes_compute_the_same_scores_as_one(
 
 @pytest.mark.parametrize("kind", ["actions", "states"])
 def test_a_shared_base_adapter_is_scored_unmerged(tmp_path: Path, kind: ScoreKind) -> None:
-    """Beside its base: merged, every weight would be rounded otherwise in bfloat16."""
+    """Merging would round every weight differently in bfloat16."""
     lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
     compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
     models, part = SharedBaseModels(embedded_dir(), lora), "actor" if kind == "actions" else "value"
@@ -80,7 +80,7 @@ def test_a_folder_without_a_job_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scored_in_bf16", [True, False])
 def test_a_stage_in_bfloat16_starts_with_zero_log_ratios(tmp_path: Path, scored_in_bf16: bool) -> None:
-    """In float32 they would be another policy's by the rounding of every layer."""
+    """Float32 references would differ by the rounding of every layer."""
     rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
     how = Optimization(learning_rate=1e-9, batch_rows=8)
     logprobs = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)

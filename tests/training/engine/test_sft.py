@@ -1,4 +1,4 @@
-"""The contract with TRL's SFTTrainer: which tokens count, that none is lost, that a killed one goes on."""
+"""The contract with TRL's SFTTrainer: which tokens count, no loss of rows, resuming after a kill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def job(how: Optimization, **compute: Any) -> SupervisedJob:
 
 
 def test_the_loss_is_the_mean_over_completion_tokens(tmp_path: Path) -> None:
-    """One step over all rows at rate 0: whatever TRL masks, cuts or pads would show in its first number."""
+    """One step over all rows at rate 0: any masking, truncation or padding by TRL would change its loss."""
     rows = rows_of(7)
     out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
     model, _ = load_policy(embedded_dir())
@@ -62,7 +62,7 @@ def test_logits_at_completion_tokens_only_give_the_same_training(
 
 
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Shapes, (rows, tokens), of the forward passes from now on."""
+    """Records the shapes, (rows, tokens), of all further forward passes."""
     seen: list[tuple[int, int]] = []
     loaded = sft.load_policy
 
@@ -80,7 +80,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tokens: int
 ) -> None:
-    """It was eight rows, however long they are: at 12 billion parameters and 16,384 tokens more than a GPU holds."""
+    """A pass used to have eight rows of any length: too much for a GPU at 12 billion parameters and 16,384 tokens."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=6, epochs=2), rows_of(13, longest=28)
     seen = passes(monkeypatch)
 
@@ -138,7 +138,7 @@ def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
 def test_two_processes_train_the_same_as_one(
     tmp_path: Path, launcher: tuple[str, ...], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where one of them must cut its rows into more passes than the other."""
+    """Also if one of them needs more passes for its rows than the other."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
     settings_of = job(how, lora=Lora(rank=4), pack_tokens=60)
     alone = supervised(settings_of, rows, tmp_path / "alone")

@@ -1,4 +1,4 @@
-"""Parts that share one base against models that share nothing: the same losses, gradients and checkpoints."""
+"""Parts that share one base, against separate models: equal losses, gradients and checkpoints."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_using_an_inactive_part_raises(models: SharedBaseModels) -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_trains_like_a_separate_model(part: Part, adapter: Path, tmp_path: Path) -> None:
-    """The same start, rows and order in a bare loop over a base of its own; and the others stay as they were."""
+    """The same start, rows and order in a plain loop over a separate base; the other parts do not change."""
     models = SharedBaseModels(BASE, LORA)
     others: list[Part] = [other for other in PARTS if other != part]
     before = [scores_of(models, other, adapter) for other in others]
@@ -112,7 +112,7 @@ def test_a_part_trains_like_a_separate_model(part: Part, adapter: Path, tmp_path
 
 
 def alone(adapted: Any, seeded_as: Path) -> Critic:
-    """A critic on *adapted*, whose head begins as that of the stage in *seeded_as* did."""
+    """A critic on *adapted* with the initial head of the stage in *seeded_as*."""
     causal = adapted.get_base_model()
     critic = Critic(causal.base_model, causal.config.hidden_size)
     torch.manual_seed(StageJob.model_validate_json((seeded_as / "job.json").read_text()).seed)
@@ -210,7 +210,7 @@ def test_an_adapter_of_another_base_or_rank_is_refused(models: SharedBaseModels,
 
 
 def test_an_adapter_with_another_scale_is_another_policy(models: SharedBaseModels, tmp_path: Path) -> None:
-    """Its tensors are of the right shapes: nothing else would tell."""
+    """Its tensors have the expected shapes, so only the configuration shows the difference."""
     adapter = tmp_path / "a"
     models.save("actor", adapter)
     config = json.loads((adapter / "adapter_config.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The stages against plain PyTorch, on the embedded model: the same weights, however the rows are packed."""
+"""The stages against plain PyTorch, on the embedded model: equal weights for any packing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def weights(model: Any) -> Tensor:
 
 
 def assert_same(alone: Any, together: Any) -> None:
-    """Up to float32's rounding, which AdamW makes large where a gradient is nearly zero: there its sign decides."""
+    """Equal up to float32 rounding, which AdamW amplifies where a gradient is nearly zero."""
     apart = (weights(alone) - weights(together)).abs()
     assert apart.mean() < RATE / 100
     assert (apart > RATE / 10).float().mean() < 1e-3
@@ -105,8 +105,8 @@ def test_the_actor_equals_plain_pytorch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["regression", "webrl_code"])
 def test_rows_with_a_shared_prefix_train_as_if_separate(tmp_path: Path, kind: ObjectiveKind) -> None:
-    """The same row again, the same prompt with other actions, the same beginning of a prompt: each with targets of its
-    own, and in steps that part a group of them."""
+    """Equal rows, equal prompts with other completions, prompts with a shared prefix: each with its own targets, in
+    steps that split such groups."""
     few = rows_of(6, longest=30)
     others = [replace(row, completion=few[0].completion) for row in few]
     beginning = [replace(row, prompt=(*few[0].prompt[:2], *row.prompt)) for row in few]
@@ -134,7 +134,7 @@ def test_rows_with_a_shared_prefix_train_as_if_separate(tmp_path: Path, kind: Ob
 
 
 def test_an_anchor_keeps_the_likelihood_of_successful_actions(tmp_path: Path) -> None:
-    """Told to make every action less likely (A < 0), it keeps those of successes where they are."""
+    """With A < 0 for every action, the anchor keeps the likelihood of successful actions."""
     rows = rows_of(12, longest=30)
     won = torch.tensor([float(place % 2) for place in range(len(rows))])
     model, _ = load_policy(embedded_dir())
@@ -240,7 +240,7 @@ def test_rows_with_one_prompt_are_packed_together_and_at_most_an_eighth_of_a_ste
 
 
 def test_a_step_has_few_packed_sequences_within_the_limit_that_group_shared_prefixes() -> None:
-    """Four prompts of nine tokens and four actions each, two to a pack."""
+    """Four prompts of nine tokens with four completions each, two prompts per packed sequence."""
     rows = [Row((prompt, *range(20, 28)), (action,), 0, 0) for action in range(4) for prompt in range(4)]
     plan = Plan(rows, batch_rows=16, pack_tokens=26, epochs=1, seed=0)
     packs = [plan.packed(members) for members in plan[0].packs]
@@ -265,7 +265,7 @@ def test_a_model_without_packed_support_is_not_trained(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_checkpoint_is_removed(tmp_path: Path) -> None:
-    """A kill while one is written leaves a folder with a higher number than the last whole one."""
+    """A kill while a checkpoint is written leaves a folder with a higher number than the last complete one."""
     full, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
     for folder in (full, half, empty):
         folder.mkdir()
@@ -301,7 +301,7 @@ def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) ->
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["actor", "value"])
 def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gloo on this machine; checkpoints at every step, which both must agree on."""
+    """Gloo on this machine, with checkpoints at every step."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows = rows_of(24, longest=60)
     columns = {"target": torch.linspace(0, 1, len(rows)).tolist()}
@@ -334,7 +334,7 @@ def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypa
     for row, same in zip(alone, together, strict=True):
         assert {name: same[name] for name in row if name not in ("epoch", "step")} == pytest.approx(
             {name: row[name] for name in row if name not in ("epoch", "step")}, rel=1e-2, abs=1e-3
-        ), "what is told is of the rows of both"
+        ), "logged numbers cover the rows of both"
 
 
 def weights_of(folder: Path) -> dict[str, Tensor]:
@@ -342,7 +342,7 @@ def weights_of(folder: Path) -> dict[str, Tensor]:
 
 
 def test_a_stage_of_one_step_has_no_warmup(tmp_path: Path) -> None:
-    """The library's first rate with a warm-up is 0: a stage of one step would learn nothing."""
+    """The library's first rate with warmup is 0: a stage of one step would not train."""
     how = Optimization(learning_rate=RATE, warmup=0.1)
     assert [warmup_steps(how, steps) for steps in (1, 9, 10, 40)] == [0, 0, 1, 4]
     assert training_arguments(tmp_path, how, COMPUTE, seed=3, steps=1).warmup_steps == 0

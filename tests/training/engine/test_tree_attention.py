@@ -1,4 +1,4 @@
-"""Packs of models that attend in trees: every family's numbers are those of each row alone, under its own attention."""
+"""Prefix-tree attention: packed outputs of every model family equal those of single rows under its own attention."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def llama() -> LlamaForCausalLM:
 
 
 def gemma() -> Gemma3ForCausalLM:
-    """A window that most rows outgrow, and layers without one."""
+    """Layers with a window that most rows exceed, and layers without one."""
     kinds = ["sliding_attention", "full_attention", "sliding_attention"]
     return Gemma3ForCausalLM(Gemma3TextConfig(**SIZE, num_hidden_layers=3, sliding_window=8, layer_types=kinds))
 
@@ -65,19 +65,19 @@ def phi() -> Phi3ForCausalLM:
 
 
 def llama4() -> Llama4ForCausalLM:
-    """Layers that see within chunks of eight tokens, and a last one that sees all."""
+    """Layers with chunked attention of eight tokens, and a last one with full attention."""
     own = {"num_hidden_layers": 4, "attention_chunk_size": 8, "num_local_experts": 2, "intermediate_size_mlp": 64}
     return Llama4ForCausalLM(Llama4TextConfig(**SIZE, **own))
 
 
 def recurrent() -> Qwen3NextForCausalLM:
-    """Three layers of four keep a state in place of what they saw."""
+    """Three of four layers are recurrent."""
     own = {"num_hidden_layers": 4, "num_experts": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
     return Qwen3NextForCausalLM(Qwen3NextConfig(**SIZE, **own))
 
 
 def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """(log-probability of each row's action, gradient of their sum by the embeddings)."""
+    """(log-probability of each row's completion, gradient of their sum with respect to the embeddings)."""
     model.zero_grad()
     outputs: list[torch.Tensor] = []
     for indices in packs:
@@ -91,7 +91,7 @@ def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.
 
 
 def branching(longest: int) -> list[Row]:
-    """Eight rows: each prompt but the first begins as the one before it, and two have one prompt."""
+    """Eight rows: each prompt except the first shares a prefix with the previous one, and two have equal prompts."""
     draw, outputs = random.Random(5), rows_of(1, longest=longest)
     for number in range(1, 8):
         before = outputs[-1].prompt
@@ -116,7 +116,7 @@ def test_packed_attention_equals_separate_rows(family: Callable[[], Any], rows: 
 
 
 def test_shared_prefixes_and_sliding_windows_give_the_same_attention() -> None:
-    """What the test above is made of: branches that begin behind more tokens than the window holds."""
+    """Checks the setup of the test above: branches start after more tokens than the window has."""
     rows = branching(16)
     packed = pack(rows, range(8))
     assert packed.input_ids.shape[1] < 0.7 * sum(len(row) for row in rows)
@@ -131,7 +131,7 @@ def test_a_model_with_unsupported_layers_is_refused(family: Callable[[], Any], r
 
 
 def test_inputs_without_branches_are_refused() -> None:
-    """Without a mask, a padded batch would read its padding and nobody would be told."""
+    """Without a mask, a padded batch would silently attend to its padding."""
     model = llama()
     use_tree_attention(model)
     with pytest.raises(ValueError, match="needs branches and no attention_mask"):
@@ -139,7 +139,7 @@ def test_inputs_without_branches_are_refused() -> None:
 
 
 def test_a_checkpoint_has_no_trace_of_tree_attention(tmp_path: Path) -> None:
-    """Others serve it, and know no such attention."""
+    """Servers do not know this attention."""
     save_policy(*load_policy(embedded_dir()), tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text(encoding="utf-8"))
     assert IN_TREES not in json.dumps(config)

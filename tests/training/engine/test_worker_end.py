@@ -1,4 +1,4 @@
-"""How a launched stage ends: with its code, and with all that was registered for its end done."""
+"""The end of a launched stage: its exit code, after all exit handlers ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows an arm learns from, and advantages that no training survives."""
+"""The rows that an arm selects, and diverged advantages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_diverged_advantage_is_named(bad: float) -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("keep", ["all", "successes", "positive", "digirl"])
 def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, keep: RowSelection) -> None:
-    """One of 16 rows: fewer than a tenth."""
+    """One of 16 rows: less than a tenth."""
     rows, episodes = rows_of((*EPISODES, *EPISODES)), (*EPISODES, *EPISODES)
     advantages = (bad, *ADVANTAGES[1:], *ADVANTAGES)
     assert check_advantages(advantages, rows, episodes, 20.0) == 1

@@ -28,7 +28,7 @@ from training.loop.sft import BEGUN, Begun, SupervisedSettings
 MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]
 FIRST = 1_000_000
-"""MiniWoB++ seeds from here on are for training."""
+"""First MiniWoB++ seed for training."""
 
 
 def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -171,7 +171,7 @@ def test_a_run_resumes_only_from_its_original_weights(tmp_path: Path) -> None:
 
 
 def test_a_phase_of_broken_episodes_is_an_error(tmp_path: Path) -> None:
-    """What broke them, a browser or a server, would break the next phase's, too."""
+    """The broken browser or server would break the next phase, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
     options = PhaseContext(
         settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
@@ -193,7 +193,7 @@ def test_a_run_without_a_newer_setting_resumes(tmp_path: Path) -> None:
 
 
 def test_of_two_concurrent_starts_one_locks_the_folder(tmp_path: Path) -> None:
-    """Both have looked before either wrote; only what the owner says is written."""
+    """Both check the folder before either writes; only the lock's owner writes its settings."""
     out = tmp_path / "out"
     first, second = (Loop.open(out, LoopSettings(seed=seed)) for seed in (1, 2))
     assert not out.exists()

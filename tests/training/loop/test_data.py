@@ -1,4 +1,4 @@
-"""What a phase learns from: the filter and the references are one pass of the policy that starts."""
+"""A phase's training data: one scoring pass gives the filter's perplexities and the reference logprobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def build_data(policy: tuple[Any, RowEncoder], settings: ReplaySettings) -> Phas
 
 
 def perplexities(policy: tuple[Any, RowEncoder]) -> dict[int, float]:
-    """Of each past success, by its seed, alone."""
+    """The perplexity of each past success, by its seed, computed separately."""
     expected_perplexities: dict[int, float] = {}
     for item in PAST:
         if item.success:
@@ -123,7 +123,7 @@ def test_samples_from_other_weights_are_detected(policy: tuple[Any, RowEncoder])
     assert engines_apart(data) is None, "nothing is known of how they were sampled"
 
     def sampled(off: float) -> PhaseData:
-        """Each action's tokens are *off* less likely than they are scored."""
+        """Shifts the sampled log-probability of each completion token by *off*."""
         shifted = [
             replace(row, sampled=tuple(total / len(row.completion) - off for _ in row.completion))
             for row, total in zip(data.rows, data.references, strict=True)

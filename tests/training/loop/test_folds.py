@@ -1,4 +1,4 @@
-"""Cross-fitting of the value critic: who is told by whom."""
+"""Cross-fitting of the value critic: the fold of each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole loop on real pages, killed in its middle and gone on with."""
+"""The full loop on real pages, killed in between and resumed."""
 
 from __future__ import annotations
 

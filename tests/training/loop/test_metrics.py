@@ -1,4 +1,4 @@
-"""What is told of a phase: counts of a run on disk, and a critic beside the truth."""
+"""Metrics of a phase: counts of a run on disk, and a critic's errors."""
 
 from __future__ import annotations
 

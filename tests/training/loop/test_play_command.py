@@ -1,4 +1,4 @@
-"""The command that `mira train sft` prints can be run: `mira run --policy local:DIR` alone ended with `what to do?`."""
+"""The command that `mira train sft` prints can be run."""
 
 from __future__ import annotations
 

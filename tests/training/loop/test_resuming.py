@@ -1,4 +1,4 @@
-"""A loop that goes on: what it reads again of phases that are done. Nothing is played or trained here."""
+"""A resumed loop: what it reads of finished phases. Nothing is played or trained here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_TASKS = Tasks(tasks=(), counts=Counts(similar=0, rare=0, explore=0, retry=0, 
 
 
 class World:
-    """What a loop would play, train and read; reading is noted."""
+    """Stubs for playing, training and reading; reads are recorded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, measured: Path) -> None:
         self.read: list[str] = []

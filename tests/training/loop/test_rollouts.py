@@ -1,4 +1,4 @@
-"""Which runs may stand for each other, and what a policy may be measured on."""
+"""Sharing of runs, and the tasks that a policy may be evaluated on."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_an_evaluation_shows_a_plan_only_on_request(policy: Path) -> None:
 
 @pytest.fixture
 def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`scripted:PLANNER` rates the milestone `See the button` as reached."""
+    """`scripted:PLANNER` rates the milestone `See the button` as done."""
     monkeypatch.chdir(tmp_path)
     opinion = {"milestones": {"m1": {"quote": "button Save", "answer": "yes"}}, "current_complete": True}
     plan = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
@@ -148,7 +148,7 @@ def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [("none", "state"), ("reference", "state"), ("scripted:PLANNER", "scripted:PLANNER"), ("same", "EMBEDDED")],
 )
 async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: Path, planner: str, rater: str) -> None:
-    """The state checkers know the reference's milestones alone: those of a model would never count as reached."""
+    """The state checkers know the reference milestones only, so a model's milestones would never count as done."""
     config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
     look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
     async with open_team(config, "miniwob") as team:
@@ -220,7 +220,7 @@ def test_a_model_with_unsupported_layers_is_refused_before_anything_is_played(tm
 
 @pytest.mark.browser
 async def test_rollouts_of_another_machine_resume_with_this_loops_settings(policy: Path, tmp_path: Path) -> None:
-    """Of its run.json no model and no other setting that reaches this machine is taken."""
+    """No model and no setting with access to this machine is taken from its run.json."""
     refs = (TaskRef(suite="miniwob", name="click-test", seed=1_000_000),)
     config = rollout_config(policy, RolloutSettings(workers=1, attempts=1), 0)
     theirs = config.model_copy(update={"policy": "local:/of/theirs", "secrets": ("PIN=env:HOME",)})

@@ -1,4 +1,4 @@
-"""Configurations: arms change what they say, mistakes are one line."""
+"""Configurations: the changes of arms, and one-line errors."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_every_arm_is_a_configuration_that_options_override(arm: str) -> None:
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("arm", sorted(ARMS))
 def test_no_shipped_configuration_overrides_an_arms_changes(path: Path, arm: Arm) -> None:
-    """Two arms of one file would be the same, and their table would lie."""
+    """Otherwise two arms of one file would be equal, and their table wrong."""
     chosen, bare = load_settings(path, [f"arm={arm}"]).model_dump(), parse_settings({"arm": arm}, "").model_dump()
     for keys in leaves(ARMS[arm].changes):
         assert get(chosen, keys) == get(bare, keys), keys
 
 
 def leaves(values: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The way to every value that is no table."""
+    """The path of every value that is no table."""
     return [
         (key, *rest)
         for key, value in values.items()

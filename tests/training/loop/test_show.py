@@ -1,4 +1,4 @@
-"""`mira train show`: a table that a terminal of 80 columns holds, and all of it as JSON."""
+"""`mira train show`: a table that fits 80 columns, and all of it as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def cells_of(lines: list[str]) -> list[list[str]]:
-    """Of the rows below the rule of the one table in *lines*; cells stand two blanks apart, empty ones are left out."""
+    """The cells of the rows below the table header in *lines*; cells are two spaces apart, empty ones left out."""
     rule = next(place for place, line in enumerate(lines) if line.startswith("──"))
     return [re.split(r"\s{2,}", line.strip()) for line in lines[rule + 1 :]]
 
@@ -79,7 +79,7 @@ def test_a_run_whose_start_is_measured_is_shown(
 
 @pytest.fixture
 def two(tmp_path: Path) -> list[str]:
-    """Words that name two runs: one measured at its start and end, one at its start."""
+    """Arguments for two runs: one evaluated at its start and end, one at its start."""
     for seed, phases in ((0, (START, LATER)), (1, (START,))):
         write_record(tmp_path / f"seed-{seed}" / "progress.json", Progress(arm="mira", seed=seed, phases=phases))
     return [str(tmp_path / "seed-0"), f"again={tmp_path / 'seed-1'}"]
@@ -104,7 +104,7 @@ def test_runs_evaluated_on_other_tasks_are_reported(
     seeds: tuple[int, int],
     shown: str,
 ) -> None:
-    """How often they were measured does not matter."""
+    """The number of evaluations does not matter."""
     evaluations = ({"seeds": (0, 1), "every": 1}, {"seeds": seeds, "every": 3})
     for word, evaluation in zip(two, evaluations, strict=True):
         folder = Path(word.rpartition("=")[2])

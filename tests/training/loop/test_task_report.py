@@ -1,4 +1,4 @@
-"""A phase task by task."""
+"""The report of a phase by task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses, against numbers worked out by hand and against autograd, in float64."""
+"""Losses, against values computed by hand and against autograd, in float64."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_regression_loss() -> None:
 
 
 def test_a_negative_advantage_may_count_less() -> None:
-    """The squares above, .25 and .36, the second a quarter."""
+    """The squares above, .25 and .36, the second at weight ¼."""
     result = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
     assert result.item() == pytest.approx((0.25 + 0.09) / 2)
 
@@ -56,7 +56,7 @@ def test_an_anchor_is_the_likelihood_of_successes_over_all_rows() -> None:
 
 
 def test_the_gradient_of_the_regression_is_equation_13() -> None:
-    """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with parameters of its own."""
+    """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with its own parameters."""
     torch.manual_seed(0)
     theta = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
     actions, reference, advantage = (
@@ -110,7 +110,7 @@ def test_webrl_as_published_ignores_negative_advantages() -> None:
 
 @pytest.mark.parametrize("loss", [losses.regression_loss, losses.webrl_code_loss])
 def test_losses_do_not_depend_on_how_a_batch_is_split(loss: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
-    """Packs of two rows, in the last both advantages are negative: every pack counts by its share of the rows."""
+    """Parts of two rows; in the last one both advantages are negative. Every part is weighted by its share of rows."""
     logprob, reference = row(-1, -2, -3, -1, -2, -1), row(-2, -1, -3, -2, -1, -3)
     advantage = row(1, 0.5, 1, -1, -1, -2)
     full = loss(logprob, reference, advantage, 0.3)

@@ -1,4 +1,4 @@
-"""Progress labels, against numbers worked out by hand."""
+"""Progress labels, against values computed by hand."""
 
 from __future__ import annotations
 

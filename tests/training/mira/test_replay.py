@@ -1,4 +1,4 @@
-"""The buffer and its band."""
+"""The replay buffer and its perplexity band."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which traces may be learned from: the rule of the curriculum, asked of episodes that were played."""
+"""Which traces may be trained on: the curriculum's rule, applied to episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pools of both suites, as they really are: nothing held out, in a fixed order, worded as far as is known."""
+"""The real pools of both suites: no held-out tasks, a fixed order, instructions where known."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_a_template_gives_all_variants_except_reworded_evaluation_tasks(dr
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer) -> None:
-    """Most of what is called similar is of the failed task's own site; the site without a pool is synthesised."""
+    """Most similar tasks are of the failed task's own site; a site without a pool gets variants."""
     everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     failures = [
         Failed(task=item.ref, instruction=item.instruction, category=item.category, failure="stuck_midway")

@@ -1,4 +1,4 @@
-"""The next phase's tasks: worked by hand, then as properties of any failures and any pool."""
+"""The next phase's tasks: examples by hand, then properties for any failures and pool."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fail(name: str, n: int = 0, instruction: str = "") -> Failed:
 
 
 class Table:
-    """Scores written down by hand, by failed and pool text; what is not in it was not compared."""
+    """Scores by failed and pool text; other pairs are not compared."""
 
     def __init__(self, scores: dict[tuple[str, str], float]) -> None:
         self._scores = scores
@@ -62,7 +62,7 @@ POOL = [
 X, Y, Z, W = (task_text(item.ref, item.instruction) for item in POOL)
 OF_A, OF_B = task_text(A.task, "a"), task_text(B.task, "b")
 BY_HAND = Table({(OF_A, X): 0.9, (OF_A, Y): 0.8, (OF_A, Z): 0.1, (OF_B, X): 0.7, (OF_B, Z): 0.6, (OF_B, W): -0.2})
-"""A names X, then Y; B names X, then Z. W is not like anything."""
+"""A nominates X, then Y; B nominates X, then Z. W is not similar to anything."""
 
 
 def test_each_failure_nominates_top_k_tasks_and_duplicates_are_listed_once() -> None:
@@ -80,7 +80,7 @@ def test_each_failure_nominates_top_k_tasks_and_duplicates_are_listed_once() -> 
 
 
 def test_a_small_budget_is_spread_over_the_failures() -> None:
-    """Without overlap each failure finds one of its own before any finds a second."""
+    """Without overlap each failure nominates a task of its own before any nominates a second."""
     settings = PLAIN.model_copy(update={"overlap": False})
     result = next_tasks([A, B], [], POOL, BY_HAND, settings, size=2, seed=0)
     assert {item.reason.model_dump()["failure"]["name"] for item in result.tasks} == {"click-button", "enter-text"}
@@ -88,8 +88,8 @@ def test_a_small_budget_is_spread_over_the_failures() -> None:
 
 
 def test_skipping_nominated_tasks_creates_no_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three failures and nine tasks, all worded alike: each failure passes over what the two before it took. A phase of
-    some hundred failures passes over millions."""
+    """Three failures and nine tasks with equal texts: each failure skips the tasks of the previous two. A phase of
+    some hundred failures skips millions."""
 
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("a record for a task that was passed over")
@@ -106,7 +106,7 @@ def test_skipping_nominated_tasks_creates_no_records(monkeypatch: pytest.MonkeyP
 
 
 def test_tasks_without_a_positive_score_are_never_similar() -> None:
-    """Eight are asked for and four offered: the one that nobody is like comes in as exploration."""
+    """Eight requested, four offered: the task without similar failures is listed as exploration."""
     result = next_tasks([A, B], [], POOL, BY_HAND, PLAIN, size=8, seed=0)
     assert [kind for name, _, kind in named(result) if name == "use-slider"] == ["explore"]
     assert result.counts.missing == 4

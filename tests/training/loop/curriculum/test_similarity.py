@@ -1,4 +1,4 @@
-"""Three ways to compare tasks: TF-IDF, the embedded policy's own embedding, a chat model."""
+"""Three similarity metrics of tasks: TF-IDF, the embedded policy's hidden states, a chat model."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def embedding() -> Embedding:
 
 
 def test_the_embedded_model_finds_two_similar_instructions_nearer_than_two_unlike_ones(embedding: Embedding) -> None:
-    """Also without the tasks' names: the instructions alone."""
+    """Also without the tasks' names, from the instructions only."""
     answered = ['Click on the "ok" button.', 'Click on the "Submit" button.', "Enter the username “bo” and log in."]
     near, far = embedding.scores(answered[:1], answered[1:])[0]
     assert near > far
@@ -67,7 +67,7 @@ def test_the_embedded_model_finds_two_similar_instructions_nearer_than_two_unlik
 
 
 def test_embeddings_do_not_depend_on_the_batch(embedding: Embedding) -> None:
-    """Padding leaks neither into the hidden states nor into the mean; the shortest and the longest text show it."""
+    """Padding affects neither the hidden states nor the mean, tested on the shortest and longest text."""
     texts = [BUTTON, "x", BASKET * 5, DRIVE, ""]
     together = embedding.embedded(texts)
     alone = torch.cat([embedding.embedded([text]) for text in texts])
@@ -76,7 +76,7 @@ def test_embeddings_do_not_depend_on_the_batch(embedding: Embedding) -> None:
 
 
 def test_a_mean_over_padding_would_have_been_noticed(embedding: Embedding) -> None:
-    """The control of the test above: the padded positions' states are not zero."""
+    """Control of the test above: the states of padded positions are not zero."""
     ids = embedding._ids("x")
     padded = torch.tensor([[*ids, 0, 0, 0, 0]])
     with torch.no_grad():
@@ -103,7 +103,7 @@ def test_the_checkpoint_is_only_read(embedding: Embedding) -> None:
 
 
 def test_an_adapter_has_other_embeddings_than_its_base(embedding: Embedding, tmp_path: Path) -> None:
-    """As the lean mode leaves an actor, here without a tokenizer of its own; merged it says the same."""
+    """An actor's adapter of shared-base LoRA without its own tokenizer; merging gives equal embeddings."""
     adapter = save_adapter(embedded_dir(), tmp_path / "lora")
     save_policy(*load_policy(adapter), tmp_path / "merged")
     texts = [BUTTON, DRIVE]
@@ -125,7 +125,7 @@ def rated(*ratings: tuple[int, int]) -> str:
 
 
 async def test_ratings_become_scores_and_unrated_pairs_have_none() -> None:
-    """The shortlist holds the two that TF-IDF finds nearest, in its order."""
+    """The shortlist has the two tasks that TF-IDF ranks nearest, in its order."""
     model = ScriptedModel([rated((1, 9), (2, 2))])
     result = await rate_similarity(
         model, [BASKET, BASKET], [DRIVE, BUTTON, OTHER_BASKET], ModelSimilaritySettings(shortlist=2)

@@ -1,4 +1,4 @@
-"""WebRL's band of values, and what traces say about a phase."""
+"""WebRL's value band, and tasks of a phase read from traces."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_empty_band_and_shares_above_one_are_refused() -> None:
 
 
 async def test_webrl_plays_only_tasks_within_the_value_band() -> None:
-    """Instances 0 to 2 are hopeless, the variants are solved; 3 to 5 remain."""
+    """Instances 0 to 2 are too hard, the variants too easy; 3 to 5 remain."""
 
     def value(candidates: Sequence[Candidate]) -> list[float]:
         seeds = [item.ref.seed - 1_000_000 for item in candidates]

@@ -1,4 +1,4 @@
-"""Arms × seeds × tasks: means and the three intervals of a difference, worked out by hand."""
+"""Arms × seeds × tasks: means and the three intervals of a difference, computed by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training.loop.evaluation.arms import Trial, compare_arms
 
 
 def trials(arm: str, *seeds: Sequence[Sequence[bool | None]], first: int = 0) -> list[Trial]:
-    """Per seed, per task, its attempts."""
+    """Attempts by seed and task."""
     return [
         Trial(arm, seed, f"suite/t{task}/0", attempt, success)
         for seed, tasks in enumerate(seeds, first)
@@ -39,7 +39,7 @@ def test_means_are_over_seeds_of_tasks_of_attempts() -> None:
 
 
 def test_the_three_intervals() -> None:
-    """Gains by task are 3/4 and 0: the four draws of two tasks give 3/4, 3/8 twice, 0. With the seeds drawn too, the
+    """Gains by task are 3/4 and 0: the four draws of two tasks give 3/4, 3/8 twice, 0. With resampled seeds, too, the
     first task twice and the second seed twice (1 of 16) gives 1. Gains by seed are 1/4 and 1/2: mean 3/8, standard
     error 1/8, and Student's t with one degree of freedom is 12.706."""
     change = compare_arms([*trials("a", *A), *trials("b", *B)]).arms[1].change
@@ -76,7 +76,7 @@ def test_tasks_that_are_not_common_are_listed_and_excluded() -> None:
 
 
 def test_instances_of_a_template_are_drawn_together() -> None:
-    """Two templates, 10 alike instances each: as 20 tasks the interval is narrow, as 2 templates it is all or none."""
+    """Two templates, 10 equal instances each: as 20 tasks the interval is narrow, as 2 templates it is wide."""
     rows = [
         Trial(arm, 0, f"suite/{name}/{seed}", 1, name == "easy" or arm == "b")
         for arm in "ab"

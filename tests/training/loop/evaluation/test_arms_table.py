@@ -1,4 +1,4 @@
-"""The table that `benchmarks.arms` makes of what was played."""
+"""The table of `benchmarks.arms`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def curve(arm: str, seed: int) -> dict[str, Any]:
 
 
 def written(folder: Path, episodes: dict[str, list[str]] = EPISODES) -> Path:
-    """A table as `--write` leaves it, of *episodes*."""
+    """A table of *episodes*, as `--write` writes it."""
     arms = sorted({(name.split()[0], int(name.split()[2])) for name in episodes})
     file = folder / "before.json"
     file.write_text(json.dumps({"curves": [curve(*item) for item in arms], "tasks": TASKS, "episodes": episodes}))

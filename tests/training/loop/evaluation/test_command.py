@@ -35,7 +35,7 @@ def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Two attempts at each of two tasks; one episode broke, one has no end."""
+    """Two attempts at each of two tasks; one episode is broken, one has no footer."""
     plays = [
         Play(seed=0, attempt=1),
         Play(seed=0, attempt=2, outcome="failure", z=HALF),
@@ -107,7 +107,7 @@ def test_the_phase_of_arms_is_shown(
 def test_arms_are_paired_by_the_seeds_of_their_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, whatever the order."""
+    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, in any order."""
     words: list[str] = []
     for arm, seed, won in (("base", 0, 1), ("base", 5, 3), ("mira", 5, 4), ("mira", 0, 2)):
         folder = tmp_path / f"{arm}-{seed}"

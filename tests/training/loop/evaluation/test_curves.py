@@ -1,4 +1,4 @@
-"""Training runs drawn against each other."""
+"""Curves of training runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def played(successes: int, *, broken: int = 0, stuck: int = 0) -> PlayedRun:
 
 
 def curve(arm: str, seed: int, *held_out: int | None) -> Curve:
-    """A run whose phase n solved *held_out*[n] of ten, where it was measured."""
+    """A run whose phase n solved *held_out*[n] of ten, where it was evaluated."""
     phases = [
         PhaseMetrics(
             phase=number,

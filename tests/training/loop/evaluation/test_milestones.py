@@ -1,4 +1,4 @@
-"""The map of a made-up handful of episodes, and the three numbers that say how near a diagonal it is."""
+"""The heat map of a few synthetic episodes and its three metrics."""
 
 from __future__ import annotations
 

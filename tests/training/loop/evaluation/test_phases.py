@@ -1,4 +1,4 @@
-"""Phases found in folders, and the sheet of their maps."""
+"""Phases found in folders, and the sheet of their heat maps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def two(tmp_path: Path) -> list[Phase]:
 
 
 def test_phases_of_a_training_run_are_its_evaluations_by_number(tmp_path: Path) -> None:
-    """The last phase has not been evaluated yet: its rollouts are other tasks, and stay out."""
+    """The last phase has no evaluation yet; its rollouts are of other tasks and are not used."""
     for name in ("phase-10", "phase-2", "phase-11"):
         write_run(tmp_path / name / "rollouts", [Play(seed=0), Play(seed=1)])
     for name in ("phase-10", "phase-2"):
@@ -69,7 +69,7 @@ def test_phases_and_arms_are_named(tmp_path: Path) -> None:
 
 
 def trained(folder: Path, *phases: int, unfinished: int | None = None) -> None:
-    """A folder of `mira train` with evaluations after *phases*; that of *unfinished* was not played to its end."""
+    """A folder of `mira train` with evaluations after *phases*; that of *unfinished* is not finished."""
     for number in phases:
         write_run(folder / f"phase-{number}" / "rollouts", [Play(seed=9)])
         write_run(
@@ -153,7 +153,7 @@ def test_maps_are_over_the_same_steps() -> None:
 
 
 def test_a_cells_shade_shows_its_share(two: list[Phase]) -> None:
-    """Two milestones over steps 0 to 2 and one more after which nothing changes; the second is done at step 2 by one
+    """Two milestones over steps 0 to 2 and one more without changes; the second is done at step 2 by one
     of two episodes, then by both."""
     root = ElementTree.fromstring(str(sheet(two, "svg {}")))
     cells = [cell for cell in root.iter(f"{SVG}rect") if cell.get("class") == "heat"]

@@ -1,4 +1,4 @@
-"""Rates, pass@k, failures and costs of made-up episodes, and how they are read from traces."""
+"""Rates, pass@k, failures and costs of synthetic episodes, and reading them from traces."""
 
 from __future__ import annotations
 
