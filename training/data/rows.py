@@ -90,7 +90,7 @@ class RowEncoder:
             else:
                 raise BadInput(
                     f"the tokens of {trajectory.task.id} (run {trajectory.run_id}) were made by another tokenizer than "
-                    "this model's: `mira train sft` learns from such a run, by its texts"
+                    "this model's: `mira train sft` can train on such a run, by its texts"
                 )
 
     def _has_own_ids(self, trajectory: Trajectory) -> bool:

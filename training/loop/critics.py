@@ -159,9 +159,9 @@ def _trained(context: PhaseContext, kind: CriticKind, learned: _Examples, *, nam
 
 
 def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
-    """Of the demonstrations that are not among the replayed already."""
-    replayed = {one.identity for one in data.trajectories[data.new :]}
-    shown = [one for one in context.demonstrations if one.identity not in replayed]
+    """(rows, progress labels) of the demonstrations that are not replayed already."""
+    replayed = {trajectory.identity for trajectory in data.trajectories[data.new :]}
+    shown = [trajectory for trajectory in context.demonstrations if trajectory.identity not in replayed]
     model, tokenizer = load_policy(context.policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
     rows = RowEncoder(tokenizer, context.settings.compute.max_tokens, room).encode(shown).rows

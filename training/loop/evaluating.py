@@ -14,7 +14,7 @@ def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
     unknown name or split, or an empty list."""
     if settings.suite not in POOLED:
         raise BadInput(
-            f"evaluation.suite {settings.suite!r}: a training run is measured on {' or '.join(POOLED)}; measure its "
+            f"evaluation.suite {settings.suite!r}: a training run is evaluated on {' or '.join(POOLED)}; evaluate its "
             f"checkpoints elsewhere: mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
         )
     if settings.names and settings.split:

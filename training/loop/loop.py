@@ -178,7 +178,7 @@ class Loop:
         return await run_phase(context, tasks)
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> PlayedRun:
-        self.log(f"phase {number}: measuring on {len(refs)} held-out tasks")
+        self.log(f"phase {number}: evaluating on {len(refs)} held-out tasks")
         run = await evaluate(
             self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, log=self.log
         )

@@ -131,7 +131,7 @@ def _data(context: PhaseContext, run: Path) -> PhaseData:
             allowed=tuple(bool(value) for value in columns[Column.ALLOWED]),
             replayed=read_record(folder / "replay.json", ReplayCounts),
         )
-    with context.part("data", "reading traces, scoring them with the policy that starts"):
+    with context.part("data", "reading traces and scoring them with the starting policy"):
         selection = read_runs([run])
         encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
