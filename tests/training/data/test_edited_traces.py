@@ -53,7 +53,7 @@ def test_every_edit_is_refused_by_every_reader(
             return len(select(traces).kept)
         return len(examples_of(traces, Asking("step"), tmp_path / "images").examples)
 
-    assert learned() > 0, "the control: unedited, it is learned from"
+    assert learned() > 0, "control: an unedited trace is accepted"
     rewrite(failed(run), edit)
     with pytest.raises(TraceError) as refused:
         learned()
@@ -104,7 +104,9 @@ def test_unedited_traces_are_accepted_by_the_command(
     [
         pytest.param(unchained(version=3), "1 of 2 traces have no hash chain", id="recorded before the chain"),
         pytest.param(chained_anew(lambda lines: lines), "1 of 2 traces were not written on", id="another machine's"),
-        pytest.param(chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain anew"),
+        pytest.param(
+            chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain recomputed"
+        ),
     ],
 )
 def test_traces_of_unknown_origin_are_accepted_and_counted(  # noqa: PLR0917 - fixtures

@@ -132,7 +132,9 @@ def test_packed_sequences_hold_as_many_rows_as_their_trees_allow() -> None:
     result = list(packed_sequences(rows, 9))
     assert [item.rows for item in result] == [(0, 3, 6), (1, 4, 7), (2, 5, 8)]
     assert [item.input_ids.shape[1] for item in result] == [9, 9, 9]
-    assert [item.input_ids.shape[1] for item in packed_sequences(rows, 17)] == [9 + 7 + 1, 7 + 9], "no pack is too long"
+    assert [item.input_ids.shape[1] for item in packed_sequences(rows, 17)] == [9 + 7 + 1, 7 + 9], (
+        "no packed sequence is too long"
+    )
     assert [item.input_ids.shape[1] for item in packed_sequences(rows, 18)] == [18, 9]
 
 

@@ -41,7 +41,7 @@ def test_everything_left_out_or_cut_is_in_the_table() -> None:
     for reason, count in (("broken", 3), ("no prompt", 11), ("row longer than the limit", 2), ("prompts cut", 7)):
         line = next(line for line in lines if reason in line)
         assert str(count) in line.split(), line
-    assert "left out: prompt" not in "\n".join(lines), "a cut prompt is learned from"
+    assert "left out: prompt" not in "\n".join(lines), "a cut prompt is kept"
 
 
 def test_zero_counts_are_not_in_the_table() -> None:

@@ -96,7 +96,7 @@ def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore)
     episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
     assert not isinstance(episode, LeftOut)
     assert episode.decisions[0].tokens is not None and episode.decisions[0].tokens.completion == (7, 8)
-    assert episode.unreadable == 1, "counted, and learned from by nobody"
+    assert episode.unreadable == 1, "counted, without a row"
 
 
 def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:

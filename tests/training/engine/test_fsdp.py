@@ -70,7 +70,7 @@ def assert_alike(first: Path, second: Path, start: Path) -> None:
     assert scores.keys() == expected.keys()
     learned = max((expected[name] - before[name]).abs().max().item() for name in expected.keys() & before.keys())
     apart = max((scores[name] - expected[name]).abs().max().item() for name in expected)
-    assert apart < 1e-4, "but for the order of sums"
+    assert apart < 1e-4, "up to the order of sums"
     assert learned > 1e-3
 
 

@@ -72,7 +72,7 @@ def test_an_actor_has_the_same_outputs_and_gradients(family: Callable[[], Any], 
     torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(model, narrow), expected)
     assert seen.tokens == [len(packed.predictors.unique())] < [packed.input_ids.shape[1]]
-    assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
+    assert len(packed.predictors.unique()) < len(packed.predictors), "two rows read the same token"
 
 
 def test_the_last_layer_has_queries_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_critic_has_the_same_outputs_and_gradients(family: Callable[[], Any]) 
     narrow = critic(packed)
     torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(critic, narrow), expected)
-    assert seen.tokens == [11], "of twelve rows, two of one prompt"
+    assert seen.tokens == [11], "twelve rows, two with the same prompt"
 
 
 def test_gradient_checkpointing_gives_the_same_gradients() -> None:

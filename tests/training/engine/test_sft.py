@@ -89,10 +89,10 @@ def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
 
     result = learned("bounded", pack_tokens=pack_tokens)
     shapes = list(seen)
-    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once an epoch"
+    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once per epoch"
     assert all(count == 1 or count * length <= pack_tokens for count, length in shapes), shapes
     if pack_tokens == 4_000:
-        assert max(count for count, _ in shapes) == 6, "what fits goes together"
+        assert max(count for count, _ in shapes) == 6, "rows are batched up to the limit"
     expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
     apart = max((result[name] - expected[name]).abs().max().item() for name in expected)
     moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
@@ -103,8 +103,8 @@ def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
     ("lengths", "most", "at_least", "parts"),
     [
         pytest.param([5, 5, 5, 5], 10, 1, [[0, 1], [2, 3]], id="two by two"),
-        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="like lengths together"),
-        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="one beyond the bound goes alone"),
+        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="similar lengths together"),
+        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="a too long row is a part of its own"),
         pytest.param([5, 5, 5, 5], 99, 3, [[0, 1], [3], [2]], id="as many as another process needs"),
         pytest.param([5], 99, 3, [[0]], id="never more than rows"),
     ],
@@ -149,7 +149,7 @@ def test_two_processes_train_the_same_as_one(
     start, sequence, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
     apart = max((sequence[name] - two[name]).abs().max().item() for name in sequence)
     moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
-    assert apart < 1e-4, "but for the order of sums"
+    assert apart < 1e-4, "up to the order of sums"
     assert moved > 1e-3
     assert sorted(path.name for path in (tmp_path / "together").iterdir()) == ["log.json", "model"]
 

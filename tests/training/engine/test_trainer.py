@@ -233,9 +233,9 @@ def test_rows_with_one_prompt_are_packed_together_and_at_most_an_eighth_of_a_ste
     ]
     assert sorted(index for step in steps for members in step for index in members) == list(range(120))
     prompts = sum(len({rows[index].prompt for index in members}) for step in steps for members in step)
-    assert 19 + 4 <= prompts <= 19 + 11 + 4, "in parts of four, of which a step's end may part one again"
+    assert 19 + 4 <= prompts <= 19 + 11 + 4, "groups of at most four, which a step may split"
     often = [Counter(rows[index].prompt for members in step for index in members)[few[0].prompt] for step in steps]
-    assert max(often) <= 24, "44 of 120 are of one prompt, and no step is theirs alone"
+    assert max(often) <= 24, "44 of 120 rows have one prompt, but no step has only them"
     assert {plan[0].batch_rows, plan[-1].batch_rows} == {32, 24}
 
 
@@ -325,7 +325,7 @@ def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypa
         assert any(
             not torch.allclose(alone[name], before[name].float(), atol=1e-4) for name in before.keys() & alone.keys()
         )
-    assert max((alone[name] - together[name]).abs().max().item() for name in alone) < 2e-4, "but for the order of sums"
+    assert max((alone[name] - together[name]).abs().max().item() for name in alone) < 2e-4, "up to the order of sums"
     alone, together = (
         [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "loss" in row]
         for name in ("one", "two")
@@ -363,7 +363,7 @@ def test_the_bases_sampling_defaults_are_removed(tmp_path: Path) -> None:
     save_policy(model, tokenizer, tmp_path / "model")
     left = json.loads((tmp_path / "model" / "generation_config.json").read_text(encoding="utf-8"))
     assert not {"temperature", "top_k", "top_p"} & left.keys() and not left.get("do_sample")
-    assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "where an answer ends is the policy's own"
+    assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "the end token is kept"
 
 
 def test_an_empty_plan_trains_nothing(tmp_path: Path) -> None:

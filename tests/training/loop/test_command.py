@@ -143,7 +143,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     lines = [line for line in output.err.splitlines() if line.startswith("mira: ")]
     assert output.out == "" and len(lines) == 1 and output.err.rstrip().endswith(lines[0])
     assert problem in lines[0]
-    assert sorted(tmp_path.rglob("*")) == before, "nothing may be half-written"
+    assert sorted(tmp_path.rglob("*")) == before, "no partial file"
 
 
 def test_a_run_resumes_only_with_its_settings_or_more_phases(
@@ -189,7 +189,7 @@ def test_a_run_without_a_newer_setting_resumes(tmp_path: Path) -> None:
     del values["report_to"], values["compute"]["lean"]
     config.write_text(json.dumps(values), encoding="utf-8")
     with Loop.open(tmp_path / "out", LoopSettings()).owned():
-        assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "what is new has its default"
+        assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "a new setting has its default"
 
 
 def test_of_two_concurrent_starts_one_locks_the_folder(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_other_libraries_read_the_tables(tmp_path: Path) -> None:
 
 def test_samples_from_other_weights_are_detected(policy: tuple[Any, RowEncoder]) -> None:
     data = build_data(policy, ReplaySettings(per_new=0))
-    assert engines_apart(data) is None, "nothing is known of how they were sampled"
+    assert engines_apart(data) is None, "the sampling is unknown"
 
     def sampled(off: float) -> PhaseData:
         """Shifts the sampled log-probability of each completion token by *off*."""

@@ -46,7 +46,7 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     first = out / "phase-1"
     killed_when(out, log, first / "rollouts" / "run" / "results.jsonl")
     assert not (first / "data").exists()
-    assert [item.phase for item in read_record(out / "progress.json", Progress).phases] == [0], "the start is measured"
+    assert [item.phase for item in read_record(out / "progress.json", Progress).phases] == [0], "the start is evaluated"
     killed_when(out, log, first / "value-fold-1" / "job.json")
     assert not (first / "actor" / "model").exists()
     last = start(out, log)
@@ -61,11 +61,13 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
         assert item.rollouts is not None and item.rollouts.episodes == 12
         assert item.actor_rows == item.rows > 12
     assert progress.phases[2].replayed.held > 0
-    assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
-    assert not (first / "value").exists(), "each task is rated by a critic of other tasks, nobody asks one of all"
+    assert progress.phases[2].potential is not None, "the critic of phase 1 was scored on phase 2's successes"
+    assert not (first / "value").exists(), "each task has a critic of other tasks, so no critic of all tasks is needed"
     assert all(item.value is not None and item.value.rows > 12 for item in progress.phases[1:])
     second = read_record(out / "phase-2" / "value-fold-1" / "job.json", StageJob)
-    assert second.start == (first / "value-fold-1" / "model").resolve(), "it goes on, as no phase showed it these tasks"
+    assert second.start == (first / "value-fold-1" / "model").resolve(), (
+        "it is continued, as it has not seen these tasks"
+    )
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     assert [(item.step, item.value) for item in events.Scalars("evaluation/success_rate")] == [

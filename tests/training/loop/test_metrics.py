@@ -34,7 +34,7 @@ def test_a_run_is_counted(tmp_path: Path) -> None:
     )
     result = played_in(run)
     assert (result.episodes, result.successes, result.broken) == (5, 1, 2)
-    assert result.rate == pytest.approx(1 / 3), "what broke says nothing about the policy"
+    assert result.rate == pytest.approx(1 / 3), "broken episodes do not count"
     assert result.interval == wilson(1, 3)
     assert result.failures == {"other": 1, "stuck_midway": 1}
     assert result.steps == 2

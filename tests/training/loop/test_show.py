@@ -113,7 +113,7 @@ def test_runs_evaluated_on_other_tasks_are_reported(
     printed = capsys.readouterr()
     assert "again" in printed.out and shown in printed.err and bool(shown) == bool(printed.err)
     show(monkeypatch, two[0])
-    assert not capsys.readouterr().err, "one alone compares with nothing"
+    assert not capsys.readouterr().err, "a single run has no comparison"
 
 
 def test_their_curves_are_drawn(

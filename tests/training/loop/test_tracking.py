@@ -43,7 +43,7 @@ def test_scalars_are_written_at_the_phase_number(tmp_path: Path) -> None:
     with phase_tracker(tmp_path, ("tensorboard",)) as write:
         write(START)
         write(LATER)
-        assert read(tmp_path) == EXPECTED, "while the loop goes on, too"
+        assert read(tmp_path) == EXPECTED, "also while the loop runs"
     assert read(tmp_path) == EXPECTED
 
 

@@ -262,10 +262,10 @@ def test_any_selection_keeps_the_guarantees(
     counts = result.counts
     assert counts.similar + counts.rare + counts.explore + counts.retry + counts.missing == size
     if counts.missing and len(new) < settings.max_new and counts.retry < size:
-        assert {item.ref for item in pool} <= seen | set(result.refs), "something was left, and was not taken"
+        assert {item.ref for item in pool} <= seen | set(result.refs), "tasks are missing although some were left"
 
     for some in (failed, pool, variants):
         rng.shuffle(some)
     again = next_tasks(failed, list(seen), pool, TfIdf(), settings, size=size, seed=7, variants=variants)
-    assert again == result, "the order of the arguments decides nothing"
+    assert again == result, "the result does not depend on the order of the arguments"
     assert Selection.model_validate_json(result.model_dump_json()) == result

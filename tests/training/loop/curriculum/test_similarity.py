@@ -132,7 +132,7 @@ async def test_ratings_become_scores_and_unrated_pairs_have_none() -> None:
     )
     scores = result.scores([BASKET], [DRIVE, BUTTON, OTHER_BASKET])[0]
     assert scores[2] == 0.9 and np.isnan(scores[:2]).sum() == 1 and 0.2 in scores
-    assert len(model.requests) == len(result.usages) == 1, "equal failures are asked about once"
+    assert len(model.requests) == len(result.usages) == 1, "one request for equal failures"
 
 
 UNREADABLE = [

@@ -46,7 +46,7 @@ def test_success_is_of_the_last_phase_and_the_start_counts_once_for_each_seed(tm
     result = build_table(tmp_path)
     assert result["phase"] == 6
     rates = {arm["arm"]: arm["success"]["value"] for arm in result["table"]["arms"]}
-    assert rates == pytest.approx({"start": 1 / 3, "mira": 1.0, "awr": 2 / 3}), "of the three that every arm knows"
+    assert rates == pytest.approx({"start": 1 / 3, "mira": 1.0, "awr": 2 / 3}), "the three common tasks"
     starts = next(arm for arm in result["table"]["arms"] if arm["arm"] == "start")
     assert [item["seed"] for item in starts["seeds"]] == [0, 1]
 
@@ -81,7 +81,7 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
 def test_incomparable_arms_are_one_line(tmp_path: Path, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
         build_table(tmp_path, **options)
-    assert not (tmp_path / "after.json").exists(), "nothing half-written"
+    assert not (tmp_path / "after.json").exists(), "no partial file"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"curves": []}', '{"curves": [], "tasks": [], "episodes": {"mira": []}}'])

@@ -35,8 +35,8 @@ def curve(arm: str, seed: int, *held_out: int | None) -> Curve:
 
 def test_rates_are_of_judged_episodes() -> None:
     held_out, rollouts, stuck = (by_seed([curve("mira", 0, 4, None, 6)], chart)["mira"] for chart in CHARTS)
-    assert held_out == [{0: 0.4, 2: 0.6}], "the second phase was not measured"
-    assert rollouts == [{1: 5 / 8, 2: 5 / 8}], "two broke"
+    assert held_out == [{0: 0.4, 2: 0.6}], "the second phase was not evaluated"
+    assert rollouts == [{1: 5 / 8, 2: 5 / 8}], "two episodes are broken"
     assert stuck == [{1: 1 / 8, 2: 2 / 8}]
 
 
@@ -77,7 +77,7 @@ def test_arms_beyond_the_colours_can_be_distinguished() -> None:
 
 
 def test_a_chart_without_data_has_a_message() -> None:
-    assert "no data in any phase" in drawn([curve("mira", 0, 4)]), "only the start was measured"
+    assert "no data in any phase" in drawn([curve("mira", 0, 4)]), "only the start was evaluated"
 
 
 def test_names_are_escaped(tmp_path: Path) -> None:
