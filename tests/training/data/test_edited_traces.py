@@ -163,7 +163,7 @@ def test_show_reports_a_recomputed_chain(
 
 
 @pytest.mark.parametrize(
-    ("words", "told_on"),
+    ("words", "stream"),
     [
         (["show", "RUN"], "err"),
         (["show", "TRACE"], "out"),
@@ -177,12 +177,12 @@ def test_reading_commands_report_an_edited_trace(
     capsys: pytest.CaptureFixture[str],
     run: RunFolder,
     words: list[str],
-    told_on: str,
+    stream: str,
 ) -> None:
     def printed() -> str:
         notice = [word.replace("RUN", str(run.path)).replace("TRACE", str(failed(run))) for word in words]
         assert mira(monkeypatch, *notice) == 0
-        return " ".join(getattr(capsys.readouterr(), told_on).split())
+        return " ".join(getattr(capsys.readouterr(), stream).split())
 
     assert "changed after it was written" not in printed(), "the control"
     rewrite(failed(run), EDITS["outcome"][0])

@@ -53,16 +53,16 @@ def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: 
 def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float, note: str) -> None:
     """GRPO's loss is 0 except for the KL term; its progress bar used to show `loss -0.000`."""
     reports: Reports = []
-    telling = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
+    callback = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
     arguments, state, control = (
         TrainingArguments(str(tmp_path), use_cpu=True),
         TrainerState(max_steps=9),
         TrainerControl(),
     )
-    telling.on_train_begin(arguments, state, control)
-    telling.on_log(arguments, state, control, {"loss": -0.0, shown: value})
+    callback.on_train_begin(arguments, state, control)
+    callback.on_log(arguments, state, control, {"loss": -0.0, shown: value})
     state.global_step = 1
-    telling.on_step_end(arguments, state, control)
+    callback.on_step_end(arguments, state, control)
     assert reports == [("GRPO", 0, 9, None), ("GRPO", 1, 9, note)]
 
 
