@@ -136,7 +136,7 @@ def test_phases_are_drawn(
         (["{0}/none"], "holds no traces"),
         (["{0}/unfinished"], "no finished episode"),
         (["{0}/r", "--k", "0"], "--k '0'"),
-        (["{0}/r", "--k", "item"], "--k 'one'"),
+        (["{0}/r", "--k", "one"], "--k 'one'"),
         (["{0}/r", "--k", ""], "--k ''"),
         (["{0}/r", "--out", "{0}/x.svg"], "name no phase"),
         (["--phases", "a={0}/r", "--out", "{0}/x.png"], "must end in .svg or .html"),

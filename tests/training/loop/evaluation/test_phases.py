@@ -78,14 +78,14 @@ def trained(folder: Path, *phases: int, unfinished: int | None = None) -> None:
 
 
 def test_arms_of_different_phases_are_refused(tmp_path: Path) -> None:
-    trained(tmp_path / "item", 0, 1)
+    trained(tmp_path / "one", 0, 1)
     trained(tmp_path / "two", 0, 1, 2)
     trained(tmp_path / "again", 0, 1, 2, unfinished=2)
-    item, two, again = (f"{name}={tmp_path / name}" for name in ("item", "two", "again"))
-    assert [group.phase for group in parse_arms([item, again])] == [1, 1]
-    assert [group.phase for group in parse_arms([item, f"{two}/phase-1"])] == [1, 1]
+    first, two, again = (f"{name}={tmp_path / name}" for name in ("one", "two", "again"))
+    assert [group.phase for group in parse_arms([first, again])] == [1, 1]
+    assert [group.phase for group in parse_arms([first, f"{two}/phase-1"])] == [1, 1]
     with pytest.raises(BadInput, match=r"one' was evaluated after phase 1 and 'two=.*two' after phase 2.*two/phase-1$"):
-        parse_arms([two, item])
+        parse_arms([two, first])
     start = f"start={tmp_path / 'two' / 'phase-0'}"
     groups = parse_arms([start, two])
     assert [(group.phase, group.files[0].folder.parent.name) for group in groups] == [(0, "phase-0"), (2, "phase-2")]
@@ -103,7 +103,7 @@ def test_the_start_is_not_taken_for_a_result(tmp_path: Path) -> None:
 
 
 def test_one_arm_is_of_one_phase(tmp_path: Path) -> None:
-    trained(tmp_path / "item", 0, 1)
+    trained(tmp_path / "one", 0, 1)
     write_run(tmp_path / "run", [Play()])
     with pytest.raises(BadInput, match="'a' is of phase 0 and phase 1"):
         parse_arms([f"a={tmp_path / 'item' / 'phase-0'}", f"a={tmp_path / 'item'}"])
