@@ -106,10 +106,10 @@ def test_one_arm_is_of_one_phase(tmp_path: Path) -> None:
     trained(tmp_path / "one", 0, 1)
     write_run(tmp_path / "run", [Play()])
     with pytest.raises(BadInput, match="'a' is of phase 0 and phase 1"):
-        parse_arms([f"a={tmp_path / 'item' / 'phase-0'}", f"a={tmp_path / 'item'}"])
+        parse_arms([f"a={tmp_path / 'one' / 'phase-0'}", f"a={tmp_path / 'one'}"])
     with pytest.raises(BadInput, match="'a' is of an unknown phase and phase 1"):
-        parse_arms([f"a={tmp_path / 'run'}", f"a={tmp_path / 'item'}"])
-    assert [group.phase for group in parse_arms([f"b={tmp_path / 'run'}", f"a={tmp_path / 'item'}"])] == [None, 1]
+        parse_arms([f"a={tmp_path / 'run'}", f"a={tmp_path / 'one'}"])
+    assert [group.phase for group in parse_arms([f"b={tmp_path / 'run'}", f"a={tmp_path / 'one'}"])] == [None, 1]
 
 
 def test_arms_are_paired_by_their_seeds_and_not_by_their_order(tmp_path: Path) -> None:
