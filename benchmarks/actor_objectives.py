@@ -110,13 +110,13 @@ class Later:
     """Actions of other phases, that *phase* did not hold."""
 
     def __init__(self, phase: Phase, others: Sequence[Path]) -> None:
-        known = {(row.prompt, row.action) for row in phase.rows}
+        known = {(row.prompt, row.completion) for row in phase.rows}
         found: dict[Any, tuple[Row, float, bool]] = {}
         for other in (Phase.read(folder) for folder in others):
             columns = other.columns
             for row, advantage, won in zip(other.rows, columns["advantage"], columns["success"], strict=True):
-                if (row.prompt, row.action) not in known:
-                    found[row.prompt, row.action, won] = (row, advantage, won > 0)
+                if (row.prompt, row.completion) not in known:
+                    found[row.prompt, row.completion, won] = (row, advantage, won > 0)
         rows, advantages, wins = zip(*found.values(), strict=True)
         self._rows: Sequence[Row] = rows
         self._advantages, self._won = np.array(advantages), np.array(wins)

@@ -15,7 +15,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from benchmarks.training_rows import cpu_seconds, interleaved, llama, medians, parser, report, rows_of
-from training.data.packing import by_row, packs
+from training.data.packing import by_row, packed_sequences
 from training.data.rows import Row
 from training.engine.annotate import action_token_logprobs
 from training.engine.tree_attention import IN_TREES
@@ -27,7 +27,7 @@ def pass_over(model: LlamaForCausalLM, rows: list[Row], pack_tokens: int) -> tor
     """Forward and backward over all rows; their log-probabilities, (N,)."""
     model.zero_grad()
     found: list[torch.Tensor] = []
-    for packed in packs(rows, pack_tokens):
+    for packed in packed_sequences(rows, pack_tokens):
         logprobs = by_row(action_token_logprobs(model, packed), packed)
         logprobs.mean().backward()
         found.append(logprobs.detach())

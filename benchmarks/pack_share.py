@@ -16,7 +16,7 @@ from pathlib import Path
 from agent.run.discover_traces import discover_traces
 from models.embedded import embedded_dir
 from training.data.cache import read_rows
-from training.data.packing import packs
+from training.data.packing import packed_sequences
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
 from training.engine.checkpoints import load_tokenizer
@@ -30,7 +30,7 @@ STEPS = (16, 128)
 def read_share(rows: Sequence[Row], pack_tokens: int, batch_rows: int | None = None) -> float:
     """Of the tokens of *rows* those that are computed, in one pass or in an epoch of steps of *batch_rows*."""
     if batch_rows is None:
-        read = list(packs(rows, pack_tokens))
+        read = list(packed_sequences(rows, pack_tokens))
     else:
         plan = Plan(rows, batch_rows=batch_rows, pack_tokens=pack_tokens, epochs=1, seed=0)
         read = [plan.packed(one) for step in range(len(plan)) for one in plan[step].packs]

@@ -229,7 +229,7 @@ def _states(critic: Critic, rows: Sequence[Row]) -> Tensor:
 
 def _logprobs(model: Any, rows: Sequence[Row]) -> Tensor:
     """`log π(a|s)` with logits at every position, (B,)."""
-    ids, mask = _padded([(*row.prompt, *row.action) for row in rows])
+    ids, mask = _padded([(*row.prompt, *row.completion) for row in rows])
     said = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1].log_softmax(-1)
     said = said.gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1)
     counted = mask[:, 1:].bool()

@@ -1,7 +1,7 @@
 """Errors of the environment room.
 
     EnvError
-    ├── BadInput            the user asked for something impossible: one line, exit code 2
+    ├── BadInput            wrong user input of any room (options, settings, files): one line, exit code 2
     ├── BrowserMissing      no Chromium can be found or started
     ├── BrowserNotStarted   it did not start in time: the machine is busy, the input is not wrong (exit code 1)
     ├── PageHung            the page did not answer within its bound and was closed
@@ -28,7 +28,10 @@ class EnvError(Exception):
 
 
 class BadInput(EnvError):
-    """The message says in one line what is wrong and what to do; the CLI exits with 2."""
+    """The one user-input error of all rooms: an option, a setting (an optimizer's, too) or a file that cannot be used.
+
+    The message says in one line what is wrong and what to do; the CLI exits with 2.
+    """
 
 
 class BrowserMissing(BadInput):

@@ -1,4 +1,4 @@
-"""Trajectories and rows for tests, made up in a line."""
+"""Builders of trajectories and rows for tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def trajectory(
     milestones: int = 0,
     done: Sequence[int] = (),
 ) -> Trajectory:
-    """The episode `NAME-SEED` of the run `r`; without *done* no milestone ever is."""
+    """The episode `NAME-SEED` of the run `r`; without *done* no milestone is ever done."""
     return Trajectory(
         run_id="r",
         episode_id=f"{name}-{seed}",
@@ -44,39 +44,43 @@ def trajectory(
     )
 
 
-def worded(*said: str, page: str = "x") -> tuple[Decision, ...]:
-    """Of a policy that was not local: it was shown *page* each time."""
+def worded(*completions: str, page: str = "x") -> tuple[Decision, ...]:
+    """Decisions of a policy that is not local: each has the prompt *page*."""
     return tuple(
-        Decision(step=step, tokens=None, messages=(("user", page),), said=text, ok=True)
-        for step, text in enumerate(said, 1)
+        Decision(step=step, tokens=None, messages=(("user", page),), completion=text, ok=True)
+        for step, text in enumerate(completions, 1)
     )
 
 
 def sampled(*pairs: tuple[tuple[int, ...], tuple[int, ...]], logprob: float | None = None) -> tuple[Decision, ...]:
-    """Of the embedded model: (prompt, action) of each step, each action token with *logprob*."""
+    """Decisions of the embedded model: (prompt, completion) of each step, each completion token with *logprob*."""
     return tuple(
         Decision(
             step=step,
-            tokens=Tokens(prompt=prompt, action=action, logprobs=None if logprob is None else (logprob,) * len(action)),
-            said=embedded_tokenizer().decode(action, skip_special_tokens=True),
+            tokens=Tokens(
+                prompt=prompt,
+                completion=completion,
+                logprobs=None if logprob is None else (logprob,) * len(completion),
+            ),
+            completion=embedded_tokenizer().decode(completion, skip_special_tokens=True),
             ok=True,
         )
-        for step, (prompt, action) in enumerate(pairs, 1)
+        for step, (prompt, completion) in enumerate(pairs, 1)
     )
 
 
 def acted(name: str, actions: Sequence[tuple[int, ...]], *, success: bool, seed: int = 0) -> Trajectory:
-    """An episode with these action tokens after prompts that say seed and step; its second milestone is its last."""
+    """An episode with the completions *actions* after prompts of seed and step; its second milestone is the last."""
     decisions = sampled(*(((10 + seed, 20 + step), action) for step, action in enumerate(actions, 1)))
     done = (*range(len(actions)), 2)[: len(actions) + 1]
     return trajectory(decisions, name=name, seed=seed, success=success, milestones=2, done=done)
 
 
 def rows_of(trajectories: Sequence[Trajectory]) -> tuple[Row, ...]:
-    """A row for each decision, as its tokens are."""
+    """One row for each decision with token ids."""
     return tuple(
-        Row(one.tokens.prompt, one.tokens.action, index, time)
-        for index, of in enumerate(trajectories)
-        for time, one in enumerate(of.decisions)
-        if one.tokens is not None
+        Row(decision.tokens.prompt, decision.tokens.completion, index, time)
+        for index, episode in enumerate(trajectories)
+        for time, decision in enumerate(episode.decisions)
+        if decision.tokens is not None
     )

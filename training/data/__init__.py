@@ -1,1 +1,1 @@
-"""Traces in, rows for training out: what a policy was shown and said at each step, and what came of the episode."""
+"""Turns traces into training rows: the prompt and completion of each step, with the outcome of the episode."""

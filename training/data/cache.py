@@ -1,13 +1,14 @@
-"""Trajectories and rows as Parquet: what a phase learned from, in the order in which it was learned from.
+"""Reads and writes trajectories and rows as Parquet files, in the order in which a phase learned from them.
 
-Plain tables that `datasets.load_dataset("parquet", …)` and pandas read, too. Equal content gives equal digests.
+The files are plain tables, which `datasets.load_dataset("parquet", …)` and pandas can read. Equal content gives equal
+digests. Rows of earlier versions, whose completion tokens are the column `action`, can still be read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +16,46 @@ from pydantic import ValidationError
 
 from envs.core.atomic_write import replacing
 from envs.core.errors import BadInput
+from training.data.columns import Column, Columns
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 
-_ROW_FIELDS = ("prompt", "action", "trajectory", "time", "sampled")
+_OLD_COMPLETION = "action"
 
 
 def write_trajectories(path: Path, trajectories: Sequence[Trajectory]) -> None:
-    """One trajectory a row: what one looks for as columns, the whole as JSON beside them."""
+    """Writes one trajectory per table row: columns to filter by, and the full record as JSON."""
     import pyarrow as pa
 
     columns = {
-        "run_id": pa.array([one.run_id for one in trajectories], pa.string()),
-        "episode_id": pa.array([one.episode_id for one in trajectories], pa.string()),
-        "task": pa.array([one.task.id for one in trajectories], pa.string()),
-        "category": pa.array([one.category for one in trajectories], pa.string()),
-        "success": pa.array([one.success for one in trajectories], pa.bool_()),
-        "steps": pa.array([len(one.decisions) for one in trajectories], pa.int32()),
-        "milestones": pa.array([one.milestones for one in trajectories], pa.int32()),
-        "done": pa.array([list(one.done) for one in trajectories], pa.list_(pa.int32())),
-        "trajectory": pa.array([one.model_dump_json() for one in trajectories], pa.string()),
+        "run_id": pa.array([item.run_id for item in trajectories], pa.string()),
+        "episode_id": pa.array([item.episode_id for item in trajectories], pa.string()),
+        "task": pa.array([item.task.id for item in trajectories], pa.string()),
+        "category": pa.array([item.category for item in trajectories], pa.string()),
+        "success": pa.array([item.success for item in trajectories], pa.bool_()),
+        "steps": pa.array([len(item.decisions) for item in trajectories], pa.int32()),
+        "milestones": pa.array([item.milestones for item in trajectories], pa.int32()),
+        "done": pa.array([list(item.done) for item in trajectories], pa.list_(pa.int32())),
+        "trajectory": pa.array([item.model_dump_json() for item in trajectories], pa.string()),
     }
     _write(path, pa.table(columns))
 
 
 def read_trajectories(path: Path) -> tuple[Trajectory, ...]:
-    """Raises BadInput where *path* is no such table."""
+    """Reads what `write_trajectories` wrote. Raises BadInput where *path* is no such table."""
     try:
         return tuple(Trajectory.model_validate_json(text) for text in _read(path, ["trajectory"])["trajectory"])
     except ValidationError as error:
         raise BadInput(f"{str(path)!r} holds no trajectories: {error.errors()[0]['msg']}") from error
 
 
-def write_rows(path: Path, rows: Sequence[Row], columns: Mapping[str, Sequence[float]] | None = None) -> None:
-    """Rows with further numbers beside them, each as long as *rows*: advantages, references, targets."""
+def write_rows(path: Path, rows: Sequence[Row], columns: Columns | None = None) -> None:
+    """Writes rows and *columns*. Raises ValueError where a column is not as long as *rows*."""
     import pyarrow as pa
 
     table: dict[str, Any] = {
         "prompt": pa.array([list(row.prompt) for row in rows], pa.list_(pa.int32())),
-        "action": pa.array([list(row.action) for row in rows], pa.list_(pa.int32())),
+        "completion": pa.array([list(row.completion) for row in rows], pa.list_(pa.int32())),
         "trajectory": pa.array([row.trajectory for row in rows], pa.int32()),
         "time": pa.array([row.time for row in rows], pa.int32()),
         "sampled": pa.array(
@@ -61,28 +63,32 @@ def write_rows(path: Path, rows: Sequence[Row], columns: Mapping[str, Sequence[f
         ),
     }
     for name, values in (columns or {}).items():
+        column = Column(name)
         if len(values) != len(rows):
-            raise ValueError(f"column {name!r} has {len(values)} values for {len(rows)} rows")
-        table[name] = pa.array(list(values), pa.float64())
+            raise ValueError(f"column {column.value!r} has {len(values)} values for {len(rows)} rows")
+        arrow_type = pa.bool_() if column.dtype == "bool" else pa.float64()
+        table[column.value] = pa.array(list(column.convert(values)), arrow_type)
     _write(path, pa.table(table))
 
 
-def read_rows(path: Path) -> tuple[tuple[Row, ...], dict[str, tuple[float, ...]]]:
-    """(rows, their further columns). Raises BadInput where *path* is no such table."""
+def read_rows(path: Path) -> tuple[tuple[Row, ...], dict[Column, tuple[float, ...]]]:
+    """(rows, columns); unknown columns are ignored. Raises BadInput where *path* is no table of rows."""
     table = _read(path)
+    completions = "completion" if "completion" in table else _OLD_COMPLETION
+    fields = ("prompt", completions, "trajectory", "time", "sampled")
     rows = tuple(
-        Row(tuple(prompt), tuple(action), trajectory, time, None if sampled is None else tuple(sampled))
-        for prompt, action, trajectory, time, sampled in zip(*(table[name] for name in _ROW_FIELDS), strict=True)
+        Row(tuple(prompt), tuple(completion), trajectory, time, None if sampled is None else tuple(sampled))
+        for prompt, completion, trajectory, time, sampled in zip(*(table[name] for name in fields), strict=True)
     )
-    return rows, {name: tuple(values) for name, values in table.items() if name not in _ROW_FIELDS}
+    return rows, {column: column.convert(table[column.value]) for column in Column if column.value in table}
 
 
 def rows_digest(rows: Sequence[Row]) -> str:
-    """16 hex digits over tokens and their places."""
-    found = hashlib.sha256()
+    """16 hex digits over the tokens of *rows*, their trajectories and times."""
+    digest = hashlib.sha256()
     for row in rows:
-        found.update(json.dumps([row.prompt, row.action, row.trajectory, row.time]).encode())
-    return found.hexdigest()[:16]
+        digest.update(json.dumps([row.prompt, row.completion, row.trajectory, row.time]).encode())
+    return digest.hexdigest()[:16]
 
 
 def _write(path: Path, table: Any) -> None:

@@ -1,12 +1,12 @@
-"""Rows packed without padding, and without reading twice what several of them begin with.
+"""Packs rows into sequences without padding, and computes a prefix that several rows share once.
 
-Attempts at one task begin on one page, an episode that is stuck says the same of the same page again, and every prompt
-of a policy begins with what it is told of its work. A pack is the tree of its rows (:mod:`training.data.prefix_tree`):
-each token of a shared beginning is computed once, and counts in every row that has it. The loss is that of every row
-alone and, but for dropout, so is the gradient: on MiniWoB++ for half of a phase's tokens.
+Attempts at one task start on the same page, and every policy prompt starts with the same instructions. A packed
+sequence is the prefix tree of its rows (:mod:`training.data.prefix_tree`): each token of a shared prefix is computed
+once and counts in every row that contains it. The loss equals that of the rows computed alone and so does the gradient,
+except for dropout. On MiniWoB++ half of a phase's tokens are shared.
 
-Packs are for models whose attention follows the tree (:mod:`training.engine.tree_attention`): to any other, one row's
-action stands behind another row's.
+The model's attention must follow the tree (:mod:`training.engine.tree_attention`). Any other model would let one row
+attend to the completion of another.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from training.data.rows import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """N rows as T texts, a row's prompt and action each, in a tree of L tokens; A tokens are texts' actions."""
+class PackedSequence:
+    """N rows as T distinct texts (prompt and completion) in a prefix tree of L tokens, with A completion tokens."""
 
     input_ids: Tensor
     """(1, L)."""
     position_ids: Tensor
     """(1, L), 0-based within each text."""
     predictors: Tensor
-    """(A,): position of the token whose logits predict an action token; logits are needed nowhere else. Texts with one
-    prompt read their first action tokens at one position."""
+    """(A,): position of the token whose logits predict a completion token; logits are needed at no other position.
+    Texts with the same prompt predict their first completion tokens from the same position."""
     targets: Tensor
-    """(A,): that action token."""
+    """(A,): the completion token to predict."""
     owners: Tensor
-    """(A,): which of the T texts the token belongs to."""
+    """(A,): the index, among the T texts, of the text that the token belongs to."""
     states: Tensor
     """(T,): position of each text's last prompt token, where a critic reads the state."""
     texts: Tensor
-    """(N,): which of the T texts is each row's; what was computed of texts is indexed with it."""
+    """(N,): the index of each row's text. It maps values of texts to values of rows."""
     rows: tuple[int, ...]
     """(N,): index of each row in the data."""
     lengths: tuple[int, ...]
-    """(B,): tokens of each of the tree's branches, which lie one after the other; they add up to L."""
+    """(B,): number of tokens of each branch of the tree. Branches are stored in sequence; the lengths add up to L."""
     paths: tuple[Path, ...]
-    """(B,): the branches that a branch's tokens see, in the order of their texts, itself last."""
+    """(B,): the branches that a branch's tokens attend to, in the order of their texts, the branch itself last."""
 
     def read_at(self, positions: Tensor) -> dict[str, Any]:
-        """What a transformers model is called with whose hidden states are read at *positions*, (R,), alone: those
-        elsewhere may come out wrong (:mod:`training.engine.packed_model`)."""
+        """Arguments for a transformers model whose hidden states are read only at *positions*, (R,). Hidden states at
+        other positions may be wrong (:mod:`training.engine.packed_model`)."""
         return {**self.inputs, "read_at": positions.unique()}
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What a transformers model is called with."""
+        """Arguments for a transformers model."""
         return {
             "input_ids": self.input_ids,
             "position_ids": self.position_ids,
@@ -64,34 +64,34 @@ class Packed:
             "use_cache": False,
         }
 
-    def to(self, device: torch.device | str) -> Packed:
+    def to(self, device: torch.device | str) -> PackedSequence:
         moved = {name: getattr(self, name).to(device) for name in _TENSORS}
-        return Packed(**moved, rows=self.rows, lengths=self.lengths, paths=self.paths)
+        return PackedSequence(**moved, rows=self.rows, lengths=self.lengths, paths=self.paths)
 
 
 _TENSORS = ("input_ids", "position_ids", "predictors", "targets", "owners", "states", "texts")
 
 
-def by_prompt(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:
-    """*indices* in groups of rows that have the same prompt, in the order of each group's first."""
+def group_by_prompt(rows: Sequence[Row], indices: Iterable[int]) -> list[tuple[int, ...]]:
+    """Groups *indices* by equal prompts. Groups are in the order of their first index."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for index in indices:
         groups.setdefault(rows[index].prompt, []).append(index)
     return [tuple(group) for group in groups.values()]
 
 
-def in_order(rows: Sequence[Row], indices: Iterable[int]) -> list[int]:
-    """*indices* such that rows which begin with the same tokens are neighbours."""
+def prefix_order(rows: Sequence[Row], indices: Iterable[int]) -> list[int]:
+    """Sorts *indices* so that rows with a common prefix are neighbours."""
     return sorted(indices, key=lambda index: (_text(rows[index]), index))
 
 
 def added_tokens(row: Row, before: Row | None) -> int:
-    """What *row* adds to a pack in which it comes, :func:`in_order`, after *before*."""
+    """Number of tokens that *row* adds to a packed sequence after *before*, its neighbour in :func:`prefix_order`."""
     return len(row) - (0 if before is None else shared_length(_text(before), _text(row)))
 
 
-def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
-    """The rows at *indices*."""
+def pack(rows: Sequence[Row], indices: Sequence[int]) -> PackedSequence:
+    """Packs the rows at *indices* into one sequence."""
     parts = sorted({(_text(rows[index]), len(rows[index].prompt)) for index in indices})
     numbers = {part: number for number, part in enumerate(parts)}
     tree = tree_of([text for text, _ in parts])
@@ -108,7 +108,7 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
         predictors += places[prompt - 1 : -1]
         targets += text[prompt:]
         owners += [number] * (len(text) - prompt)
-    return Packed(
+    return PackedSequence(
         input_ids=torch.tensor([[token for branch in tree.branches for token in branch.tokens]]),
         position_ids=torch.tensor([[branch.depth + n for branch in tree.branches for n in range(len(branch.tokens))]]),
         predictors=torch.tensor(predictors),
@@ -122,12 +122,12 @@ def pack(rows: Sequence[Row], indices: Sequence[int]) -> Packed:
     )
 
 
-def packs(rows: Sequence[Row], max_tokens: int) -> Iterator[Packed]:
-    """Every row once, those with one beginning together, in packs of at most *max_tokens*; a longer row is a pack of
-    its own."""
+def packed_sequences(rows: Sequence[Row], max_tokens: int) -> Iterator[PackedSequence]:
+    """Packs every row once into sequences of at most *max_tokens*; rows with a common prefix go together. A longer row
+    is packed alone."""
     taken: list[int] = []
     tokens = 0
-    for index in in_order(rows, range(len(rows))):
+    for index in prefix_order(rows, range(len(rows))):
         more = added_tokens(rows[index], rows[taken[-1]] if taken else None)
         if taken and tokens + more > max_tokens:
             yield pack(rows, taken)
@@ -138,11 +138,11 @@ def packs(rows: Sequence[Row], max_tokens: int) -> Iterator[Packed]:
         yield pack(rows, taken)
 
 
-def by_row(values: Tensor, packed: Packed) -> Tensor:
-    """Sums *values* (A,) of the action tokens to one number a row, (N,)."""
+def sum_by_row(values: Tensor, packed: PackedSequence) -> Tensor:
+    """Sums *values* (A,) of the completion tokens to one number per row, (N,)."""
     sums = torch.zeros(len(packed.states), dtype=values.dtype, device=values.device)
     return sums.index_add(0, packed.owners, values)[packed.texts]
 
 
 def _text(row: Row) -> tuple[int, ...]:
-    return (*row.prompt, *row.action)
+    return (*row.prompt, *row.completion)

@@ -1,4 +1,4 @@
-"""Where the traces come from that are learned from: edited ones are refused, others are counted and named."""
+"""Checks the origin of training traces: refuses edited ones and counts those whose origin is not certain."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Provenance:
 
     traces: int = 0
     unchained: int = 0
-    """Recorded before traces had a hash chain: nothing shows whether they were edited."""
+    """Recorded before traces had a hash chain: edits cannot be detected."""
     foreign: int = 0
-    """Whole, and not written on this machine: somebody could have edited them and computed their chain anew."""
+    """Not written on this machine, with a valid chain: an editor could have recomputed the chain."""
 
     def add(self, trace: Trace) -> None:
         """Raises TraceError, naming file and line, for a trace that was edited."""
@@ -29,7 +29,7 @@ class Provenance:
         self.foreign += seal.chained and not seal.own
 
     def notices(self) -> tuple[str, ...]:
-        """One line for each kind that there is."""
+        """One line for each kind with a count above 0."""
         lines = (
             (
                 self.unchained,
@@ -37,4 +37,4 @@ class Provenance:
             ),
             (self.foreign, "were not written on this machine: they are taken as they are"),
         )
-        return tuple(f"{count} of {self.traces} traces {what}" for count, what in lines if count)
+        return tuple(f"{count} of {self.traces} traces {notice}" for count, notice in lines if count)

@@ -1,10 +1,11 @@
-"""What was kept of a set of traces, what was left out, and why: counted, never silent."""
+"""Summarizes a data set: how many traces were kept, how many were left out, and why."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+from pydantic import AliasChoices, Field
 from rich.text import Text
 
 from agent.cli.tables import Column, FittedTable
@@ -23,28 +24,29 @@ class Group(Record):
     successes: int
     decisions: int
     with_milestones: int
-    """Trajectories whose milestones were counted from start to end."""
+    """Trajectories with a milestone count at every state."""
 
 
 class DataSummary(Record):
-    """One line a group, and what did not become a row."""
+    """One line per group, and counts of what was left out."""
 
     groups: tuple[Group, ...]
     left_out: dict[str, int]
-    """Episodes by the reason why nothing is learned from them."""
+    """Number of episodes that were left out, by reason."""
     too_long: int
-    """Trajectories of which a recorded row is longer than the limit."""
+    """Trajectories with a recorded row that is longer than the limit."""
     cut: int
-    """Prompts whose middle was left out to fit."""
+    """Prompts whose middle was removed to fit the limit."""
     unreadable: int = 0
-    """Answers that held no action, in episodes that were kept: no row is made of them."""
+    """Answers without an action, in episodes that were kept; they give no rows."""
     rows: int
     prompt_tokens: tuple[int, int, int]
     """Median, 90th percentile, longest."""
-    action_tokens: tuple[int, int, int]
+    completion_tokens: tuple[int, int, int] = Field(validation_alias=AliasChoices("completion_tokens", "action_tokens"))
+    """The same of completions. Files of earlier versions name it `action_tokens`."""
 
     def table(self) -> FittedTable:
-        """For people."""
+        """The summary as a table for the terminal."""
         table = FittedTable(
             Column("site", wrap=24),
             Column("trajectories", right=True),
@@ -53,9 +55,9 @@ class DataSummary(Record):
             Column("with milestones", right=True, wrap=10, drop=3),
             title=f"{self.rows} rows; prompts of {self.prompt_tokens[0]} tokens (longest {self.prompt_tokens[2]})",
         )
-        for one in self.groups:
-            counts = (one.trajectories, one.successes, one.decisions, one.with_milestones)
-            table.row(one.name, *map(str, counts))
+        for group in self.groups:
+            counts = (group.trajectories, group.successes, group.decisions, group.with_milestones)
+            table.row(group.name, *map(str, counts))
         reasons = {
             **self.left_out,
             "row longer than the limit": self.too_long,
@@ -70,29 +72,29 @@ class DataSummary(Record):
 
 
 def summarize(selection: Selection, encoded: Encoded) -> DataSummary:
-    """Counts what *selection* kept and *encoded* made of it."""
+    """Summarizes the trajectories of *selection* and their rows, *encoded*."""
     by_name: dict[str, list[Trajectory]] = {}
-    for one in selection.kept:
-        by_name.setdefault(f"{one.task.suite}/{one.category}", []).append(one)
+    for trajectory in selection.kept:
+        by_name.setdefault(f"{trajectory.task.suite}/{trajectory.category}", []).append(trajectory)
     return DataSummary(
-        groups=tuple(_group(name, ones) for name, ones in sorted(by_name.items())),
+        groups=tuple(_group(name, members) for name, members in sorted(by_name.items())),
         left_out={reason.value: count for reason, count in sorted(Counter(selection.left_out).items())},
         too_long=len(encoded.too_long),
         cut=encoded.cut,
-        unreadable=sum(one.unreadable for one in selection.kept),
+        unreadable=sum(trajectory.unreadable for trajectory in selection.kept),
         rows=len(encoded.rows),
         prompt_tokens=_spread([len(row.prompt) for row in encoded.rows]),
-        action_tokens=_spread([len(row.action) for row in encoded.rows]),
+        completion_tokens=_spread([len(row.completion) for row in encoded.rows]),
     )
 
 
-def _group(name: str, ones: Sequence[Trajectory]) -> Group:
+def _group(name: str, members: Sequence[Trajectory]) -> Group:
     return Group(
         name=name,
-        trajectories=len(ones),
-        successes=sum(one.success for one in ones),
-        decisions=sum(len(one.decisions) for one in ones),
-        with_milestones=sum(one.milestones > 0 for one in ones),
+        trajectories=len(members),
+        successes=sum(member.success for member in members),
+        decisions=sum(len(member.decisions) for member in members),
+        with_milestones=sum(member.milestones > 0 for member in members),
     )
 
 

@@ -1,4 +1,4 @@
-"""The steps of a trace as its policy saw them, so that a prompt can be rendered anew: with another plan, or none."""
+"""Restores the policy's view of each step of a trace, so that its prompt can be rendered with another plan or none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from envs.core.trace_store import BlobStore, Trace
 
 
 def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, PolicyView]]:
-    """Every step with its view, in order. Tabs, an open dialog and values in `elements` are not in a trace and so not
-    in the view."""
+    """Every step with its view, in order. A trace holds no tabs, open dialogs or values of `elements`, so the view has
+    none either."""
     history: list[str] = []
     problems: tuple[str, ...] = ()
     last: ActionResult | None = None
@@ -43,7 +43,7 @@ def policy_views(trace: Trace, blobs: BlobStore) -> Iterator[tuple[Intent, Polic
 
 
 def seen_page(seen: ObservationRecord, blobs: BlobStore) -> Observation:
-    """A recorded page as far as its text goes."""
+    """The observation of a recorded page: its text, address and size, without elements and tabs."""
     return Observation(
         url=seen.url,
         title=seen.title,

@@ -1,8 +1,8 @@
-"""An episode as training sees it: one decision a step, the milestones done at each state, the outcome.
+"""Reads trajectories from traces: one decision per step, the milestones done at each state, the outcome.
 
-Only what the trace holds. A local policy's token ids are taken as they were sampled and never made again from text: a
-tokenizer need not give the same ids back (re-tokenisation drift). Where a policy was not local, the prompt that it was
-sent and its answer are kept as text, for the tokenizer of whoever learns from it.
+Token ids of a local policy are used as they were sampled. They are never encoded again from text, because a tokenizer
+need not return the same ids (re-tokenization drift). Of any other policy, prompt and completion are kept as text, for
+the tokenizer of the model that learns from them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
+from pydantic import AliasChoices, Field, model_validator
+
+from envs.core.action_languages import LANGUAGES, ParseError
+from envs.core.actions import Action
 from envs.core.record import Record
 from envs.core.tasks import TaskRef
 from envs.core.trace import Call, Footer, Intent
@@ -24,44 +28,58 @@ from training.data.provenance import Provenance
 
 
 class LeftOut(StrEnum):
-    """Why an episode is not learned from."""
+    """Reason why an episode is excluded from training."""
 
     UNFINISHED = "unfinished"
     BROKEN = "broken"
-    """The world or a model failed: nothing is known about the policy."""
+    """The environment or a model failed: the episode says nothing about the policy."""
     UNJUDGED = "unjudged"
     NO_DECISION = "no decision"
     """It ended before its first step."""
     NO_PROMPT = "no prompt"
-    """A step does not say what the policy was shown: a script played it."""
+    """A step has no recorded prompt: a script played it."""
     FAILED = "failed"
-    """Only successes were asked for; :func:`select` keeps it."""
+    """Only successes were requested; :func:`select` does not use this reason."""
     HELD_OUT = "held out for evaluation"
-    """Policies are measured on its instance; :func:`select` keeps it."""
+    """Policies are measured on its instance; :func:`select` does not use this reason."""
 
 
 class Tokens(Record):
-    """A decision as its model sampled it."""
+    """Token ids of a decision, as its model sampled them. Files of earlier versions name `completion` `action`."""
 
     prompt: tuple[int, ...]
-    action: tuple[int, ...]
+    completion: tuple[int, ...] = Field(validation_alias=AliasChoices("completion", "action"))
     logprobs: tuple[float, ...] | None = None
-    """Natural-log probability of each action token when it was sampled; as long as `action`."""
+    """Natural log-probability of each completion token when it was sampled; as long as `completion`."""
 
 
 class Decision(Record):
-    """One step: the state, as the policy was shown it, and the action, as it said it."""
+    """One step: the prompt that the policy got, its completion and the action in it.
+
+    Files of earlier versions name `completion` `said` and have no `action`: it is parsed from the text.
+    """
 
     step: int
     """`Intent.step` of the trace, 1-based."""
     tokens: Tokens | None
     """None where the policy was not local; then `messages` is set."""
     messages: tuple[tuple[str, str], ...] = ()
-    """(role, text) of the prompt; with `tokens` only where they were asked for."""
-    said: str
-    """The action as text."""
+    """(role, text) of the prompt; beside `tokens` only on request."""
+    completion: str = Field(validation_alias=AliasChoices("completion", "said"))
+    """The policy's answer as text."""
+    action: Action | None = None
+    """The typed action of `completion`; None where the text holds none."""
     ok: bool
     """The action was carried out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse_missing_action(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict) or "action" in fields:
+            return fields
+        values = cast(dict[str, Any], fields)
+        text = values.get("completion", values.get("said"))
+        return {**values, "action": _parsed(text)} if isinstance(text, str) else values
 
 
 class Trajectory(Record):
@@ -77,23 +95,23 @@ class Trajectory(Record):
     reward: float
     """The checker's, 0 to 1."""
     milestones: int
-    """K; 0 where the episode had no plan, or changed it on the way: counts of two plans cannot be put together."""
+    """K; 0 where the episode had no plan or several plans, whose counts cannot be compared."""
     done: tuple[int, ...]
-    """Milestones done at times 0 … T, one more than decisions: before the first action … after the last."""
+    """Milestones done at times 0 … T: before the first action … after the last. One more than decisions."""
     decisions: tuple[Decision, ...]
     unreadable: int = 0
-    """Answers that held no action: nothing is learned from them."""
+    """Number of answers without an action; they give no rows."""
 
     @property
     def identity(self) -> str:
-        """Equal for episodes that did the same in the same task: the replay buffer keeps one of them."""
-        told = json.dumps([self.task.id, *(decision.said for decision in self.decisions)])
-        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+        """Deduplication key: equal for episodes with the same task and the same completions."""
+        content = json.dumps([self.task.id, *(decision.completion for decision in self.decisions)])
+        return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was kept of a set of traces, and why the rest was not."""
+    """The trajectories that were kept of a set of traces, and how many were left out, by reason."""
 
     kept: tuple[Trajectory, ...]
     left_out: Counter[LeftOut]
@@ -105,7 +123,7 @@ class Selection:
 
 
 def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) -> Selection:
-    """Reads *traces* in their order. *texts*: prompts as text beside their token ids, for a learner with another
+    """Reads *traces* in their order. *texts*: keep prompts as text beside their token ids, for a model with another
     tokenizer. Raises TraceError for a trace that was edited after it was written, and for a blob that is missing or
     damaged."""
     kept: list[Trajectory] = []
@@ -113,16 +131,16 @@ def select(traces: Iterable[tuple[Trace, BlobStore]], *, texts: bool = False) ->
     provenance = Provenance()
     for trace, blobs in traces:
         provenance.add(trace)
-        found = trajectory(trace, blobs, texts=texts)
-        if isinstance(found, LeftOut):
-            left_out[found] += 1
+        result = trajectory(trace, blobs, texts=texts)
+        if isinstance(result, LeftOut):
+            left_out[result] += 1
         else:
-            kept.append(found)
+            kept.append(result)
     return Selection(tuple(kept), left_out, provenance)
 
 
 def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajectory | LeftOut:
-    """The episode, or why there is nothing to learn from it."""
+    """Reads one trace: its trajectory, or the reason why it is excluded."""
     footer = trace.footer
     if footer is None:
         return LeftOut.UNFINISHED
@@ -157,23 +175,36 @@ def trajectory(trace: Trace, blobs: BlobStore, *, texts: bool = False) -> Trajec
 
 
 def _unreadable(trace: Trace) -> int:
-    """Those that were repaired or drawn again, beside the action that came of it, and those that no action came of."""
+    """Counts the policy's answers without an action: retried ones, and those that ended without an action."""
     calls = [call for step in trace.steps for call in step.intent.calls]
     calls += [call for event in trace.events for call in event.calls]
     return sum(call.role == "policy" and call.error is not None for call in calls)
 
 
 def _decision(intent: Intent, blobs: BlobStore, *, ok: bool, texts: bool) -> Decision | None:
-    """From the call that gave the action: the last one of the policy's that was readable."""
-    call = next((one for one in reversed(intent.calls) if one.role == "policy" and one.error is None), None)
+    """Reads the policy's last readable call, which gave the action; None where there is none or it has no prompt."""
+    call = next((call for call in reversed(intent.calls) if call.role == "policy" and call.error is None), None)
     if call is None:
         return None
+    tokens = None
     if call.prompt_token_ids and call.completion_token_ids:
-        tokens = Tokens(prompt=call.prompt_token_ids, action=call.completion_token_ids, logprobs=call.logprobs)
-        messages = _messages(call, blobs) if texts else ()
-        return Decision(step=intent.step, tokens=tokens, messages=messages, said=call.completion, ok=ok)
-    messages = _messages(call, blobs)
-    return Decision(step=intent.step, tokens=None, messages=messages, said=call.completion, ok=ok) if messages else None
+        tokens = Tokens(prompt=call.prompt_token_ids, completion=call.completion_token_ids, logprobs=call.logprobs)
+    messages = _messages(call, blobs) if texts or tokens is None else ()
+    if tokens is None and not messages:
+        return None
+    return Decision(
+        step=intent.step, tokens=tokens, messages=messages, completion=call.completion, action=intent.action, ok=ok
+    )
+
+
+def _parsed(text: str) -> Action | None:
+    """The action of a completion in any action language; None where it holds none."""
+    for language in LANGUAGES.values():
+        try:
+            return language.parse(text).action
+        except ParseError:
+            continue
+    return None
 
 
 def _messages(call: Call, blobs: BlobStore) -> tuple[tuple[str, str], ...]:
@@ -184,7 +215,7 @@ def _messages(call: Call, blobs: BlobStore) -> tuple[tuple[str, str], ...]:
 
 
 def _done(trace: Trace, intents: Sequence[Intent], footer: Footer) -> tuple[int, ...]:
-    """Milestones done at each state; empty without a plan, or where it changed on the way."""
+    """Number of milestones done at each state; empty without a plan or with several plans."""
     plans = {tuple(milestone.text for milestone in plan.milestones) for plan in trace.plans}
     vectors = [intent.rating.z for intent in intents]
     final = _final(trace, footer, len(vectors[0]))
@@ -195,8 +226,8 @@ def _done(trace: Trace, intents: Sequence[Intent], footer: Footer) -> tuple[int,
 
 
 def _final(trace: Trace, footer: Footer, total: int) -> tuple[bool, ...] | None:
-    """After the last action: the checkers' word where they speak of this plan, else the rater's. They speak of the
-    task's own milestones, which a model's plan may be as many as."""
+    """The milestones done after the last action: the checkers' result where the plan is the task's own, else the
+    rater's. Checkers know the task's own milestones only; a model's plan can have as many."""
     checks = footer.milestone_checks
     own = not trace.plans or trace.plans[-1].milestones == trace.header.reference_milestones
     if checks is not None and own and len(checks) == total:

@@ -1,5 +1,5 @@
-"""Single-model stages over packed rows: the supervised start, the two critics, the actor.
+"""Trains one model per stage on packed rows: supervised fine-tuning, the two critics, the actor.
 
-Each is a short subclass of a library's trainer, so that precision, checkpointing, sharding, adapters and resume are
-the library's. What a stage learns towards was computed before it began and lies in columns beside its rows.
+Each trainer is a short subclass of a library's trainer, which provides precision, checkpointing, sharding, adapters and
+resume. Training targets are computed before a stage and stored in columns beside its rows.
 """

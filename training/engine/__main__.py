@@ -1,5 +1,5 @@
-"""`python -m training.engine FOLDER`: what the folder asks for, a stage (:mod:`training.engine.stage_jobs`), scores
-(:mod:`training.engine.scoring`) or a fine-tuning (:mod:`training.engine.sft`)."""
+"""`python -m training.engine FOLDER`: runs the job in FOLDER, which is a stage (:mod:`training.engine.stage_jobs`), a
+scoring pass (:mod:`training.engine.scoring`) or a fine-tuning (:mod:`training.engine.sft`)."""
 
 from __future__ import annotations
 

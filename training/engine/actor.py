@@ -1,4 +1,4 @@
-"""The actor's stage: a loss of `training.mira.losses` on rows whose advantages and references are columns."""
+"""Trains the actor: a loss of `training.mira.losses` on rows with columns of advantages and reference logprobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import TrainingArguments
 
-from training.data.packing import Packed, by_row
-from training.engine.annotate import action_token_logprobs
+from training.data.columns import Column
+from training.data.packing import PackedSequence, sum_by_row
+from training.engine.annotate import completion_token_logprobs
 from training.engine.settings import Objective
 from training.engine.step_plan import Plan
 from training.engine.trainer import RowsTrainer
@@ -17,8 +18,7 @@ from training.mira.losses import anchor_loss, cloning_loss, regression_loss, web
 
 
 class ActorTrainer(RowsTrainer):
-    """Trains a causal model. Columns: `advantage`; `reference`, the `log π_ref(a|s)` of the phase's start; `success`, 1
-    for the actions of successes (an anchor needs it)."""
+    """Trains a causal model. Columns: `ADVANTAGE`, `REFERENCE` and, for an objective with an anchor, `SUCCESS`."""
 
     def __init__(
         self,
@@ -31,33 +31,35 @@ class ActorTrainer(RowsTrainer):
         successes: Tensor | None = None,
         arguments: TrainingArguments,
     ) -> None:
-        columns = {"advantage": advantages, "reference": references}
+        columns = {Column.ADVANTAGE: advantages, Column.REFERENCE: references}
         if objective.anchor:
             if successes is None:
-                raise ValueError("an anchor needs to know which actions are those of successes")
-            columns["success"] = successes
+                raise ValueError("an anchor needs the column of successes")
+            columns[Column.SUCCESS] = successes
         super().__init__(model, plan, columns, arguments)
         self._objective = objective
 
     def pack_loss(
-        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+        self, model: nn.Module, packed: PackedSequence, columns: Mapping[Column, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
-        logprob = by_row(action_token_logprobs(model, packed), packed)
-        ratio = (logprob - columns["reference"]).detach()
+        logprob = sum_by_row(completion_token_logprobs(model, packed), packed)
+        ratio = (logprob - columns[Column.REFERENCE]).detach()
         return self._loss(logprob, columns, packed), {
             "logprob": logprob.mean().item(),
             "log_ratio": ratio.mean().item(),
             "log_ratio_spread": ratio.std(correction=0).item(),
         }
 
-    def _loss(self, logprob: Tensor, columns: Mapping[str, Tensor], packed: Packed) -> Tensor:
-        advantage, reference = columns["advantage"], columns["reference"]
+    def _loss(self, logprob: Tensor, columns: Mapping[Column, Tensor], packed: PackedSequence) -> Tensor:
+        advantage, reference = columns[Column.ADVANTAGE], columns[Column.REFERENCE]
         objective, beta = self._objective, self._objective.beta
         match objective.kind:
             case "regression":
                 weight = objective.negative_weight
                 loss = regression_loss(logprob, reference, advantage, beta, negative_weight=weight)
-                return loss + objective.anchor * anchor_loss(logprob, columns["success"]) if objective.anchor else loss
+                if objective.anchor:
+                    loss = loss + objective.anchor * anchor_loss(logprob, columns[Column.SUCCESS])
+                return loss
             case "weighted":
                 return weighted_likelihood_loss(logprob, advantage, beta)
             case "cloning":

@@ -1,7 +1,7 @@
-"""The pass without gradients between the stages: what the critics say of each state, how likely each action is.
+"""Scores rows without gradients between the stages: critics' outputs for states, log-probabilities of actions.
 
-Every state is scored once, however many rows have it, and what several begin with is read once; the perplexities of a
-phase and its reference log-probabilities are one pass, because the reference is the policy at the start of the phase.
+Every state is scored once, however many rows share it, and shared prefixes are computed once. One pass gives both the
+perplexities of a phase and its reference log-probabilities, because the reference is the policy at the phase's start.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from training.data.packing import Packed, by_row, packs
+from training.data.packing import PackedSequence, packed_sequences, sum_by_row
 from training.data.rows import Row
 from training.engine.critic_model import Critic, states_of
-from training.engine.packed_model import precision, require_packs
+from training.engine.packed_model import precision, require_packed_support
 from training.engine.progress import Watcher, unwatched
 from training.mira.losses import token_logprobs
 
 
-def action_token_logprobs(model: Any, packed: Packed) -> Tensor:
-    """Log-probability of each action token under a causal model, shape (A,); logits are made nowhere else."""
+def completion_token_logprobs(model: Any, packed: PackedSequence) -> Tensor:
+    """Log-probability of each completion token under a causal model, shape (A,); no other logits are computed."""
     out = model(**packed.read_at(packed.predictors), logits_to_keep=packed.predictors)
     return token_logprobs(out.logits[0], packed.targets)
 
 
 @torch.no_grad()
-def score_actions(
+def score_completions(
     model: Any, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """`log π(a|s)` of every row, summed over the action's tokens, in the order of *rows*.
+    """`log π(a|s)` of every row, summed over the completion tokens, in the order of *rows*.
 
-    *bf16*: in the same autocast as a stage with `compute.bf16` learns in, so that its log-ratios begin at 0.
+    *bf16*: use the autocast of a stage with `compute.bf16`, so that its log-ratios begin at 0.
     """
-    require_packs(model)
+    require_packed_support(model)
     sums = [0.0] * len(rows)
-    for packed in _told(rows, max_tokens, "scoring actions", watch):
+    for packed in _reported(rows, max_tokens, "scoring actions", watch):
         moved = packed.to(model.device)
         with precision(moved.input_ids.device, bf16=bf16):
-            logprobs = action_token_logprobs(model, moved)
-        for place, total in zip(packed.rows, by_row(logprobs.double(), moved).tolist(), strict=True):
+            logprobs = completion_token_logprobs(model, moved)
+        for place, total in zip(packed.rows, sum_by_row(logprobs.double(), moved).tolist(), strict=True):
             sums[place] = total
     return tuple(sums)
 
@@ -49,23 +49,23 @@ def score_actions(
 def score_states(
     critic: Critic, rows: Sequence[Row], max_tokens: int, watch: Watcher = unwatched, *, bf16: bool = False
 ) -> tuple[float, ...]:
-    """What *critic* says of each row's state, in [0, 1], in the order of *rows*. *bf16*: as for `score_actions`."""
-    require_packs(critic)
-    found = [0.0] * len(rows)
+    """The output of *critic* for each row's state, in [0, 1], in their order. *bf16*: see `score_completions`."""
+    require_packed_support(critic)
+    scores = [0.0] * len(rows)
     device = next(critic.parameters()).device
-    for packed in _told(states_of(rows), max_tokens, "scoring states", watch):
+    for packed in _reported(states_of(rows), max_tokens, "scoring states", watch):
         moved = packed.to(device)
         with precision(device, bf16=bf16):
-            said = critic(moved)
-        for place, value in zip(packed.rows, torch.sigmoid(said.float()).tolist(), strict=True):
-            found[place] = value
-    return tuple(found)
+            logits = critic(moved)
+        for place, value in zip(packed.rows, torch.sigmoid(logits.float()).tolist(), strict=True):
+            scores[place] = value
+    return tuple(scores)
 
 
-def _told(rows: Sequence[Row], max_tokens: int, what: str, watch: Watcher) -> Iterator[Packed]:
-    """The packs of *rows*; *watch* is told of each when it is done with."""
+def _reported(rows: Sequence[Row], max_tokens: int, stage: str, watch: Watcher) -> Iterator[PackedSequence]:
+    """The packed sequences of *rows*; each is reported to *watch* after it was processed."""
     done = 0
-    for packed in packs(rows, max_tokens):
+    for packed in packed_sequences(rows, max_tokens):
         yield packed
         done += len(packed.rows)
-        watch(what, done, len(rows), None)
+        watch(stage, done, len(rows), None)

@@ -1,4 +1,4 @@
-"""Checkpoints of policies: read for training, written so that what serves them takes them as they are."""
+"""Reads and writes checkpoints of policies. What is written can be served without conversion."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from models.base import ModelUnavailable
 from models.local.loading import read_checkpoint, reading_old_names
 from models.local.safe_loading import ADAPTER_CONFIG, LOCAL, WEIGHTS, weights_problem
 from training.engine.language_model import encoder_layers, freeze_encoders
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute, Lora
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 
 
 def load_policy(folder: Path, *, padded: bool = False) -> tuple[Any, Any]:
-    """(causal model in float32, tokenizer); an adapter's comes merged into its base.
+    """Loads (causal model in float32, tokenizer); an adapter is merged into its base.
 
-    The model takes packs, see :func:`take_packs`, or batches with an attention mask where they are *padded*. Of a
-    multimodal one only the language model has gradients. Never asks the network. Raises BadInput in one line.
+    The model takes packed sequences, see :func:`accept_packed`, or with *padded* batches with an attention mask. Of a
+    multimodal model only the language model has gradients. Never uses the network. Raises BadInput in one line.
     """
     model, tokenizer = _read_policy(folder)
     freeze_encoders(model)
     if not padded:
-        take_packs(model)
+        accept_packed(model)
     return model, tokenizer
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """What `load_policy` gives beside the model; of an adapter its own, where it brings one. Raises BadInput."""
+    """Loads the tokenizer of a checkpoint; of an adapter its own if it has one, else its base's. Raises BadInput."""
     from transformers import AutoTokenizer
 
-    brought = (folder / "tokenizer_config.json").is_file()
-    place = folder if brought else base_of(folder)
+    own = (folder / "tokenizer_config.json").is_file()
+    place = folder if own else base_of(folder)
     with _readable("tokenizer", place):
         return AutoTokenizer.from_pretrained(place, **LOCAL)
 
 
 def read_config(folder: Path) -> Any:
-    """The transformers configuration of the checkpoint in *folder*, of an adapter its base's. Raises BadInput."""
+    """The transformers configuration of the checkpoint in *folder*; of an adapter its base's. Raises BadInput."""
     from transformers import AutoConfig
 
     place = base_of(folder)
@@ -60,12 +60,12 @@ def read_config(folder: Path) -> Any:
 
 @contextmanager
 def _readable(part: str, place: Path) -> Generator[None]:
-    """Raises BadInput where the body cannot read what the checkpoint in *place* has as its *part*."""
+    """Raises BadInput where the body cannot read the *part* of the checkpoint in *place*."""
     try:
         yield
     except (OSError, ValueError, KeyError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise BadInput(f"the {part} in {str(place)!r} cannot be read: {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise BadInput(f"the {part} in {str(place)!r} cannot be read: {reason}") from error
 
 
 def _read_policy(folder: Path) -> tuple[Any, Any]:
@@ -101,7 +101,7 @@ def check_weights(folder: Path) -> None:
 
 
 def with_adapter(model: Any, lora: Lora | None) -> Any:
-    """*model* with a fresh adapter, its own weights frozen; *model* itself without *lora*."""
+    """*model* with a new adapter and frozen weights; *model* itself without *lora*."""
     if lora is None:
         return model
     from peft import get_peft_model
@@ -111,7 +111,7 @@ def with_adapter(model: Any, lora: Lora | None) -> Any:
 
 
 def lora_config(lora: Lora, model: Any = None) -> Any:
-    """PEFT's configuration of *lora*; with *model*, a multimodal one, for its language model alone."""
+    """PEFT's configuration of *lora*; with a multimodal *model*, for its language model only."""
     from peft import LoraConfig
 
     return LoraConfig(
@@ -125,9 +125,9 @@ def lora_config(lora: Lora, model: Any = None) -> Any:
 
 
 @contextmanager
-def made_whole(out: Path) -> Generator[Path]:
-    """A folder for the body to fill; it gets the name *out* when the body has ended well. What a killed save left is
-    written over. Raises NotWritten, and leaves nothing, where the disk does not take it."""
+def write_folder_atomically(out: Path) -> Generator[Path]:
+    """Writes the folder *out* atomically: the body fills a temporary folder, which is renamed when the body succeeds. A
+    leftover of a killed save is overwritten. Raises NotWritten, and leaves nothing, where the disk is full."""
     part = out.with_name(f"{out.name}.part")
     try:
         with writing(out):
@@ -145,15 +145,15 @@ PROCESSOR_FILES = (
     "video_preprocessor_config.json",
     "chat_template.json",
 )
-"""How a multimodal checkpoint encodes pictures: transformers and vLLM read such a model with them only."""
+"""Image preprocessing of a multimodal checkpoint. transformers and vLLM cannot load such a model without them."""
 
 
 def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None) -> None:
-    """Writes *out*: weights with any adapter merged, tokenizer, generation settings, and what the checkpoint *start*
-    has of `PROCESSOR_FILES`. Replaces nothing half-written."""
+    """Writes the checkpoint *out* atomically: weights with any adapter merged, tokenizer, generation settings, and the
+    `PROCESSOR_FILES` of the checkpoint *start*."""
     merged = model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
     neutral_sampling(merged)
-    with made_whole(out) as part:
+    with write_folder_atomically(out) as part:
         merged.save_pretrained(part)
         tokenizer.save_pretrained(part)
         for name in PROCESSOR_FILES:
@@ -163,12 +163,12 @@ def save_policy(model: Any, tokenizer: Any, out: Path, start: Path | None = None
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether *folder* holds an adapter beside a base, as the memory-lean mode leaves them."""
+    """Whether *folder* holds an adapter that names its base, as shared-base LoRA writes them."""
     return (folder / ADAPTER_CONFIG).is_file()
 
 
 def base_of(folder: Path) -> Path:
-    """The checkpoint that an adapter's folder names as its base; *folder* itself where it is none. Raises BadInput."""
+    """The base checkpoint of an adapter's folder; *folder* itself if it is no adapter. Raises BadInput."""
     if not is_adapter(folder):
         return folder.resolve()
     try:
@@ -179,7 +179,7 @@ def base_of(folder: Path) -> Path:
 
 
 def adapter_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """Raises BadInput where *folder* holds none that can be read."""
+    """The tensors of the adapter in *folder*. Raises BadInput where they cannot be read."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -190,51 +190,51 @@ def adapter_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def check_adapter(folder: Path, lora: Lora) -> None:
-    """Raises BadInput where the adapter in *folder* is of another shape than *lora*, or adds what it has learned by
-    another factor, which its tensors do not show: it would be another policy."""
+    """Raises BadInput where the adapter in *folder* differs from *lora* in shape or scale. Its tensors do not show the
+    scale, and with another one it would be another policy."""
     try:
-        told: dict[str, Any] = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
-        has = {"rank": told["r"], "alpha": told["lora_alpha"], "targets": sorted(told["target_modules"])}
-        rank_stabilised = told.get("use_rslora", False)
+        config: dict[str, Any] = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+        actual = {"rank": config["r"], "alpha": config["lora_alpha"], "targets": sorted(config["target_modules"])}
+        rank_stabilised = config.get("use_rslora", False)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"the adapter in {str(folder)!r} cannot be read: {' '.join(str(error).split())}") from error
-    asked = {"rank": lora.rank, "alpha": lora.alpha, "targets": sorted(lora.targets)}
-    odd = next((name for name in has if has[name] != asked[name]), None)
-    if odd is not None:
-        raise BadInput(f"the adapter in {str(folder)!r} has {odd} {has[odd]}: set compute.lora.{odd} to it")
+    expected = {"rank": lora.rank, "alpha": lora.alpha, "targets": sorted(lora.targets)}
+    name = next((name for name in actual if actual[name] != expected[name]), None)
+    if name is not None:
+        raise BadInput(f"the adapter in {str(folder)!r} has {name} {actual[name]}: set compute.lora.{name} to it")
     if rank_stabilised:
         raise BadInput(f"the adapter in {str(folder)!r} is rank-stabilised (use_rslora), and compute.lora is not")
 
 
 def policy_spec(folder: Path) -> str:
-    """How `mira run --policy` is told of the checkpoint in *folder*."""
+    """The spec of the checkpoint in *folder* for `mira run --policy`."""
     return f"local:{base_of(folder)}+{folder}" if is_adapter(folder) else f"local:{folder}"
 
 
 def weights_digest(folder: Path) -> str:
-    """16 hex digits over a checkpoint's weights, those of an adapter's base included: equal digests, equal policies."""
-    found = hashlib.sha256()
+    """16 hex digits over a checkpoint's weights, including an adapter's base: equal digests mean equal policies."""
+    digest = hashlib.sha256()
     for place in (folder, base_of(folder)) if is_adapter(folder) else (folder,):
         for path in sorted(place.glob("*.safetensors")):
-            found.update(path.name.encode())
+            digest.update(path.name.encode())
             with path.open("rb") as file:
                 while chunk := file.read(1 << 20):
-                    found.update(chunk)
-    return found.hexdigest()[:16]
+                    digest.update(chunk)
+    return digest.hexdigest()[:16]
 
 
-def use_machine(compute: Compute) -> torch.device:
-    """Sets PyTorch's threads and returns where models go."""
+def select_device(compute: Compute) -> torch.device:
+    """Returns the device for models and sets PyTorch's number of CPU threads."""
     if compute.cpu or not torch.cuda.is_available():
         torch.set_num_threads(compute.threads)
         return torch.device("cpu")
-    own: Any = PartialState().device
-    return own  # of a launched process its own, where "cuda" would be the first one's
+    device: Any = PartialState().device
+    return device  # the launched process's own; "cuda" would be the first GPU
 
 
 def neutral_sampling(model: Any) -> None:
-    """Drops the sampling defaults that a base brought (temperature, top_k, top_p): a server would apply them to whoever
-    does not say otherwise, and what is played, and learned from, is the policy itself."""
+    """Removes the base's sampling defaults (temperature, top_k, top_p). A server would apply them by default, but
+    rollouts must sample from the policy itself."""
     config = getattr(model, "generation_config", None)
     if config is not None:
         for name in ("temperature", "top_k", "top_p", "min_p", "typical_p", "repetition_penalty"):

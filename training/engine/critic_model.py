@@ -1,8 +1,8 @@
 """A critic: a language model's trunk with a small head on the state's last token.
 
-Both critics of MiRA have this shape. The potential critic's output goes through a sigmoid and is regressed on progress
-(Eq. 3), the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next milestone,
-the last actions, the page; its last token has seen all of it.
+Both critics of MiRA have this architecture. The potential critic's output goes through a sigmoid and is regressed on
+progress (Eq. 3); the value critic's is the logit of success (Eq. 4). The state is the policy's own prompt: goal, next
+milestone, last actions, page. Its last token attends to all of it.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from torch import Tensor, nn
 
 from models.local.loading import reading_old_names
 from models.local.safe_loading import WEIGHTS
-from training.data.packing import Packed
+from training.data.packing import PackedSequence
 from training.data.rows import Row
 from training.engine.checkpoints import check_weights, is_adapter, load_policy, lora_config
 from training.engine.language_model import freeze_encoders, hidden_width
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
 
 HEAD = "head.safetensors"
 
 
 class Critic(nn.Module):
-    """One number for each row's state."""
+    """Predicts one number for each row's state."""
 
     def __init__(self, trunk: nn.Module, width: int) -> None:
         """*trunk*: a transformers model without its language head, hidden states of *width*.
 
-        The head's last layer begins at zero, so that a fresh critic says 0.5 of every state.
+        The head's last layer begins at zero, so that a new critic predicts 0.5 for every state.
         """
         super().__init__()
         self.trunk = trunk
@@ -42,7 +42,7 @@ class Critic(nn.Module):
 
     @classmethod
     def from_policy(cls, folder: Path) -> Critic:
-        """The trunk of the checkpoint in *folder*, an adapter's merged into its base, with a fresh head."""
+        """A critic with a new head on the trunk of the checkpoint in *folder*; an adapter is merged into its base."""
         from transformers import AutoModel
 
         if is_adapter(folder):
@@ -51,12 +51,12 @@ class Critic(nn.Module):
             check_weights(folder)
             trunk = AutoModel.from_pretrained(folder, dtype=torch.float32, **WEIGHTS)
             freeze_encoders(trunk)
-            take_packs(trunk)
+            accept_packed(trunk)
         return cls(trunk, hidden_width(trunk.config))
 
     @classmethod
     def load(cls, folder: Path) -> Critic:
-        """What `save` wrote."""
+        """Loads what `save` wrote."""
         critic = cls.from_policy(folder)
         critic.head.load_state_dict(load_file(folder / HEAD))
         return critic
@@ -68,22 +68,22 @@ class Critic(nn.Module):
 
     @property
     def _no_split_modules(self) -> Any:
-        """For FSDP: the trunk's layers, each of which is spread over the processes as one."""
+        """For FSDP: the trunk's layers, each of which is one sharding unit."""
         trunk: Any = self.trunk
         return trunk._no_split_modules
 
     def adapt(self, lora: Lora) -> None:
-        """From now on the trunk learns through low-rank adapters alone."""
+        """Adds low-rank adapters to the trunk and freezes its weights."""
         from peft import get_peft_model
 
         trunk: Any = self.trunk
         config = lora_config(lora, trunk)
-        config.task_type = None  # a causal model's wrapper would ask the trunk for what only a head needs
+        config.task_type = None  # the wrapper of a causal model needs a language head, which the trunk lacks
         with reading_old_names():
             self.trunk = get_peft_model(trunk, config)
 
     def renew_head(self) -> None:
-        """Forgets what the head has learned."""
+        """Resets the head's weights."""
         first: Any = self.head[0]
         self.head = _new_head(first.in_features).to(first.weight.device)
 
@@ -93,14 +93,14 @@ class Critic(nn.Module):
         trunk.activation_checkpointing_enable(**options)
 
     def save(self, folder: Path) -> None:
-        """Trunk, adapters merged, and head; the trunk alone is a transformers checkpoint."""
+        """Writes the trunk with adapters merged, and the head. The trunk alone is a transformers checkpoint."""
         folder.mkdir(parents=True, exist_ok=True)
         trunk: Any = self.trunk
         trunk = trunk.merge_and_unload() if hasattr(trunk, "merge_and_unload") else trunk
         trunk.save_pretrained(folder)
         save_file({name: value.contiguous() for name, value in self.head.state_dict().items()}, folder / HEAD)
 
-    def forward(self, packed: Packed) -> Tensor:
+    def forward(self, packed: PackedSequence) -> Tensor:
         """Logits of the rows' states, shape (N,); their sigmoid is the potential or the probability of success."""
         out = self.trunk(**packed.read_at(packed.states))
         hidden: Tensor = out.last_hidden_state[0, packed.states]
@@ -108,8 +108,8 @@ class Critic(nn.Module):
 
 
 def states_of(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """*rows* without their actions: no token behind a state changes what a critic says of it."""
-    return tuple(replace(row, action=(), sampled=None) for row in rows)
+    """*rows* without their completions: later tokens do not change a critic's output for the state."""
+    return tuple(replace(row, completion=(), sampled=None) for row in rows)
 
 
 def _new_head(width: int) -> nn.Sequential:

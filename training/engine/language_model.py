@@ -1,5 +1,5 @@
-"""What stages train of a checkpoint: the language model. A multimodal checkpoint also holds encoders of pictures; rows
-are text, so encoders would get no gradient, and they stay as they are."""
+"""Selects the part of a checkpoint that stages train: the language model. The image encoders of a multimodal checkpoint
+stay frozen: rows are text, so they would get no gradients."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import nn
 
 
 def hidden_width(config: Any) -> int:
-    """Width of the hidden states that a head reads, of the language model where *config* is of several models."""
+    """Width of the hidden states that a head reads; of a multimodal *config*, the language model's."""
     return int(config.get_text_config().hidden_size)
 
 
 def freeze_encoders(model: Any) -> None:
-    """Only the language model of *model* and its head have gradients."""
+    """Freezes everything of *model* except the language model and its head."""
     decoder, head = model.get_decoder(), model.get_output_embeddings()
     if decoder is model.base_model:
         return
@@ -26,8 +26,8 @@ def freeze_encoders(model: Any) -> None:
 
 
 def encoder_layers(model: Any, targets: tuple[str, ...]) -> str | None:
-    """For PEFT's `exclude_modules`: a pattern of the layers outside the language model. None where no layer there has a
-    name among *targets*."""
+    """A pattern of the layers outside the language model, for PEFT's `exclude_modules`. None where none of them has a
+    name in *targets*."""
     decoder = model.get_decoder()
     prefix = next((name for name, part in model.named_modules() if part is decoder), "")
     if not prefix:

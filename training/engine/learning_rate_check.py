@@ -1,16 +1,16 @@
-"""Whether a stage's rate can teach anything: bounds on how far AdamW moves a model in the steps that it has.
+"""Checks that a stage's learning rate can change its model: bounds how far AdamW moves weights in the stage's steps.
 
 A step of Adam changes a weight by at most about the learning rate (Kingma & Ba 2015, §2.1), so a stage changes it by at
-most the sum of its steps' rates. What that does depends on where weights begin:
+most the sum of its steps' rates. The effect depends on the initial weights:
 
-* every weight: inputs of a layer add up over its width, so a layer's output changes by at most `sum · width` of
-  itself, with weights of the usual size of 1/√width;
-* LoRA: B begins at 0 and A as U(−1/√width, 1/√width), so the output changes by at most `alpha · sum / √3` of itself:
-  for the widths of language models hundreds of times less;
+* full fine-tuning: inputs of a layer add up over its width, so a layer's output changes by at most `sum · width` of
+  itself, for weights of the usual size of 1/√width;
+* LoRA: B begins at 0 and A as U(−1/√width, 1/√width), so the output changes by at most `alpha · sum / √3` of itself,
+  which is hundreds of times less for the widths of language models;
 * a critic's head begins at 0: its logit changes by at most `sum · width · FEATURE`.
 
-On toy stages of 40 steps (widths 128 and 512, every weight and LoRA) a bound of 0.1 % moves log-probabilities by 2 % of
-what is asked, of 0.7 % by 20 %, of 2 % by 60 %, and of 5 % by all of it.
+On toy stages of 40 steps (widths 128 and 512, full and LoRA) a bound of 0.1 % moves log-probabilities by 2 % of the
+target change, of 0.7 % by 20 %, of 2 % by 60 %, and of 5 % by all of it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from training.engine.settings import Lora, Optimization
 from training.engine.trainer import rate_share
 
 LEAST_CHANGE: Final = 0.02
-"""Of a layer's output, relative: a stage that cannot reach it leaves its model as it was."""
+"""Relative change of a layer's output; a stage below it leaves its model practically unchanged."""
 LEAST_LOGIT: Final = 0.1
-"""A critic whose head cannot reach it says 0.475 to 0.525 of every state."""
+"""A critic whose logits stay below it predicts 0.475 to 0.525 for every state."""
 FEATURE: Final = 0.5
 """Size of a value that the head's last layer reads."""
 TRIAL_STEPS: Final = 50
-"""Shorter stages are judged as if they had as many: whoever asks for a few steps tries something out."""
+"""Shorter stages are checked as if they had this many steps: they are trials."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What is asked of a stage: *name* is its table in the configuration, such as `actor.optimization`."""
+class UpdateBound:
+    """Bounds the weight updates of a stage. *name* is its table in the configuration, such as `actor.optimization`."""
 
     name: str
     how: Optimization
@@ -47,16 +47,16 @@ class Reach:
 
     @property
     def moved(self) -> float:
-        """The most that one weight changes."""
+        """Upper bound on the change of one weight."""
         return self.how.learning_rate * self._rates
 
     @property
     def change(self) -> float:
-        """The most that a layer's output changes, relative to itself."""
+        """Upper bound on the relative change of a layer's output."""
         return self.moved * (self.width if self.lora is None else self.lora.alpha / math.sqrt(3))
 
     def logit(self, head_rate: float) -> float:
-        """The most that the logit of a critic changes whose head learns at *head_rate*."""
+        """Upper bound on the change of a critic's logit, for a head that learns at *head_rate*."""
         return head_rate * self._rates * self.width * FEATURE
 
     @property
@@ -69,38 +69,38 @@ class Reach:
         return max(TRIAL_STEPS, self.steps)
 
     def of(self, rate: float) -> str:
-        """What *rate* comes to, in words."""
+        """Describes the bound of *rate*, for a message."""
         moved = f"in at most {self._counted} steps by {rate * self._rates:.1g}"
         return f"Adam moves a weight by at most about the rate a step, {moved}"
 
 
-def check_rate(reach: Reach) -> None:
-    """Raises BadInput where the stage would leave its model as it was."""
-    if problem := rate_problem(reach):
+def check_rate(bound: UpdateBound) -> None:
+    """Raises BadInput where the stage would leave its model practically unchanged."""
+    if problem := rate_problem(bound):
         raise BadInput(problem)
 
 
-def rate_problem(reach: Reach) -> str:
-    """Why the stage would leave its model as it was; empty where it would not."""
-    if not reach.how.epochs or reach.change >= LEAST_CHANGE:
+def rate_problem(bound: UpdateBound) -> str:
+    """The reason why the stage would leave its model practically unchanged; empty if it would not."""
+    if not bound.how.epochs or bound.change >= LEAST_CHANGE:
         return ""
-    rate = reach.how.learning_rate
+    rate = bound.how.learning_rate
     begins, advice = "", "take a higher rate"
-    if reach.lora is not None:
-        begins = f", LoRA's B begins at 0 (alpha {reach.lora.alpha})"
+    if bound.lora is not None:
+        begins = f", LoRA's B begins at 0 (alpha {bound.lora.alpha})"
         advice = "take about 1e-4 (published rates of 1e-6 are for fine-tuning every weight)"
     return (
-        f"{reach.name}.learning_rate {rate:g} would teach nothing: {reach.of(rate)}{begins}, "
-        f"so a layer's output changes by at most {reach.change:.1g} of itself, less than {LEAST_CHANGE:g}: {advice}"
+        f"{bound.name}.learning_rate {rate:g} would teach nothing: {bound.of(rate)}{begins}, "
+        f"so a layer's output changes by at most {bound.change:.1g} of itself, less than {LEAST_CHANGE:g}: {advice}"
     )
 
 
-def check_head(reach: Reach, key: str, head_rate: float) -> None:
-    """Raises BadInput where a critic, whose head learns at *head_rate* (*key*), would say the same of every state."""
-    logit = reach.logit(head_rate)
-    if not reach.how.epochs or logit >= LEAST_LOGIT:
+def check_head(bound: UpdateBound, key: str, head_rate: float) -> None:
+    """Raises BadInput where a critic would predict the same for every state; its head learns at *head_rate* (*key*)."""
+    logit = bound.logit(head_rate)
+    if not bound.how.epochs or logit >= LEAST_LOGIT:
         return
     raise BadInput(
-        f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {reach.of(head_rate)}, "
+        f"{key} {head_rate:g} would teach nothing: the head begins at 0, and {bound.of(head_rate)}, "
         f"so its logit changes by at most {logit:.1g}, less than {LEAST_LOGIT:g}: take about 1e-4 or more"
     )

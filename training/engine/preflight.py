@@ -1,4 +1,4 @@
-"""Whether a checkpoint can be trained, seen from its configuration: before tasks are played for hours."""
+"""Checks from its configuration that a checkpoint can be trained, before hours of rollouts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from envs.core.errors import BadInput
 from training.engine.checkpoints import lora_config, read_config
 from training.engine.critic_model import Critic
 from training.engine.language_model import hidden_width
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Compute
 
 
 def check_trainable(folder: Path, compute: Compute) -> None:
-    """Builds actor and critic of the checkpoint in *folder* without weights, as stages build them.
+    """Builds actor and critic of the checkpoint in *folder* as stages do, without weights.
 
-    Raises BadInput in one line where transformers has no such model, its layers do not take packs, it tells no width
-    for a critic's head, or no layer has a name among `compute.lora.targets`.
+    Raises BadInput in one line where transformers has no such model, its layers cannot process packed sequences, its
+    configuration has no width for a critic's head, or no layer has a name in `compute.lora.targets`.
     """
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoModel, AutoModelForCausalLM
 
@@ -33,12 +33,12 @@ def check_trainable(folder: Path, compute: Compute) -> None:
             trunk: Any = AutoModel.from_config(config)
             Critic(trunk, hidden_width(config))
         for model in (policy, trunk):
-            take_packs(model)
+            accept_packed(model)
             if compute.lora is not None or compute.lean:
                 _check_targets(model, compute)
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise BadInput(f"{str(folder)!r} cannot be trained: {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise BadInput(f"{str(folder)!r} cannot be trained: {reason}") from error
 
 
 def _check_targets(model: Any, compute: Compute) -> None:

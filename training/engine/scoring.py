@@ -1,5 +1,4 @@
-"""The pass between the stages, on whatever machine the stages run: in this process, or a part of the rows in each of a
-launcher's."""
+"""Runs the scoring pass between stages where the stages run: in this process, or split over a launcher's processes."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.engine.annotate import score_actions, score_states
-from training.engine.checkpoints import is_adapter, load_policy, use_machine
+from training.engine.annotate import score_completions, score_states
+from training.engine.checkpoints import is_adapter, load_policy, select_device
 from training.engine.critic_model import Critic
 from training.engine.launcher import run_launched
 from training.engine.progress import Watcher, unwatched
@@ -29,47 +28,47 @@ from training.engine.shared_base_lora import SharedBaseModels
 JOB = "score.json"
 SCORES = "scores.json"
 
-Asked = Literal["actions", "states"]
-"""`actions`: a policy's `log π(a|s)` of each row; `states`: what a critic says of each row's state."""
+ScoreKind = Literal["actions", "states"]
+"""`actions`: a policy's `log π(a|s)` of each row; `states`: a critic's output for each row's state."""
 
 
 class ScoreJob(Record):
-    """What the processes of a launcher are told; the rows lie beside it."""
+    """A scoring job for the processes of a launcher; its rows are in a file beside it."""
 
-    asked: Asked
+    kind: ScoreKind
     checkpoint: Path
     compute: Compute
 
 
 def score(
-    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
+    kind: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, watch: Watcher = unwatched
 ) -> tuple[float, ...]:
-    """One number for each of *rows*, in their order, by this process. Raises BadInput."""
-    model = _loaded(asked, checkpoint, compute)
-    scored = score_states if isinstance(model, Critic) else score_actions
+    """Scores *rows* in this process: one number per row, in their order. Raises BadInput."""
+    model = _loaded(kind, checkpoint, compute)
+    scored = score_states if isinstance(model, Critic) else score_completions
     return scored(model, rows, compute.pack_tokens, watch, bf16=compute.bf16)
 
 
 def score_launched(
-    asked: Asked, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
+    kind: ScoreKind, checkpoint: Path, rows: Sequence[Row], compute: Compute, *, launcher: Sequence[str], folder: Path
 ) -> tuple[float, ...]:
-    """As :func:`score`, by the processes of *launcher*, each with the whole model. *folder* is theirs, and gone
-    afterwards. Raises BadInput."""
+    """Scores *rows* like :func:`score`, in the processes of *launcher*, each with the full model. *folder* is their
+    temporary folder. Raises BadInput."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, {})
-    job = ScoreJob(asked=asked, checkpoint=checkpoint.resolve(), compute=compute)
+    job = ScoreJob(kind=kind, checkpoint=checkpoint.resolve(), compute=compute)
     write_atomically(folder / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     (folder / SCORES).unlink(missing_ok=True)
     run_launched(launcher, folder)
     if not (folder / SCORES).exists():
-        raise BadInput(f"launcher {shlex.join(launcher)} ended well and scored nothing")
-    found = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
+        raise BadInput(f"launcher {shlex.join(launcher)} succeeded but wrote no scores")
+    scores = tuple(map(float, json.loads((folder / SCORES).read_text(encoding="utf-8"))))
     shutil.rmtree(folder)
-    return found
+    return scores
 
 
 def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
-    """This process's part of what `score_launched` asks of *folder*; the first one writes down what all have found."""
+    """Scores this process's share of the rows in *folder*; the first process collects and writes all scores."""
     try:
         job = ScoreJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -77,21 +76,21 @@ def run_scoring(folder: Path, watch: Watcher = unwatched) -> None:
     rows, _ = read_rows(folder / "rows.parquet")
     processes = PartialState(cpu=job.compute.cpu)
     rank, world = processes.process_index, processes.num_processes
-    own = score(job.asked, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
+    own = score(job.kind, job.checkpoint, rows[rank::world], job.compute, watch if rank == 0 else unwatched)
     parts: list[tuple[float, ...]] = gather_object([own])
     if rank == 0:
-        found = [0.0] * len(rows)
+        scores = [0.0] * len(rows)
         for place, part in enumerate(parts):
-            found[place::world] = part
+            scores[place::world] = part
         with replacing(folder / SCORES) as unfinished:
-            unfinished.write_text(json.dumps(found), encoding="utf-8")
+            unfinished.write_text(json.dumps(scores), encoding="utf-8")
 
 
-def _loaded(asked: Asked, checkpoint: Path, compute: Compute) -> Any:
-    """As a stage has it: an adapter of the lean mode beside its base, since merged it would be rounded otherwise."""
-    device = use_machine(compute)
+def _loaded(kind: ScoreKind, checkpoint: Path, compute: Compute) -> Any:
+    """Loads the model as a stage does. An adapter of shared-base LoRA stays unmerged, since merging would round."""
+    device = select_device(compute)
     if compute.lean and is_adapter(checkpoint):
         models = SharedBaseModels(checkpoint, compute.needed_lora, device)
-        return models.reference(checkpoint) if asked == "actions" else models.use("value", checkpoint)
-    model: Any = Critic.load(checkpoint) if asked == "states" else load_policy(checkpoint)[0]
+        return models.reference(checkpoint) if kind == "actions" else models.use("value", checkpoint)
+    model: Any = Critic.load(checkpoint) if kind == "states" else load_policy(checkpoint)[0]
     return model.to(device).eval()

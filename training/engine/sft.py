@@ -1,10 +1,10 @@
-"""The supervised start: TRL's SFTTrainer on rows that are tokens already.
+"""Supervised fine-tuning: TRL's SFTTrainer on rows of token ids.
 
-Nothing is left to TRL's guesses: no chat template is rendered again, labels hold the action's tokens alone, and its
-`max_length` (1,024 by default, cut without a word) is what the rows were bounded by. The contract is
-`tests/training/engine/test_sft.py`: the loss that TRL reports is the mean over action tokens, no row is lost or cut.
+TRL's defaults do not apply: no chat template is rendered, labels are the completion tokens only, and `max_length`
+(1,024 by default, with silent truncation) is the limit of the rows. `tests/training/engine/test_sft.py` checks that the
+loss that TRL reports is the mean over completion tokens and that no row is lost or cut.
 
-What is in memory at once is bounded by tokens, padding among them, and not by rows: eight rows of 16,384 tokens take 32
+Memory is bounded by the tokens of a pass, padding included, and not by its rows: eight rows of 16,384 tokens take 32
 times the memory of eight of 512.
 """
 
@@ -25,9 +25,9 @@ from envs.core.record import Record
 from models.local.loading import reading_old_names
 from training.data.cache import read_rows, write_rows
 from training.data.rows import Row
-from training.engine.checkpoints import load_policy, lora_config, save_policy, use_machine, with_adapter
+from training.engine.checkpoints import load_policy, lora_config, save_policy, select_device, with_adapter
 from training.engine.launcher import run_launched
-from training.engine.progress import TellSteps, Watcher, unwatched
+from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.trainer import (
     SaveByTheClock,
@@ -39,13 +39,13 @@ from training.engine.trainer import (
 )
 
 IGNORED = -100
-"""A label that counts for nothing."""
+"""Label of a token without loss."""
 JOB = "sft.json"
 ROWS = "rows.parquet"
 
 
 class SupervisedJob(Record):
-    """A fine-tuning, whole but for its rows."""
+    """A fine-tuning job, without its rows."""
 
     start: Path
     optimization: Optimization
@@ -56,10 +56,10 @@ class SupervisedJob(Record):
 def supervised(
     job: SupervisedJob, rows: Sequence[Row], out: Path, *, launcher: Sequence[str] = (), watch: Watcher = unwatched
 ) -> Path:
-    """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed one goes on.
+    """Trains on *rows* and returns the folder of the result, `OUT/model`; a killed run is resumed.
 
-    *launcher*: runs it on many processes, see :func:`training.engine.launcher.run_launched`. Raises BadInput where the
-    start is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
+    *launcher*: runs the job in several processes, see :func:`training.engine.launcher.run_launched`. Raises BadInput
+    where the start is no checkpoint, ValueError for a row beyond `compute.max_tokens`.
     """
     if (out / "model").exists():
         return out / "model"
@@ -72,13 +72,13 @@ def supervised(
     write_rows(out / ROWS, rows, {})
     write_atomically(out / JOB, job.model_dump_json(indent=1) + "\n", sync=False)
     run_launched(launcher, out)
-    for told in (ROWS, JOB):
-        (out / told).unlink()
+    for name in (ROWS, JOB):
+        (out / name).unlink()
     return out / "model"
 
 
 def run_supervised(folder: Path, watch: Watcher = unwatched) -> None:
-    """What one process does of what `supervised` asks of *folder*. Raises BadInput."""
+    """Runs one process's part of the job that `supervised` wrote to *folder*. Raises BadInput."""
     try:
         job = SupervisedJob.model_validate_json((folder / JOB).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -90,10 +90,10 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     from transformers import PrinterCallback
 
     compute, lora = job.compute, job.compute.lora
-    use_machine(compute)
+    select_device(compute)
     model, tokenizer = load_policy(job.start, padded=True)
     with reading_old_names():
-        trainer = bounded()(
+        trainer = bounded_trainer()(
             most_tokens=compute.pack_tokens,
             model=model,
             args=_config(out / "checkpoints", rows, job),
@@ -104,7 +104,7 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     settle_sharding(trainer)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    trainer.add_callback(TellSteps("fine-tuning", watch))
+    trainer.add_callback(ReportSteps("fine-tuning", watch))
     train_on(trainer, out / "checkpoints")
     learned = whole_model(trainer, lambda: with_adapter(load_policy(job.start, padded=True)[0], lora))
     if learned is not None:
@@ -114,12 +114,12 @@ def _trained(job: SupervisedJob, rows: Sequence[Row], out: Path, watch: Watcher)
     return out / "model"
 
 
-def at_actions() -> Any:
-    """TRL's trainer, which makes no logits that the loss does not ask for."""
+def completion_logits_trainer() -> Any:
+    """A subclass of TRL's trainer that computes logits only where the loss needs them."""
     from trl.trainer.sft_trainer import SFTTrainer
 
-    class AtActions(SFTTrainer):
-        """TRL does so where it has Triton, on a GPU; elsewhere it makes logits at every position, forward and back: a
+    class CompletionLogitsTrainer(SFTTrainer):
+        """TRL does this on a GPU with Triton. Elsewhere it computes logits at every position, forward and backward: a
         third of the time on a CPU with a vocabulary of 49,152."""
 
         def compute_loss(
@@ -133,24 +133,25 @@ def at_actions() -> Any:
             logits = model(**rest, use_cache=False, logits_to_keep=places).logits
             targets = labels[:, places]
             counted = targets != IGNORED
-            lost = torch.nn.functional.cross_entropy(logits[counted].float(), targets[counted], reduction="sum")
-            return lost / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
+            total = torch.nn.functional.cross_entropy(logits[counted].float(), targets[counted], reduction="sum")
+            return total / (counted.sum() if num_items_in_batch is None else num_items_in_batch)
 
-    return AtActions
+    return CompletionLogitsTrainer
 
 
-def bounded() -> Any:
-    """:func:`at_actions`, whose forward passes have a bound."""
+def bounded_trainer() -> Any:
+    """The class of :func:`completion_logits_trainer`, with a token limit for each forward pass."""
 
-    class Bounded(at_actions()):
-        """A pass has at most *most_tokens* tokens, padding among them; a longer row goes alone."""
+    class BoundedTrainer(completion_logits_trainer()):
+        """A pass has at most *most_tokens* tokens, padding included; a longer row is processed alone."""
 
-        def __init__(self, *, most_tokens: int, **given: Any) -> None:
+        def __init__(self, *, most_tokens: int, **options: Any) -> None:
             self._most_tokens = most_tokens
-            super().__init__(**given)
+            super().__init__(**options)
 
         def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
-            """A part's loss counts by its action tokens among *num_items_in_batch*; without those there is one part."""
+            """Splits the batch into parts. A part's loss is weighted by its share of *num_items_in_batch*, the batch's
+            completion tokens; if that is None, the batch is not split."""
             if num_items_in_batch is None:
                 return super().training_step(model, inputs, num_items_in_batch)
             lengths = inputs["attention_mask"].sum(1).tolist()
@@ -158,21 +159,22 @@ def bounded() -> Any:
             count = torch.tensor([len(parts)], device=self.accelerator.device)
             parts = bounded_parts(lengths, self._most_tokens, int(self.accelerator.gather(count).max()))
             return sum(
-                super(Bounded, self).training_step(model, _part(inputs, rows, lengths), num_items_in_batch)
+                super(BoundedTrainer, self).training_step(model, _part(inputs, rows, lengths), num_items_in_batch)
                 for rows in parts
             )
 
-    return Bounded
+    return BoundedTrainer
 
 
 def bounded_parts(lengths: Sequence[int], most_tokens: int, at_least: int = 1) -> list[list[int]]:
-    """Places of *lengths* in parts, those of like length together: a part's longest times its number of rows is at most
-    *most_tokens*, and a longer row is a part of its own.
+    """Splits the indices of *lengths* into parts of similar length. A part's longest length times its number of rows is
+    at most *most_tokens*; a longer row is a part of its own.
 
-    At least *at_least* parts where there are as many rows: processes that share weights must make as many passes.
+    Returns at least *at_least* parts if there are as many rows: processes that share weights must make equally many
+    passes.
     """
     parts: list[list[int]] = []
-    for place in sorted(range(len(lengths)), key=lambda one: -lengths[one]):
+    for place in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if parts and lengths[parts[-1][0]] * (len(parts[-1]) + 1) <= most_tokens:
             parts[-1].append(place)
         else:
@@ -184,7 +186,7 @@ def bounded_parts(lengths: Sequence[int], most_tokens: int, at_least: int = 1) -
 
 
 def _part(inputs: dict[str, Any], rows: list[int], lengths: Sequence[int]) -> dict[str, Any]:
-    """*rows* of a batch that is padded on the right, without the padding that none of them needs."""
+    """Selects *rows* of a right-padded batch and cuts the padding that none of them needs."""
     longest = max(lengths[row] for row in rows)
     return {name: values[rows, :longest] for name, values in inputs.items()}
 
@@ -193,13 +195,13 @@ def _dataset(rows: Sequence[Row]) -> Any:
     from datasets import Dataset, disable_progress_bars
 
     disable_progress_bars()
-    ids = [[*row.prompt, *row.action] for row in rows]
-    labels = [[*(IGNORED,) * len(row.prompt), *row.action] for row in rows]
+    ids = [[*row.prompt, *row.completion] for row in rows]
+    labels = [[*(IGNORED,) * len(row.prompt), *row.completion] for row in rows]
     return Dataset.from_dict({"input_ids": ids, "labels": labels})
 
 
 def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
-    """Raises BadInput where a step's rows cannot be dealt evenly to the processes."""
+    """TRL's configuration. Raises BadInput where a step's rows cannot be split evenly over the processes."""
     from accelerate import PartialState
     from trl.trainer.sft_config import SFTConfig
 
@@ -218,7 +220,7 @@ def _config(out: Path, rows: Sequence[Row], job: SupervisedJob) -> Any:
         num_train_epochs=how.epochs,
         max_length=compute.max_tokens,
         packing=False,
-        gradient_checkpointing=cast(Any, None),  # its old name, which TRL switches on
+        gradient_checkpointing=cast(Any, None),  # the deprecated name of the option; TRL's default is on
         train_sampling_strategy="group_by_length",
         logging_steps=max(1, steps // 20),
         **shared_arguments(how, compute, seed=job.seed, steps=steps),

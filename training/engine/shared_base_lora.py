@@ -1,12 +1,12 @@
-"""The memory-lean mode: actor and critics are low-rank adapters on one frozen base, with a small head for each critic.
+"""Shared-base LoRA: actor and critics are low-rank adapters on one frozen base, with a small head for each critic.
 
-Of four copies of a large model one is left. Its adapters take turns: :meth:`SharedBaseModels.use` gives one part the
-turn, and only that part's adapter and head have gradients. A part that is used after its turn says so instead of
-answering with another's adapter, and nothing switches adapters between a forward and its backward pass, where PEFT
-would silently drop the gradients of the one that was switched off.
+One copy of a large model is in memory instead of four. One part is active at a time: :meth:`SharedBaseModels.use`
+activates it, and only its adapter and head have gradients. Using an inactive part raises an error instead of computing
+with another part's adapter. Adapters are never switched between a forward and its backward pass, where PEFT would
+silently drop the gradients of the inactive one.
 
-A checkpoint of a part is a PEFT adapter folder that names its base, for a critic with its head beside it; an actor's is
-played as `local:BASE+ADAPTER` and served by vLLM as it is.
+A checkpoint of a part is a PEFT adapter folder that names its base; a critic's also holds its head. An actor's can be
+played as `local:BASE+ADAPTER` and served by vLLM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from training.engine.checkpoints import (
     is_adapter,
     load_policy,
     lora_config,
-    made_whole,
+    write_folder_atomically,
 )
 from training.engine.critic_model import HEAD, Critic
 from training.engine.language_model import hidden_width
@@ -40,7 +40,7 @@ Turn = Part | Literal["reference"]
 
 
 class SharedBaseActor(nn.Module):
-    """A causal model for the trainer, which keeps of it what is learned and nothing else."""
+    """Wraps a causal model for the trainer, so that checkpoints hold its trained weights only."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -60,15 +60,15 @@ class SharedBaseActor(nn.Module):
 
 
 class SharedBaseModels:
-    """One base in memory and the parts that share it, one at a time."""
+    """One base model in memory with the parts that share it; one part is active at a time."""
 
     def __init__(self, base: Path, lora: Lora, device: torch.device | str = "cpu") -> None:
-        """*base*: a checkpoint; or an adapter's, whose base is taken. Raises BadInput where it cannot be read."""
+        """*base*: a checkpoint, or an adapter whose base is used. Raises BadInput where it cannot be read."""
         from peft import get_peft_model
 
         self.base = base_of(base)
         model, self.tokenizer = load_policy(self.base)
-        self._asked = lora
+        self._lora = lora
         config = lora_config(lora, model)
         with reading_old_names():
             self._peft: Any = get_peft_model(model.to(device), config, adapter_name="actor")
@@ -89,8 +89,8 @@ class SharedBaseModels:
         self._freeze()
 
     def use(self, part: Part, start: Path) -> nn.Module:
-        """*part*, to be scored with or trained, as it lies in *start*: what `save` wrote, or the base's checkpoint,
-        from which a part begins anew. An actor's adapter is where a fresh critic's trunk begins.
+        """Activates *part* for scoring or training and loads it from *start*: a folder that `save` wrote, or the base's
+        checkpoint for new weights. A new critic's trunk can start from an actor's adapter.
 
         Raises BadInput where *start* belongs to another base or does not fit.
         """
@@ -108,14 +108,14 @@ class SharedBaseModels:
             else:
                 critic.renew_head()
             critic.head.requires_grad_(requires_grad=True)
-        self._peft.base_model.set_adapter(part)  # and with it, this adapter alone has gradients
+        self._peft.base_model.set_adapter(part)  # this also enables gradients for this adapter only
         self._turn = part
         return self._module(part).eval()
 
     def reference(self, start: Path) -> nn.Module:
-        """The policy that a phase begins with: the base with its adapters off, or the adapter in *start*, frozen.
+        """The reference policy of a phase: the base with its adapters disabled, or the adapter in *start*, frozen.
 
-        It is scored before the actor's turn, which would change it.
+        Score it before the actor is trained, which changes the weights.
         """
         if is_adapter(start):
             self.use("actor", start)
@@ -126,8 +126,8 @@ class SharedBaseModels:
         return self._actor.eval()
 
     def save(self, part: Part, folder: Path) -> None:
-        """Writes *folder*: the part's adapter, a critic's head, an actor's tokenizer. Nothing is left half-written."""
-        with made_whole(folder) as unfinished:
+        """Writes *folder* atomically: the part's adapter, a critic's head, an actor's tokenizer."""
+        with write_folder_atomically(folder) as unfinished:
             save_file(_contiguous(self._adapter(part)), unfinished / ADAPTER_WEIGHTS)
             config: Any = self._peft.peft_config[part]
             config.base_model_name_or_path = str(self.base)
@@ -141,7 +141,7 @@ class SharedBaseModels:
         return self._actor if part == "actor" else self._critics[part]
 
     def _freeze(self) -> None:
-        """Nobody's turn: nothing has gradients, adapters are on."""
+        """Deactivates all parts: nothing has gradients, adapters are enabled."""
         self._turn = None
         self._peft.base_model.enable_adapter_layers()
         for module in (self._peft, *(critic.head for critic in self._critics.values())):
@@ -156,13 +156,12 @@ class SharedBaseModels:
     def _load(self, part: Part, folder: Path) -> None:
         from peft import set_peft_model_state_dict
 
-        check_adapter(folder, self._asked)
+        check_adapter(folder, self._lora)
         weights, own = adapter_weights(folder), self._adapter(part)
-        odd = sorted(name for name in own.keys() | weights.keys() if _shape(own, name) != _shape(weights, name))
-        if odd:
-            raise BadInput(
-                f"the adapter in {str(folder)!r} does not fit: {len(odd)} tensors differ, as {odd[0]!r} does"
-            )
+        different = sorted(name for name in own.keys() | weights.keys() if _shape(own, name) != _shape(weights, name))
+        if different:
+            count, first = len(different), different[0]
+            raise BadInput(f"the adapter in {str(folder)!r} does not fit: {count} tensors differ, such as {first!r}")
         set_peft_model_state_dict(self._peft, weights, adapter_name=part)
 
     def _reset(self, part: Part) -> None:
@@ -175,13 +174,13 @@ class SharedBaseModels:
     def _only_in(self, turns: tuple[str, ...]) -> Callable[[nn.Module, Any], None]:
         def check(_module: nn.Module, _inputs: Any) -> None:
             if self._turn not in turns:
-                raise RuntimeError(f"it is the turn of {self._turn or 'nobody'}, not of {turns[0]}: call use() first")
+                raise RuntimeError(f"the active part is {self._turn or 'none'}, not {turns[0]}: call use() first")
 
         return check
 
 
 def _keep_what_is_learned(module: nn.Module) -> None:
-    """A stage's checkpoints hold what has gradients, not the base; and nobody misses the base in them."""
+    """Limits a stage's checkpoints to weights with gradients, and accepts checkpoints without the base on loading."""
 
     def learned(prefix: str = "") -> set[str]:
         return {prefix + name for name, weight in module.named_parameters() if weight.requires_grad}

@@ -1,16 +1,16 @@
-"""A stage as a folder: what it learns from and how, as files, so that any launcher can run it.
+"""Stores a stage as a folder of data and settings, so that any launcher can run it.
 
     STAGE/
     ├── job.json        a StageJob
-    ├── rows.parquet    rows and the columns that the stage learns towards
-    ├── checkpoints/    while it runs; gone when it has ended
-    ├── log.json        what was reported, step by step
-    ├── tensorboard/    the same, where `report_to` asks for it
-    └── model/          the result; it is there when the stage is done: a checkpoint, or with `compute.lean` an adapter
+    ├── rows.parquet    rows and the columns that the stage is trained on
+    ├── checkpoints/    while it runs; removed at the end
+    ├── log.json        the logged numbers, step by step
+    ├── tensorboard/    the same, if `report_to` names it
+    └── model/          the result, present when the stage is done: a checkpoint, or with `compute.lean` an adapter
 
-`python -m training.engine STAGE` runs one; `accelerate launch -m training.engine STAGE` or `torchrun -m …` on many
-processes: each with the whole model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is refused:
-its engine takes a step of the optimizer at every backward, and here a step's rows come in several packs.
+`python -m training.engine STAGE` runs a stage; `accelerate launch -m training.engine STAGE` or `torchrun -m …` runs it
+in several processes: each with the full model (DDP), or with a part of it (`--use_fsdp --fsdp_version 2`). DeepSpeed is
+refused: its engine makes an optimizer step at every backward pass, but here a step has several packed sequences.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,9 +30,17 @@ from envs.core.atomic_write import write_atomically
 from envs.core.errors import BadInput
 from envs.core.record import Record
 from training.data.cache import read_rows, write_rows
+from training.data.columns import Column, Columns
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer
-from training.engine.checkpoints import load_policy, load_tokenizer, made_whole, save_policy, use_machine, with_adapter
+from training.engine.checkpoints import (
+    load_policy,
+    load_tokenizer,
+    save_policy,
+    select_device,
+    with_adapter,
+    write_folder_atomically,
+)
 from training.engine.critic_model import Critic, states_of
 from training.engine.critics import CriticTrainer
 from training.engine.launcher import run_launched
@@ -44,14 +52,14 @@ from training.engine.trainer import RowsTrainer, settle_sharding, train, trainin
 
 
 class StageJob(Record):
-    """One stage, whole."""
+    """All settings of one stage."""
 
     kind: Literal["potential", "value", "actor"]
     start: Path
-    """The policy's checkpoint for an actor; a critic's, or the policy whose trunk a fresh critic takes."""
+    """For an actor, the policy's checkpoint; for a critic, a critic's, or the policy whose trunk a new critic takes."""
     optimization: Optimization
     objective: Objective = Objective()
-    """An actor's."""
+    """The actor's objective."""
     head_rate: float | None = Field(default=None, gt=0)
     """Learning rate of a critic's head; None: the trunk's."""
     compute: Compute = Compute()
@@ -59,8 +67,9 @@ class StageJob(Record):
     report_to: tuple[str, ...] = ()
 
 
-def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Mapping[str, Sequence[float]]) -> None:
-    """What `run_job` needs. Columns: `target` for a critic; `advantage`, `reference` and `success` for an actor."""
+def write_job(folder: Path, job: StageJob, rows: Sequence[Row], columns: Columns) -> None:
+    """Writes the files for `run_job`. Columns: `TARGET` for a critic; `ADVANTAGE`, `REFERENCE` and `SUCCESS` for an
+    actor."""
     folder.mkdir(parents=True, exist_ok=True)
     write_rows(folder / "rows.parquet", rows, columns)
     write_atomically(folder / "job.json", job.model_dump_json(indent=1) + "\n", sync=False)
@@ -71,9 +80,9 @@ def launch(
 ) -> Path:
     """Runs the stage in *folder* unless it is done, and returns its model's folder.
 
-    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process, where
-    *models* are those that its stages share and *watch* is told of its steps; a launched one writes them to stderr.
-    Raises TrainingDiverged, and BadInput where a launched process fails: it has said why.
+    *launcher*: e.g. `("accelerate", "launch", "--num_processes", "8", "-m")`; empty runs it in this process. There,
+    *models* are shared by all stages and *watch* gets the progress; a launched stage reports progress on stderr. Raises
+    TrainingDiverged, and BadInput where a launched process fails; its stderr has the reason.
     """
     if not (folder / "model").exists():
         if launcher:
@@ -84,7 +93,7 @@ def launch(
 
 
 def read_job(folder: Path) -> StageJob:
-    """Raises BadInput."""
+    """Reads the settings of the stage in *folder*. Raises BadInput."""
     try:
         return StageJob.model_validate_json((folder / "job.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -92,11 +101,11 @@ def read_job(folder: Path) -> StageJob:
 
 
 def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher = unwatched) -> None:
-    """Trains to the end, from the last checkpoint where there is one. *models*: what a lean stage learns with; it loads
-    its own where none are given. Raises BadInput, TrainingDiverged."""
+    """Trains to the end, from the last checkpoint if there is one. *models*: the shared models of a stage with
+    `compute.lean`; None loads them. Raises BadInput, TrainingDiverged."""
     job = read_job(folder)
     rows, columns = read_rows(folder / "rows.parquet")
-    device = use_machine(job.compute)
+    device = select_device(job.compute)
     torch.manual_seed(job.seed)
     if job.compute.lean and models is None:
         models = SharedBaseModels(job.start, job.compute.needed_lora, device)
@@ -106,7 +115,7 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
         trainer = _trainer(folder, job, _built(job), rows, columns)
     settle_sharding(trainer)
     if job.compute.lean and trainer.is_fsdp_enabled:
-        raise BadInput("compute.lean keeps one frozen base in each process: leave one of lean and FSDP out")
+        raise BadInput("compute.lean keeps one frozen base in each process: use either lean or FSDP")
     log = train(trainer, job.compute, folder.name, watch)
     learned = None if models is not None else whole_model(trainer, lambda: _built(job))
     if trainer.is_world_process_zero():
@@ -120,7 +129,7 @@ def run_job(folder: Path, models: SharedBaseModels | None = None, watch: Watcher
 
 
 def _built(job: StageJob) -> nn.Module:
-    """What the stage trains, as it starts."""
+    """The initial model of the stage."""
     if job.kind == "actor":
         return with_adapter(load_policy(job.start)[0], job.compute.lora)
     critic = Critic.load(job.start) if Critic.is_at(job.start) else Critic.from_policy(job.start)
@@ -133,12 +142,12 @@ def _save(learned: Any, job: StageJob, out: Path) -> None:
     if job.kind == "actor":
         save_policy(learned, load_tokenizer(job.start), out, job.start)
         return
-    with made_whole(out) as part:
+    with write_folder_atomically(out) as part:
         learned.save(part)
 
 
 def _keep_curves(folder: Path) -> None:
-    """TensorBoard's events of the stage, which transformers writes among the checkpoints."""
+    """Moves the stage's TensorBoard events out of the checkpoint folder, where transformers writes them."""
     events = folder / "checkpoints" / "runs"
     if events.is_dir():
         shutil.rmtree(folder / "tensorboard", ignore_errors=True)
@@ -162,19 +171,19 @@ def _plan(job: StageJob, rows: Sequence[Row], folder: Path) -> tuple[Plan, Any]:
     return plan, arguments
 
 
-Columns = Mapping[str, Sequence[float]]
-
-
 def _trainer(folder: Path, job: StageJob, model: nn.Module, rows: Sequence[Row], columns: Columns) -> RowsTrainer:
     plan, arguments = _plan(job, rows if job.kind == "actor" else states_of(rows), folder)
     if job.kind != "actor":
-        return CriticTrainer(job.kind, model, plan, torch.tensor(columns["target"]), arguments, head_rate=job.head_rate)
+        return CriticTrainer(
+            job.kind, model, plan, torch.tensor(columns[Column.TARGET]), arguments, head_rate=job.head_rate
+        )
+    successes = columns.get(Column.SUCCESS)
     return ActorTrainer(
         job.objective,
         model,
         plan,
-        advantages=torch.tensor(columns["advantage"]),
-        references=torch.tensor(columns["reference"]),
-        successes=torch.tensor(columns["success"]) if "success" in columns else None,
+        advantages=torch.tensor(columns[Column.ADVANTAGE]),
+        references=torch.tensor(columns[Column.REFERENCE]),
+        successes=torch.tensor(successes, dtype=torch.float32) if successes is not None else None,
         arguments=arguments,
     )

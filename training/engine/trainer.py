@@ -1,7 +1,8 @@
-"""`transformers.Trainer` over packed rows: one item is one optimizer step's packs, and the loss is exact.
+"""A `transformers.Trainer` for packed rows with an exact loss: one item is one optimizer step's packed sequences.
 
-The mean of a step's rows is the same however they are split into packs or over processes, because every pack counts by
-its share of the step's rows. Gradient accumulation, which the library scales in its own ways, is not used.
+The mean loss of a step does not depend on how its rows are packed or split over processes, because every packed
+sequence is weighted by its share of the step's rows. The library's gradient accumulation, which scales losses, is not
+used.
 """
 
 from __future__ import annotations
@@ -33,42 +34,43 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR, get_last_checkpoin
 
 from envs.core.disk_errors import writing
 from envs.core.errors import BadInput
-from training.data.packing import Packed
-from training.engine.packed_model import precision, require_packs
-from training.engine.progress import TellSteps, Watcher, unwatched
+from training.data.columns import Column
+from training.data.packing import PackedSequence
+from training.engine.packed_model import precision, require_packed_support
+from training.engine.progress import ReportSteps, Watcher, unwatched
 from training.engine.settings import Compute, Optimization
 from training.engine.step_plan import Plan, StepShard
 
 
 class TrainingDiverged(RuntimeError):
-    """A loss or a target that no training can survive; the message names the rows."""
+    """A loss or a target is not finite; the message names the rows."""
 
 
 class RowsTrainer(Trainer, ABC):
-    """Subclasses give :meth:`pack_loss`; *columns* are the per-row numbers that it needs, one each row, (N,)."""
+    """Base of the trainers on rows. Subclasses define :meth:`pack_loss`; *columns* are its per-row numbers, (N,)."""
 
-    # Only read with gradient accumulation, which stays 1: packs are weighted below.
+    # Only read with gradient accumulation, which stays 1: losses are weighted below.
     loss_is_scaled_for_ga = True
 
     def __init__(
-        self, model: nn.Module, plan: Plan, columns: Mapping[str, Tensor], arguments: TrainingArguments
+        self, model: nn.Module, plan: Plan, columns: Mapping[Column, Tensor], arguments: TrainingArguments
     ) -> None:
-        require_packs(model)
+        require_packed_support(model)
         super().__init__(model=model, args=arguments, train_dataset=plan, data_collator=_only)
         self.remove_callback(PrinterCallback)
         self.plan = plan
         self.columns = columns
         self.seen: dict[str, Tensor] = defaultdict(lambda: torch.zeros(2, dtype=torch.float64))
-        """By name, (sum over rows, rows) of the numbers of this process's packs since the last report."""
+        """By name, (sum over rows, number of rows) of this process's reported numbers since the last log."""
 
     @abstractmethod
     def pack_loss(
-        self, model: nn.Module, packed: Packed, columns: Mapping[str, Tensor]
+        self, model: nn.Module, packed: PackedSequence, columns: Mapping[Column, Tensor]
     ) -> tuple[Tensor, dict[str, float]]:
-        """(mean loss over the pack's rows, numbers to report). *columns* are cut to those rows."""
+        """(mean loss over the rows of *packed*, numbers to log). *columns* hold the values of those rows."""
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """Forward and backward of every pack of one step; returns its loss."""
+        """Forward and backward pass of every packed sequence of one step; returns the step's loss."""
         share: StepShard = inputs["share"]
         model.train()
         total = torch.zeros((), device=self.args.device)
@@ -76,7 +78,7 @@ class RowsTrainer(Trainer, ABC):
             loss = self._weighted(model, indices or self.plan[0].packs[0], len(indices) / share.batch_rows)
             self.accelerator.backward(loss * self.args.world_size)
             total += loss.detach()
-        return total * self.args.world_size  # the library's log takes the mean over processes
+        return total * self.args.world_size  # the library logs the mean over processes
 
     def _weighted(self, model: nn.Module, indices: tuple[int, ...], weight: float) -> Tensor:
         packed = self.plan.packed(indices).to(self.args.device)
@@ -93,32 +95,32 @@ class RowsTrainer(Trainer, ABC):
         return loss * weight
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Adds the means over rows, of all processes, of what :meth:`pack_loss` reported since the last time."""
+        """Adds the means, over the rows of all processes, of the numbers of :meth:`pack_loss` since the last log."""
         seen = {name: values.tolist() for name, values in self.seen.items()}
         self.seen.clear()
         means = {name: total / rows for name, (total, rows) in _summed(seen).items()}
         super().log({**logs, **means}, start_time)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Not estimated: the library's formula reads one padded batch."""
+        """Returns 0: the library's formula is for one padded batch."""
         return 0
 
 
 def _summed(seen: dict[str, list[float]]) -> dict[str, tuple[float, float]]:
-    """(sum, rows) by name over all processes, of which some may have had no row."""
+    """(sum, number of rows) by name over all processes; some may have no rows."""
     parts = [seen]
     if distributed.is_available() and distributed.is_initialized():
         parts = cast("list[dict[str, list[float]]]", [None] * distributed.get_world_size())
         distributed.all_gather_object(parts, seen)
     names = sorted({name for part in parts for name in part})
-    given = {name: [part[name] for part in parts if name in part] for name in names}
-    return {name: (sum(total for total, _ in rows), sum(count for _, count in rows)) for name, rows in given.items()}
+    by_name = {name: [part[name] for part in parts if name in part] for name in names}
+    return {name: (sum(total for total, _ in rows), sum(count for _, count in rows)) for name, rows in by_name.items()}
 
 
 class SaveByTheClock(TrainerCallback):
-    """A checkpoint every so many minutes, whatever a step takes; of several processes the first one's clock counts.
+    """Saves a checkpoint every *minutes*, by the clock of the first process.
 
-    *steps*: only after so many, or a multiple of them, where what lies between cannot be taken up again.
+    *steps*: save only at multiples of this number of steps, where training cannot be resumed in between.
     """
 
     def __init__(self, minutes: float, steps: int = 1) -> None:
@@ -138,36 +140,36 @@ class SaveByTheClock(TrainerCallback):
 def train(
     trainer: RowsTrainer, compute: Compute, stage: str = "", watch: Watcher = unwatched
 ) -> list[dict[str, float]]:
-    """Trains to the end of the plan, from the last checkpoint where there is one; returns what was reported.
+    """Trains to the end of the plan, from the last checkpoint if there is one; returns the logged numbers.
 
-    *watch* is told of the steps, as those of *stage*. Nothing is trained on an empty plan.
+    Steps are reported to *watch* under the name *stage*. An empty plan trains nothing.
     """
     if not len(trainer.plan):
         return []
     out = trainer.args.output_dir
     assert out is not None
     trainer.add_callback(SaveByTheClock(compute.save_minutes))
-    trainer.add_callback(TellSteps(stage, watch))
+    trainer.add_callback(ReportSteps(stage, watch))
     train_on(trainer, Path(out))
     return [dict(row) for row in trainer.state.log_history]
 
 
 def train_on(trainer: Trainer, checkpoints: Path) -> None:
-    """Trains from the last whole checkpoint in *checkpoints*, or from the start. Raises BadInput for a checkpoint that
-    holds more than tensors and plain values, none of which is run; NotWritten where the disk takes no checkpoint."""
-    found = whole_checkpoint(checkpoints)
+    """Trains from the last complete checkpoint in *checkpoints*, or from the start. Raises BadInput for a checkpoint
+    that holds more than tensors and plain values, without executing it; NotWritten where the disk is full."""
+    checkpoint = complete_checkpoint(checkpoints)
     try:
         with writing(checkpoints):
-            trainer.train(resume_from_checkpoint=found)
+            trainer.train(resume_from_checkpoint=checkpoint)
     except UnpicklingError as error:
         raise BadInput(
-            f"{found!r} holds more than tensors and plain values, which is not loaded: remove it and start again"
+            f"{checkpoint!r} holds more than tensors and plain values, which is not loaded: remove it and start again"
         ) from error
 
 
 def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module | None:
-    """The trained model, with all of its weights; None in a process that does not write it. All processes call this
-    together. *build*: the model as it was before it was trained, for weights that are spread over them (FSDP)."""
+    """The trained model with all of its weights; None in processes that do not write it. All processes must call this
+    together. *build* creates the untrained model, into which sharded weights (FSDP) are loaded."""
     accelerator: Any = trainer.accelerator
     if accelerator.distributed_type != DistributedType.FSDP:
         return accelerator.unwrap_model(trainer.model) if trainer.is_world_process_zero() else None
@@ -180,42 +182,43 @@ def whole_model(trainer: Trainer, build: Callable[[], nn.Module]) -> nn.Module |
 
 
 def settle_sharding(trainer: Trainer) -> None:
-    """Before it trains: spread weights stay float32, as whole ones do. Raises BadInput for what spreads them in a way
-    that stages do not know."""
+    """Keeps sharded weights in float32, like unsharded ones; call it before training. Raises BadInput for sharding that
+    stages do not support."""
     accelerator: Any = trainer.accelerator
     kind = accelerator.distributed_type
     if kind == DistributedType.DEEPSPEED or accelerator.state.deepspeed_plugin is not None:
-        raise BadInput("a stage trains with DDP or FSDP, not with DeepSpeed, whose every backward pass is a step")
+        raise BadInput("a stage trains with DDP or FSDP; DeepSpeed makes an optimizer step at every backward pass")
     if kind == DistributedType.FSDP and not accelerator.is_fsdp2:
-        raise BadInput("a stage's weights are spread by FSDP 2: launch it with --fsdp_version 2")
-    if kind == DistributedType.FSDP:  # it would cast the weights, which is another precision than references have
+        raise BadInput("a stage's weights are sharded by FSDP 2: launch it with --fsdp_version 2")
+    if kind == DistributedType.FSDP:  # mixed precision would cast the weights, and references were scored in float32
         accelerator.state.fsdp_plugin.mixed_precision_policy = None
 
 
-def whole_checkpoint(folder: Path) -> str | None:
-    """The last checkpoint in *folder* that was written to its end; those that were not are removed.
+def complete_checkpoint(folder: Path) -> str | None:
+    """The last complete checkpoint in *folder*; incomplete ones are removed.
 
-    transformers writes a checkpoint in its place, its state among the last, and would go on from half of one.
+    transformers writes a checkpoint in place, with the trainer state among the last files, and would resume from an
+    incomplete one.
     """
     for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
         try:
             json.loads((path / TRAINER_STATE_NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             shutil.rmtree(path, ignore_errors=True)
-    found = get_last_checkpoint(str(folder)) if folder.is_dir() else None
-    if found is not None:
-        _check_resumed(Path(found))
-    return found
+    last = get_last_checkpoint(str(folder)) if folder.is_dir() else None
+    if last is not None:
+        _check_resumed(Path(last))
+    return last
 
 
 def _check_resumed(checkpoint: Path) -> None:
-    """Raises BadInput where *checkpoint* holds weights that transformers would unpickle. Moments, schedule and random
-    state are read by `torch.load(weights_only=True)`, which runs nothing. What FSDP spreads over processes is not
-    looked at: `torch.distributed.checkpoint` unpickles it."""
+    """Raises BadInput where *checkpoint* holds weights that transformers would unpickle. Optimizer, schedule and random
+    state are read by `torch.load(weights_only=True)`, which executes nothing. Files sharded by FSDP are not checked:
+    `torch.distributed.checkpoint` unpickles them."""
     for path in sorted(checkpoint.rglob("*.bin")):
         if path.name.startswith(("pytorch_model", "adapter_model")) and not path.name.startswith("pytorch_model_fsdp"):
             raise BadInput(
-                f"{str(path)!r} is a pickle, and training goes on from *.safetensors alone: remove the checkpoint "
+                f"{str(path)!r} is a pickle, and training resumes from *.safetensors only: remove the checkpoint "
                 f"{str(checkpoint)!r} and start again"
             )
 
@@ -223,7 +226,7 @@ def _check_resumed(checkpoint: Path) -> None:
 def training_arguments(
     out: Path, optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
 ) -> TrainingArguments:
-    """Every setting that the library would otherwise choose by itself; *steps* is how long the plan is."""
+    """The library's arguments, with every relevant default set; *steps* is the length of the plan."""
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,
@@ -243,8 +246,8 @@ def training_arguments(
 def shared_arguments(
     optimization: Optimization, compute: Compute, *, seed: int, steps: int, report_to: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What every trainer of transformers, TRL's too, is told of how to optimise and on what; it saves by the clock, see
-    :class:`SaveByTheClock`, and prints nothing."""
+    """Arguments of every trainer of transformers and TRL for optimizer and device. Trainers save by the clock, see
+    :class:`SaveByTheClock`, and print nothing."""
     return {
         "learning_rate": optimization.learning_rate,
         "lr_scheduler_type": "constant_with_warmup" if optimization.schedule == "constant" else optimization.schedule,
@@ -269,13 +272,14 @@ def shared_arguments(
 
 
 def warmup_steps(optimization: Optimization, steps: int) -> int:
-    """Steps in which the rate rises from 0, of *steps*. Rounded down: the first of them learns nothing, and one in a
-    stage of few steps would be much of it, in a stage of one step all."""
+    """Number of the *steps* in which the rate rises from 0. Rounded down: the first of them has rate 0, which would be
+    a large part of a stage of few steps."""
     return math.floor(optimization.warmup * steps)
 
 
 def rate_share(optimization: Optimization, step: int, steps: int) -> float:
-    """The rate of *step*, 0-based, of *steps*, as a share of `learning_rate`, 0 to 1: the library's schedules."""
+    """The learning rate at *step* (0-based) of *steps*, as a share of `learning_rate`, 0 to 1, by the library's
+    schedules."""
     rising = warmup_steps(optimization, steps)
     if step < rising:
         return step / rising
@@ -290,15 +294,15 @@ def rate_share(optimization: Optimization, step: int, steps: int) -> float:
 
 
 def one_device(arguments: TrainingArguments) -> None:
-    """A process trains on one device, however many it sees: several take a launcher. transformers would wrap the model
-    in `nn.DataParallel` and ask for a batch of as many items."""
-    if arguments.n_gpu > 1:  # asking sets it up
+    """Limits a process to one device; several need a launcher. transformers would otherwise wrap the model in
+    `nn.DataParallel` and multiply the batch size."""
+    if arguments.n_gpu > 1:  # reading the property initializes it
         arguments._n_gpu = 1  # pyright: ignore[reportPrivateUsage]
 
 
 def _only(items: list[Any]) -> dict[str, Any]:
     if len(items) != 1:
-        raise ValueError(f"one item is one step, and {len(items)} were asked for")
+        raise ValueError(f"one item is one step, but the batch has {len(items)}")
     return {"share": items[0]}
 
 

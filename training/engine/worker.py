@@ -1,4 +1,4 @@
-"""What a process of a launcher does, and how it ends."""
+"""Runs a job in a launcher's process and ends the process with an exit code."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from training.engine.progress import Lines, Watcher
 from training.engine.trainer import TrainingDiverged
 
 Work = Callable[[Path, Watcher], None]
-"""What is asked for in a folder; its steps are told to the watcher."""
+"""Runs the job in a folder and reports its steps to the watcher."""
 
 
 def carry_out(work: Work, arguments: list[str]) -> int:
-    """Does *work* in the one folder that *arguments* name; the exit code. What went wrong is one line on stderr."""
+    """Runs *work* in the folder that *arguments* name and returns the exit code. An error is one line on stderr."""
     logging.disable_progress_bar()
     try:
         if len(arguments) != 1:
-            raise BadInput("one argument: the folder of what is to be done")
+            raise BadInput("give one argument: the folder of the job")
         work(Path(arguments[0]), Lines(lambda line: sys.stderr.write(f"{line}\n")))
         if distributed.is_available() and distributed.is_initialized():
             distributed.destroy_process_group()
@@ -36,7 +36,7 @@ def carry_out(work: Work, arguments: list[str]) -> int:
         return 2
     except NotWritten as error:
         sys.stderr.write(f"{error}\n")
-        with suppress(OSError):  # on a full disk a file may be empty: that it is there says enough
+        with suppress(OSError):  # an empty file can be created on a full disk
             (Path(arguments[0]) / NO_ROOM).touch()
         return 1
     except TrainingDiverged as error:
@@ -46,9 +46,9 @@ def carry_out(work: Work, arguments: list[str]) -> int:
 
 
 def run(work: Work, arguments: list[str]) -> NoReturn:
-    """Ends this process with what `carry_out` says, after all that was registered for its end since (trackers send what
-    they hold then), and without the interpreter's own: gloo's threads now and then abort that, and a launcher then
-    takes what was done for a failure."""
+    """Runs `carry_out` and ends this process with its exit code. Exit handlers that were registered meanwhile still run
+    (trackers flush their data), but the interpreter's shutdown does not: gloo's threads sometimes abort it, which a
+    launcher would report as a failure."""
     code = 1
 
     def leave() -> None:
@@ -56,6 +56,6 @@ def run(work: Work, arguments: list[str]) -> NoReturn:
         sys.stderr.flush()
         os._exit(code)
 
-    atexit.register(leave)  # the first that is registered is the last that is called
+    atexit.register(leave)  # the first registered handler is called last
     code = carry_out(work, arguments)
     sys.exit(code)

@@ -271,7 +271,7 @@ def _language(intent: Intent, decision: Decision) -> Literal["program", "id"]:
     """The one in which the answer says what was done."""
     for name, spoken in LANGUAGES.items():
         try:
-            if spoken.parse(decision.said).action == intent.action:
+            if spoken.parse(decision.completion).action == intent.action:
                 return name
         except ParseError:
             continue

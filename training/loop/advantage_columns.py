@@ -1,4 +1,4 @@
-"""From critics' words to what the actor learns from: advantages, checked, and the rows that an arm keeps."""
+"""Checks advantages and selects the rows that the actor is trained on."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.trainer import TrainingDiverged
 
-Keep = Literal["all", "successes", "positive", "digirl"]
+RowSelection = Literal["all", "successes", "positive", "digirl"]
 
 DIGIRL_SHARE = 0.5
-"""Of the trajectories, by how far their outcome is above the value of their first state. The published code takes the
-best tenth of an online batch; with as few rollouts as here that would be a handful."""
+"""Share of trajectories that are kept, ranked by outcome minus the value of the first state. The published code takes
+the best tenth of an online batch, which would be too few here."""
 
 
 MAX_NONFINITE = 0.1
-"""Share of rows whose advantage may be NaN or infinite; they are left out. More of them are a diverged critic."""
+"""Maximum share of rows with a NaN or infinite advantage; they are left out. A larger share means a diverged critic."""
 
 
 def check_advantages(
     advantages: Sequence[float], rows: Sequence[Row], trajectories: Sequence[Trajectory], limit: float
 ) -> int:
-    """How many advantages are NaN or infinite; :func:`kept_rows` leaves those rows out.
+    """Counts NaN and infinite advantages; :func:`select_rows` leaves those rows out.
 
-    Raises TrainingDiverged naming the first action whose advantage is beyond *limit*, or the first that is not finite
-    where these are more than `MAX_NONFINITE` of all.
+    Raises TrainingDiverged for an advantage beyond *limit*, and where more than `MAX_NONFINITE` of all are not finite.
+    The message names the first such action.
     """
     nonfinite = sum(not math.isfinite(advantage) for advantage in advantages)
     too_many = nonfinite > MAX_NONFINITE * len(rows)
     for advantage, row in zip(advantages, rows, strict=True):
         if abs(advantage) > limit if math.isfinite(advantage) else too_many:
-            of = trajectories[row.trajectory]
+            episode = trajectories[row.trajectory]
             raise TrainingDiverged(
-                f"the advantage of step {of.decisions[row.time].step} of episode {of.episode_id} (run {of.run_id}) "
-                f"is {advantage:g}, beyond {limit:g}: the critics have diverged"
+                f"the advantage of step {episode.decisions[row.time].step} of episode {episode.episode_id} "
+                f"(run {episode.run_id}) is {advantage:g}, beyond {limit:g}: the critics have diverged"
             )
     return nonfinite
 
 
-def kept_rows(
-    keep: Keep,
+def select_rows(
+    keep: RowSelection,
     rows: Sequence[Row],
     trajectories: Sequence[Trajectory],
     advantages: Sequence[float],
     values: Sequence[float],
 ) -> list[int]:
-    """Places of the rows that the actor sees, in their order. A row whose advantage is not finite is never one.
+    """Indices of the rows that the actor is trained on, in their order. Rows without a finite advantage are excluded.
 
-    `digirl`: a positive advantage, in a trajectory of the better `DIGIRL_SHARE` by outcome − V(s_0): the step filter
-    and the instruction filter of Bai et al. 2024, with the value critic in place of a second one.
+    `digirl`: rows with a positive advantage in the best `DIGIRL_SHARE` of trajectories by outcome − V(s_0). These are
+    the step filter and the instruction filter of Bai et al. 2024, with the value critic in place of a second critic.
     """
     places = [place for place, advantage in enumerate(advantages) if math.isfinite(advantage)]
     match keep:

@@ -1,7 +1,7 @@
-"""MiRA, its baselines and its ablations, as changes of one configuration.
+"""Defines the arms: MiRA, its baselines and its ablations, as changes of one configuration.
 
-All arms start from the same checkpoint and play as many rollouts. How each differs from what its authors published is
-told in docs/baselines.md.
+All arms start from the same checkpoint and play equally many rollouts. docs/baselines.md lists the differences of each
+from its published version.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Arm = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What an arm changes of :class:`training.loop.settings.LoopSettings`."""
+    """An arm's changes to :class:`training.loop.settings.LoopSettings`."""
 
-    says: str
+    description: str
     changes: dict[str, Any] = field(default_factory=dict[str, Any])
     value: bool = True
-    """It needs a value critic."""
+    """The arm needs a value critic."""
 
 
 _SPARSE: Final = {"alpha": 0.0}
@@ -40,7 +40,7 @@ _ALL_PERPLEXITIES: Final = {"low": 1.0, "high": 1e9}
 ARMS: Final[dict[Arm, Recipe]] = {
     "mira": Recipe("potential-shaped reward, regression on advantages (Eq. 12)"),
     "mira_anchored": Recipe(
-        "MiRA that holds on to its successes: their likelihood beside the regression, failures at less weight",
+        "MiRA with an anchor: likelihood of successes added to the regression, failures at less weight",
         {"actor": {"objective": {"beta": 0.1, "negative_weight": 0.3, "anchor": 1.0}}},
     ),
     "no_potential": Recipe("MiRA without its potential critic", {"targets": _SPARSE}),
@@ -50,11 +50,11 @@ ARMS: Final[dict[Arm, Recipe]] = {
     "td_only": Recipe("MiRA with λ = 1: no Monte-Carlo term", {"targets": {"mix": 1.0}}),
     "no_filter": Recipe("MiRA replaying successes of any perplexity", {"replay": {"band": _ALL_PERPLEXITIES}}),
     "webrl_paper": Recipe(
-        "log-ratio regression on the sparse reward; tasks within the critic's reach",
+        "log-ratio regression on the sparse reward; tasks filtered by value",
         {"targets": _SPARSE, "curriculum": {"value_band": {}, "explore_share": 0.0}},
     ),
     "webrl_code": Recipe(
-        "as published: smooth L1 towards +1, actions with a positive advantage alone",
+        "as published: smooth L1 towards +1, only actions with a positive advantage",
         {
             "targets": {**_SPARSE, "value_target": "outcome", "advantage": "webrl_code"},
             "actor": {"objective": {"kind": "webrl_code", "beta": 1.0}, "keep": "positive"},
@@ -63,11 +63,11 @@ ARMS: Final[dict[Arm, Recipe]] = {
         },
     ),
     "digirl": Recipe(
-        "two filters by value, then cloning",
+        "cloning after two filters by value",
         {"targets": _SPARSE, "actor": {"objective": {"kind": "cloning"}, "keep": "digirl"}},
     ),
     "awr": Recipe(
-        "exp(A/β)-weighted likelihood of the plain return's advantage",
+        "exp(A/β)-weighted likelihood with the plain return's advantage",
         {"targets": {**_SPARSE, "mix": 0.0}, "actor": {"objective": {"kind": "weighted", "beta": 0.5}}},
     ),
     "filtered_bc": Recipe(

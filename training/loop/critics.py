@@ -1,4 +1,4 @@
-"""The critics of a phase: what they learn from, and how they do on what they have not seen."""
+"""Trains the critics of a phase and scores them on data that they have not seen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from agent.episode.policy import MAX_ANSWER_TOKENS
 from models.local.loading import declared_context
 from models.prompting.prompt_tokens import prompt_room
+from training.data.columns import Column
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import load_policy
@@ -23,18 +24,18 @@ from training.mira.targets import row_progress, row_values
 
 @dataclass(frozen=True, slots=True)
 class Critics:
-    """Those of a phase, when they have learned."""
+    """The trained critics of a phase."""
 
     folders: dict[CriticKind, Path]
     scores: dict[CriticKind, CriticScores]
-    """How each did on what it had not seen, where there was any that could be asked."""
+    """Errors on unseen data, for critics that existed before the phase."""
     values: tuple[float, ...] | None
-    """V of every row, each by a critic that has not learned from its task; None where one critic tells them all."""
+    """V of every row by cross-fitting: each by a critic that was not trained on the row's task. None without folds."""
 
 
-def train_critics(given: PhaseContext, data: PhaseData) -> Critics:
-    """Those that the settings need. Passes over what is done."""
-    settings = given.settings
+def train_critics(context: PhaseContext, data: PhaseData) -> Critics:
+    """Trains the critics that the settings need. Finished ones are skipped."""
+    settings = context.settings
     kinds: list[CriticKind] = []
     if settings.needs_potential:
         kinds.append("potential")
@@ -45,129 +46,129 @@ def train_critics(given: PhaseContext, data: PhaseData) -> Critics:
     folders: dict[CriticKind, Path] = {}
     scores: dict[CriticKind, CriticScores | None] = {}
     for kind in kinds:
-        folders[kind], scores[kind] = (_potential if kind == "potential" else _value)(given, data)
-    values = _cross_fitted(given, data, parts) if crossed else None
+        folders[kind], scores[kind] = (_potential if kind == "potential" else _value)(context, data)
+    values = _cross_fitted(context, data, parts) if crossed else None
     if values is not None:
-        scores["value"] = _scored_across(given, data, values)
+        scores["value"] = _scored_across(context, data, values)
     return Critics(folders, {kind: score for kind, score in scores.items() if score is not None}, values)
 
 
-def opinions(given: PhaseContext, data: PhaseData, critics: Critics) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(potential, value) of every row; zeros where the settings need none."""
-    nothing = (0.0,) * len(data.rows)
+def score_rows(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(potential, value) of every row; zeros for a critic that the settings do not need."""
+    zeros = (0.0,) * len(data.rows)
 
-    def said(kind: CriticKind) -> tuple[float, ...]:
+    def scores(kind: CriticKind) -> tuple[float, ...]:
         folder = critics.folders.get(kind)
-        return nothing if folder is None else _scores(folder, given, data.rows)
+        return zeros if folder is None else _scores(folder, context, data.rows)
 
-    return said("potential"), said("value") if critics.values is None else critics.values
+    return scores("potential"), scores("value") if critics.values is None else critics.values
 
 
 @dataclass(frozen=True, slots=True)
-class _Learned:
-    """Rows and what a critic is to say of each."""
+class _Examples:
+    """Rows with a critic's target for each."""
 
     rows: Sequence[Row]
     targets: Sequence[float]
 
 
-def _potential(given: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
-    """Trained on successes; scored before on those of this phase, which it has not seen."""
+def _potential(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
+    """Trains the potential critic on successes. The previous one is scored on this phase's, which it has not seen."""
     labels = row_progress(data.trajectories, data.rows)
     new = [place for place in sorted(labels) if data.rows[place].trajectory < data.new]
     rows, targets = [data.rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
-    unseen = _Learned([data.rows[place] for place in new], [labels[place] for place in new])
-    if given.demonstrations and "potential" not in given.critics:
-        more, labelled = _demonstrated(given, data)
+    unseen = _Examples([data.rows[place] for place in new], [labels[place] for place in new])
+    if context.demonstrations and "potential" not in context.critics:
+        more, labelled = _demonstrated(context, data)
         rows, targets = [*rows, *more], [*targets, *labelled]
-    return _critic(given, "potential", _Learned(rows, targets), unseen)
+    return _critic(context, "potential", _Examples(rows, targets), unseen)
 
 
-def _value(given: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
-    """Trained on every state of every trajectory. With folds only a curriculum that asks it about tasks needs it."""
-    targets = row_values(data.trajectories, data.rows, given.settings.targets)
+def _value(context: PhaseContext, data: PhaseData) -> tuple[Path, CriticScores | None]:
+    """Trains the value critic on every state of every trajectory. With folds, only a curriculum with a value band needs
+    it."""
+    targets = row_values(data.trajectories, data.rows, context.settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
-    unseen = _Learned([data.rows[place] for place in new], [targets[place] for place in new])
-    return _critic(given, "value", _Learned(data.rows, targets), unseen)
+    unseen = _Examples([data.rows[place] for place in new], [targets[place] for place in new])
+    return _critic(context, "value", _Examples(data.rows, targets), unseen)
 
 
-def _cross_fitted(given: PhaseContext, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
-    """V of every row by a critic that has never learned from any episode of its task, in no phase: each goes on from
-    the one of its part in the phase before."""
-    targets = row_values(data.trajectories, data.rows, given.settings.targets)
-    said = [0.0] * len(data.rows)
-    for part in range(given.settings.value.folds):
+def _cross_fitted(context: PhaseContext, data: PhaseData, parts: Sequence[int]) -> tuple[float, ...]:
+    """V of every row by a critic that was never trained on any episode of its task: each continues the previous phase's
+    critic of the same fold."""
+    targets = row_values(data.trajectories, data.rows, context.settings.targets)
+    values = [0.0] * len(data.rows)
+    for part in range(context.settings.value.folds):
         own = [place for place, row in enumerate(data.rows) if parts[row.trajectory] == part]
         others = [place for place, row in enumerate(data.rows) if parts[row.trajectory] != part]
-        learned = _Learned([data.rows[place] for place in others], [targets[place] for place in others])
-        critic = _trained(given, "value", learned, name=fold_name(part))
-        scores = _scores(critic, given, [data.rows[place] for place in own])
+        learned = _Examples([data.rows[place] for place in others], [targets[place] for place in others])
+        critic = _trained(context, "value", learned, name=fold_name(part))
+        scores = _scores(critic, context, [data.rows[place] for place in own])
         for place, score in zip(own, scores, strict=True):
-            said[place] = score
-    return tuple(said)
+            values[place] = score
+    return tuple(values)
 
 
-def _scored_across(given: PhaseContext, data: PhaseData, values: Sequence[float]) -> CriticScores | None:
-    """Those of :func:`_cross_fitted` on this phase's rows: each by a critic that has not seen its task."""
-    targets = row_values(data.trajectories, data.rows, given.settings.targets)
+def _scored_across(context: PhaseContext, data: PhaseData, values: Sequence[float]) -> CriticScores | None:
+    """Scores the values of :func:`_cross_fitted` on this phase's rows, whose tasks the critics have not seen."""
+    targets = row_values(data.trajectories, data.rows, context.settings.targets)
     new = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
     return critic_scores([values[place] for place in new], [targets[place] for place in new])
 
 
 def folds(trajectories: Sequence[Trajectory], count: int, seed: int) -> tuple[int, ...]:
-    """The part of each trajectory, 0 to *count* - 1: drawn for each task instance, and in every phase the same."""
-    return tuple(random.Random(f"folds {seed} {one.task.id}").randrange(count) for one in trajectories)
+    """The fold of each trajectory, 0 to *count* - 1: random for each task instance, and equal in every phase."""
+    return tuple(random.Random(f"folds {seed} {item.task.id}").randrange(count) for item in trajectories)
 
 
 def fold_name(part: int) -> str:
-    """Folder of the value critic that rates the tasks of *part*, counted from 0."""
+    """Folder name of the value critic for the tasks of the fold *part*, counted from 0."""
     return f"value-fold-{part + 1}"
 
 
 def _critic(
-    given: PhaseContext, kind: CriticKind, learned: _Learned, unseen: _Learned
+    context: PhaseContext, kind: CriticKind, learned: _Examples, unseen: _Examples
 ) -> tuple[Path, CriticScores | None]:
-    """The critic that has learned, and how the one before it did on what it had not seen."""
-    before = given.critics.get(kind)
+    """Trains a critic on *learned*; returns it with the previous critic's scores on *unseen*."""
+    before = context.critics.get(kind)
     scores = None
     if before is not None:
-        said = _scores(before, given, unseen.rows)
-        scores = critic_scores(said, unseen.targets)
-    return _trained(given, kind, learned, name=kind), scores
+        scores = critic_scores(_scores(before, context, unseen.rows), unseen.targets)
+    return _trained(context, kind, learned, name=kind), scores
 
 
-def _trained(given: PhaseContext, kind: CriticKind, learned: _Learned, *, name: str) -> Path:
-    """The stage in the folder *name*, passed over where it is done. It goes on from the critic of that name in the
-    phase before; the first begins from the policy's trunk."""
-    how = given.settings.potential if kind == "potential" else given.settings.value
-    start = given.critics.get(name, given.policy) if how.keep else given.policy
-    folder = given.folder / name
-    with given.part(name, f"{name} critic on {len(learned.rows)} rows"):
+def _trained(context: PhaseContext, kind: CriticKind, learned: _Examples, *, name: str) -> Path:
+    """Runs the stage in the folder *name*, unless it is done. It continues the previous phase's critic of that name;
+    the first one starts from the policy's trunk."""
+    how = context.settings.potential if kind == "potential" else context.settings.value
+    start = context.critics.get(name, context.policy) if how.keep else context.policy
+    folder = context.folder / name
+    with context.part(name, f"{name} critic on {len(learned.rows)} rows"):
         if not (folder / "model").exists():
             job = StageJob(
                 kind=kind,
                 start=start.resolve(),
                 optimization=how.optimization,
                 head_rate=how.rate_of_head,
-                compute=given.settings.compute,
-                seed=given.seed,
-                report_to=given.settings.report_to,
+                compute=context.settings.compute,
+                seed=context.seed,
+                report_to=context.settings.report_to,
             )
-            write_job(folder, job, learned.rows, {"target": learned.targets})
-        return launch(folder, given.settings.launcher, watch=given.watch)
+            write_job(folder, job, learned.rows, {Column.TARGET: learned.targets})
+        return launch(folder, context.settings.launcher, watch=context.watch)
 
 
-def _demonstrated(given: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
-    """Of the demonstrations that are not among the replayed already."""
-    replayed = {one.identity for one in data.trajectories[data.new :]}
-    shown = [one for one in given.demonstrations if one.identity not in replayed]
-    model, tokenizer = load_policy(given.policy)
+def _demonstrated(context: PhaseContext, data: PhaseData) -> tuple[Sequence[Row], Sequence[float]]:
+    """(rows, progress labels) of the demonstrations that are not replayed already."""
+    replayed = {trajectory.identity for trajectory in data.trajectories[data.new :]}
+    shown = [trajectory for trajectory in context.demonstrations if trajectory.identity not in replayed]
+    model, tokenizer = load_policy(context.policy)
     room = prompt_room(declared_context(model, tokenizer), MAX_ANSWER_TOKENS)
-    rows = RowEncoder(tokenizer, given.settings.compute.max_tokens, room).encode(shown).rows
+    rows = RowEncoder(tokenizer, context.settings.compute.max_tokens, room).encode(shown).rows
     labels = row_progress(shown, rows)
     return [rows[place] for place in sorted(labels)], [labels[place] for place in sorted(labels)]
 
 
-def _scores(critic: Path, given: PhaseContext, rows: Sequence[Row]) -> tuple[float, ...]:
-    """What the critic at *critic* says of each row."""
-    return given.score("states", critic, rows)
+def _scores(critic: Path, context: PhaseContext, rows: Sequence[Row]) -> tuple[float, ...]:
+    """The output of the critic at *critic* for each row."""
+    return context.score("states", critic, rows)

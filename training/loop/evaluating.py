@@ -1,4 +1,4 @@
-"""Which instances a policy is measured on: never one of training."""
+"""Selects the held-out instances that a policy is evaluated on."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from training.loop.settings import EvaluationSettings
 
 
 def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
-    """Every name × seed. Raises BadInput for a suite that keeps nothing for evaluation, a seed that may be trained on,
-    an unknown name or split, an empty list."""
+    """Every name × seed. Raises BadInput for a suite without held-out instances, a seed that may be trained on, an
+    unknown name or split, or an empty list."""
     if settings.suite not in POOLED:
         raise BadInput(
-            f"evaluation.suite {settings.suite!r}: a training run is measured on {' or '.join(POOLED)}; measure its "
+            f"evaluation.suite {settings.suite!r}: a training run is evaluated on {' or '.join(POOLED)}; evaluate its "
             f"checkpoints elsewhere: mira eval --play --suite {settings.suite} --policy local:OUT/phase-1/actor/model"
         )
     if settings.names and settings.split:
@@ -33,7 +33,7 @@ def evaluation_refs(settings: EvaluationSettings) -> tuple[TaskRef, ...]:
 
 
 def _check_names(settings: EvaluationSettings) -> None:
-    """A site's held-out templates are what is measured; MiniWoB++ has the same tasks for both, on other seeds."""
+    """Sites are evaluated on held-out templates; MiniWoB++ on the training tasks with other seeds."""
     if settings.suite == "sites":
         from envs.suites.sites.catalog import template
 
@@ -48,10 +48,10 @@ def _names_of(suite: str, split: str) -> tuple[str, ...]:
     if suite == "sites":
         from envs.suites.sites.suite import task_infos
 
-        found = tuple(one.name for one in task_infos() if one.split == split)
-        if not found:
+        names = tuple(info.name for info in task_infos() if info.split == split)
+        if not names:
             raise BadInput(f"the sites have no split {split!r}: take train, validation or test")
-        return found
+        return names
     if split:
         raise BadInput(f"the suite {suite!r} has no splits: name its tasks")
     from envs.suites.miniwob.task_sets import NAMED_TASKS

@@ -1,4 +1,4 @@
-"""All phases of one arm, resumed where it was broken off."""
+"""Runs all phases of one arm, and resumes an interrupted run."""
 
 from __future__ import annotations
 
@@ -27,19 +27,28 @@ from training.data.provenance import Provenance
 from training.data.trajectories import Trajectory
 from training.engine.checkpoints import base_of, check_adapter, is_adapter, read_config, weights_digest
 from training.engine.language_model import hidden_width
-from training.engine.learning_rate_check import Reach, check_head, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_head, check_rate
 from training.engine.preflight import check_trainable
 from training.engine.progress import Watcher, unwatched
 from training.loop.critics import fold_name
-from training.loop.curriculum import Candidate, held_out, next_phase, played, pool_of, refusal, training_seeds, worded
+from training.loop.curriculum import (
+    Candidate,
+    build_pool,
+    held_out,
+    next_phase,
+    played_tasks,
+    refusal,
+    training_seeds,
+    with_instructions,
+)
 from training.loop.curriculum.task_list import Selection
 from training.loop.curriculum.trainable import check_name
 from training.loop.data import read_runs
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import PhaseMetrics, PlayedRun, played_in
-from training.loop.parts import once, place_of, read_record, write_json, write_record
+from training.loop.parts import load_or_compute, read_record, run_location, write_json, write_record
 from training.loop.phase import evaluate, finished, run_phase
-from training.loop.phase_context import PhaseContext, Teller, phase_seed
+from training.loop.phase_context import LogFunction, PhaseContext, phase_seed
 from training.loop.rollouts import check_policy
 from training.loop.settings import ActorSettings, CriticSettings, LoopSettings
 from training.loop.task_values import start_values
@@ -48,18 +57,18 @@ from training.loop.tracking import check_trackers, phase_tracker
 CONFIG = "config.json"
 START = "start.json"
 _LEFT_BY_A_START = {LOCK_NAME, START}
-"""What a run leaves that was killed before its settings were written, beside `*.part`."""
+"""Files of a run that was killed before its settings were written, beside `*.part`."""
 
 
 class Start(Record):
-    """What all phases began from: `start.json`."""
+    """The start of all phases: `start.json`."""
 
     weights: str
     """:func:`training.engine.checkpoints.weights_digest`."""
 
 
 class Progress(Record):
-    """One line a phase, phase 0 the start: `progress.json`, from when the start is measured."""
+    """The metrics of all phases, phase 0 is the start: `progress.json`, which exists after the start's evaluation."""
 
     arm: str
     seed: int
@@ -73,7 +82,7 @@ class Loop:
     out: Path
     settings: LoopSettings
     listeners: tuple[Listener, ...] = ()
-    tell: Teller = print
+    log: LogFunction = print
     watch: Watcher = unwatched
 
     @classmethod
@@ -82,19 +91,19 @@ class Loop:
         out: Path,
         settings: LoopSettings,
         listeners: Sequence[Listener] = (),
-        tell: Teller = print,
+        log: LogFunction = print,
         watch: Watcher = unwatched,
     ) -> Loop:
-        """A new run, or an old one that goes on; nothing is written yet. Raises BadInput where *out* holds one of other
-        settings, and for whatever of *settings* can be seen to be wrong before anything is played."""
+        """Opens a new run or one to resume, without writing. Raises BadInput where *out* holds a run with other
+        settings, and for wrong *settings* that can be detected before anything is played."""
         _check_folder(out, settings)
         _check(settings)
-        return cls(out, settings, tuple(listeners), tell, watch)
+        return cls(out, settings, tuple(listeners), log, watch)
 
     async def run(self) -> Progress:
-        """Every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also where
-        demonstrations are of held-out instances; nothing is played then."""
-        await _check_demonstrations(self.settings.demonstrations, self.tell)
+        """Runs every phase that is not done yet. Raises TrainingDiverged, Interrupted, and BadInput, also for
+        demonstrations of held-out instances, before anything is played."""
+        await _check_demonstrations(self.settings.demonstrations, self.log)
         async with _judge_of(self.settings):
             pass  # a missing key is found before anything is played
         with self.owned(), phase_tracker(self.out, self.settings.report_to) as track:
@@ -112,38 +121,38 @@ class Loop:
 
     @contextmanager
     def owned(self) -> Generator[None]:
-        """Nobody else writes to the folder, and `config.json` says whose it is. Raises RunLocked, and BadInput where
-        another run has begun in it since `open`."""
+        """Locks the folder and writes `config.json`. Raises RunLocked, and BadInput where another run has begun in it
+        since `open`."""
         self.out.mkdir(parents=True, exist_ok=True)
         with RunLock(self.out):
             _check_folder(self.out, self.settings)
             start = Start(weights=weights_digest(self.policy(0)))
-            if once(self.out / START, Start, lambda: start) != start:
-                raise BadInput(f"{str(self.out)!r} was begun from other weights than {str(self.policy(0))!r} holds now")
-            write_json(self.out / CONFIG, _told(self.settings))
+            if load_or_compute(self.out / START, Start, lambda: start) != start:
+                raise BadInput(f"{str(self.out)!r} was started from other weights than {str(self.policy(0))!r} has now")
+            write_json(self.out / CONFIG, _plain(self.settings))
             yield
 
     def folder(self, number: int) -> Path:
         return self.out / f"phase-{number}"
 
     def policy(self, number: int) -> Path:
-        """The checkpoint that phase *number* ended with; of phase 0 the start."""
+        """The checkpoint at the end of phase *number*; for phase 0 the start."""
         if number:
             return self.folder(number) / "actor" / "model"
         return _start_of(self.settings)
 
     def _progress(self, phases: Sequence[PhaseMetrics]) -> Progress:
-        made = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
-        write_record(self.out / "progress.json", made)
-        return made
+        progress = Progress(arm=self.settings.arm, seed=self.settings.seed, phases=tuple(phases))
+        write_record(self.out / "progress.json", progress)
+        return progress
 
     async def _start(self, refs: Sequence[TaskRef]) -> PhaseMetrics:
         return PhaseMetrics(phase=0, evaluation=await self._evaluated(0, refs))
 
     async def _pool(self) -> tuple[Candidate, ...]:
-        asked = self.settings.pool
-        seeds = training_seeds(asked.suite)
-        return await pool_of(asked.suite, names=asked.names or None, seeds=seeds, size=asked.size)
+        pool = self.settings.pool
+        seeds = training_seeds(pool.suite)
+        return await build_pool(pool.suite, names=pool.names or None, seeds=seeds, size=pool.size)
 
     async def _phase(self, number: int, pool: Sequence[Candidate], refs: Sequence[TaskRef]) -> PhaseMetrics:
         metrics = finished(self.folder(number)) or await self._new_phase(number, pool)
@@ -154,7 +163,7 @@ class Loop:
     async def _new_phase(self, number: int, pool: Sequence[Candidate]) -> PhaseMetrics:
         tasks = await self._tasks(number, pool)
         demonstrations = self._demonstrations()
-        given = PhaseContext(
+        context = PhaseContext(
             settings=self.settings,
             number=number,
             folder=self.folder(number),
@@ -163,53 +172,53 @@ class Loop:
             past=(*demonstrations, *self._past(number)),
             demonstrations=demonstrations if number == 1 else (),
             listeners=self.listeners,
-            tell=self.tell,
+            log=self.log,
             watch=self.watch,
         )
-        return await run_phase(given, tasks)
+        return await run_phase(context, tasks)
 
     async def _evaluated(self, number: int, refs: Sequence[TaskRef]) -> PlayedRun:
-        self.tell(f"phase {number}: measuring on {len(refs)} held-out tasks")
+        self.log(f"phase {number}: evaluating on {len(refs)} held-out tasks")
         run = await evaluate(
-            self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, tell=self.tell
+            self.folder(number), self.policy(number), refs, self.settings, listeners=self.listeners, log=self.log
         )
-        found = played_in(run)
-        self.tell(f"phase {number}: {found.successes} of {found.episodes} solved")
-        return found
+        played = played_in(run)
+        self.log(f"phase {number}: {played.successes} of {played.episodes} solved")
+        return played
 
     async def _tasks(self, number: int, pool: Sequence[Candidate]) -> tuple[TaskRef, ...]:
-        """Chosen once: `tasks.json` says which, and why."""
+        """Selects the phase's tasks, or reads them from `tasks.json`."""
         path = self.folder(number) / "tasks.json"
         if path.exists():
-            return tuple(one.task for one in read_record(path, Selection).tasks)
-        files = [one.path for before in range(1, number) for one in discover_traces([self._run(before)])]
+            return read_record(path, Selection).refs
+        files = [file.path for before in range(1, number) for file in discover_traces([self._run(before)])]
         for file in files:
             check_unedited(file, check_chain(file))
-        told = played(read_summary(file) for file in files)
+        played = played_tasks(read_summary(file) for file in files)
         async with _judge_of(self.settings) as judge:
-            found = await next_phase(
-                told.failed,
-                told.seen,
-                worded(pool, told.instructions),
+            selection = await next_phase(
+                played.failed,
+                played.seen,
+                with_instructions(pool, played.instructions),
                 self.settings.curriculum,
                 size=self.settings.rollouts.tasks,
                 seed=phase_seed(self.settings, number),
-                succeeded=told.succeeded,
+                succeeded=played.succeeded,
                 checkpoint=self.policy(number - 1),
                 model=judge,
                 value=start_values(self._critics(number - 1).get("value"), self.policy(number - 1), self.settings),
             )
-        if not found.tasks:
+        if not selection.tasks:
             raise BadInput(f"phase {number} has no task left to play: the pool of {len(pool)} is used up")
-        if found.counts.missing:
-            self.tell(
-                f"phase {number}: {found.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the pool"
-                f" of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
+        if selection.counts.missing:
+            self.log(
+                f"phase {number}: {selection.counts.missing} of {self.settings.rollouts.tasks} tasks are missing: the"
+                f" pool of {len(pool)} is used up (pool.size), or curriculum.max_new is reached"
             )
-        return tuple(one.task for one in once(path, Selection, lambda: found).tasks)
+        return load_or_compute(path, Selection, lambda: selection).refs
 
     def _run(self, number: int) -> Path:
-        return place_of(self.folder(number) / "rollouts.json")
+        return run_location(self.folder(number) / "rollouts.json")
 
     def _critics(self, number: int) -> dict[str, Path]:
         names = ("potential", "value", *(fold_name(part) for part in range(self.settings.value.folds)))
@@ -218,16 +227,16 @@ class Loop:
 
     def _past(self, number: int) -> tuple[Trajectory, ...]:
         tables = (self.folder(before) / "data" / "new.parquet" for before in range(1, number))
-        return tuple(one for table in tables for one in read_trajectories(table))
+        return tuple(trajectory for table in tables for trajectory in read_trajectories(table))
 
     def _demonstrations(self) -> tuple[Trajectory, ...]:
         places = [Path(place) for place in self.settings.demonstrations]
-        return tuple(one for one in read_runs(places).kept if one.success) if places else ()
+        return tuple(trajectory for trajectory in read_runs(places).kept if trajectory.success) if places else ()
 
 
 @asynccontextmanager
 async def _judge_of(settings: LoopSettings) -> AsyncGenerator[ChatModel | None]:
-    """The chat model that compares tasks, where the curriculum asks one."""
+    """The chat model that compares tasks; None if the curriculum needs none."""
     if not settings.curriculum.judge:
         yield None
         return
@@ -235,15 +244,15 @@ async def _judge_of(settings: LoopSettings) -> AsyncGenerator[ChatModel | None]:
         yield model
 
 
-def _told(settings: LoopSettings) -> dict[str, Any]:
+def _plain(settings: LoopSettings) -> dict[str, Any]:
     return json.loads(settings.model_dump_json())
 
 
 def _check_folder(out: Path, settings: LoopSettings) -> None:
     """Raises BadInput where *out* holds a run of other settings than *settings*, or anything else."""
     if (out / CONFIG).exists():
-        known, told = _known(out / CONFIG), _told(settings)
-        different = sorted(key for key in known.keys() | told.keys() if known.get(key) != told.get(key))
+        known, new = _known(out / CONFIG), _plain(settings)
+        different = sorted(key for key in known.keys() | new.keys() if known.get(key) != new.get(key))
         if set(different) - {"phases"}:
             raise BadInput(f"{str(out)!r} holds a run with other settings of {', '.join(different)}")
     elif out.exists() and not out.is_dir():
@@ -253,12 +262,12 @@ def _check_folder(out: Path, settings: LoopSettings) -> None:
 
 
 def _known(config: Path) -> dict[str, Any]:
-    """The settings that a run was begun with; keys that are newer than it have their defaults."""
+    """The settings of an existing run; keys that it does not have yet get their defaults."""
     try:
         values: Any = json.loads(config.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(config)!r} cannot be read: {error}") from error
-    return _told(checked(LoopSettings, values, str(config)))
+    return _plain(checked(LoopSettings, values, str(config)))
 
 
 def _start_of(settings: LoopSettings) -> Path:
@@ -266,7 +275,7 @@ def _start_of(settings: LoopSettings) -> Path:
 
 
 def _check_start(start: Path, settings: LoopSettings) -> None:
-    """Raises BadInput where phases would not go on from *start* as it is."""
+    """Raises BadInput where *start* does not fit the settings: its prompt style or its adapter."""
     declared = declared_style(start, base_of(start))
     if declared not in (None, settings.rollouts.prompt_style):
         raise BadInput(
@@ -277,8 +286,8 @@ def _check_start(start: Path, settings: LoopSettings) -> None:
 
 
 def check_rates(settings: LoopSettings, width: int) -> None:
-    """Raises BadInput where a stage's rate would teach a model of *width* nothing in the most rows that a phase can
-    have. The actor's rows bound a critic's, but for demonstrations in the first phase."""
+    """Raises BadInput where a stage's learning rate is too low to change a model of *width*, with the maximum number of
+    rows of a phase. A critic has at most the actor's rows, except for demonstrations in the first phase."""
     play = settings.rollouts
     rows = math.ceil(play.tasks * play.attempts * play.limits.max_steps * (1 + settings.replay.per_new))
     lora = settings.compute.needed_lora if settings.compute.lean else settings.compute.lora
@@ -288,10 +297,10 @@ def check_rates(settings: LoopSettings, width: int) -> None:
     for name, stage in stages.items():
         how = stage.optimization
         steps = how.epochs * math.ceil(rows / how.batch_rows)
-        reach = Reach(f"{name}.optimization", how, steps, width, lora)
-        check_rate(reach)
+        bound = UpdateBound(f"{name}.optimization", how, steps, width, lora)
+        check_rate(bound)
         if isinstance(stage, CriticSettings):
-            check_head(reach, f"{name}.head_rate", stage.rate_of_head)
+            check_head(bound, f"{name}.head_rate", stage.rate_of_head)
 
 
 def _check(settings: LoopSettings) -> None:
@@ -300,7 +309,7 @@ def _check(settings: LoopSettings) -> None:
     for name in settings.pool.names:
         check_name(settings.pool.suite, name)
     if settings.pool.split:
-        raise BadInput("pool.split: a pool is of training tasks alone; choose among them with pool.names")
+        raise BadInput("pool.split: a pool has training tasks only; choose among them with pool.names")
     start = _start_of(settings)
     if settings.start != "embedded":
         check_policy(start)
@@ -312,34 +321,34 @@ def _check(settings: LoopSettings) -> None:
     server = settings.rollouts.server
     if server is not None and not server.command and settings.phases and not settings.compute.lean:
         raise BadInput(
-            "rollouts.server: a server that runs takes adapters, no whole checkpoints: set compute.lean, or give"
-            " rollouts.server.command, which starts one for each policy"
+            "rollouts.server: a running server can load adapters, but no full checkpoints: set compute.lean, or give"
+            " rollouts.server.command, which starts a server for each policy"
         )
     if (settings.curriculum.similarity == "model") != bool(settings.curriculum.judge):
-        raise BadInput("curriculum.similarity 'model', and no other, needs curriculum.judge: the spec of a chat model")
+        raise BadInput("curriculum.similarity 'model', and only it, needs curriculum.judge: the spec of a chat model")
     if settings.curriculum.value_band is not None and not settings.needs_value:
         raise BadInput(f"curriculum.value_band needs a value critic, and arm {settings.arm!r} has none")
     if settings.potential.folds != 1:
         raise BadInput("potential.folds: only the value critic is cross-fitted, see value.folds")
     if settings.actor.keep == "digirl" and not settings.needs_value:
-        raise BadInput(f"actor.keep 'digirl' asks a value critic, and arm {settings.arm!r} has none")
+        raise BadInput(f"actor.keep 'digirl' needs a value critic, and arm {settings.arm!r} has none")
     objective = settings.actor.objective
     if objective.kind != "regression" and (objective.anchor or objective.negative_weight != 1):
-        raise BadInput(f"actor.objective.anchor and .negative_weight are of a regression, not of {objective.kind!r}")
+        raise BadInput(f"actor.objective.anchor and .negative_weight apply to a regression, not to {objective.kind!r}")
     if settings.demonstrations:
         discover_traces(settings.demonstrations)
 
 
-async def _check_demonstrations(places: Sequence[Path], tell: Teller) -> None:
+async def _check_demonstrations(places: Sequence[Path], log: LogFunction) -> None:
     files, provenance = discover_traces(places), Provenance()
     for file in files:
         seal = check_chain(file.path)
         check_unedited(file.path, seal)
         provenance.count(seal)
     for notice in provenance.notices():
-        tell(f"demonstrations: {notice}")
-    told = [read_summary(file.path) for file in files]
-    won = [one.header for one in told if one.footer is not None and one.footer.outcome == "success"]
+        log(f"demonstrations: {notice}")
+    episodes = [read_summary(file.path) for file in files]
+    won = [item.header for item in episodes if item.footer is not None and item.footer.outcome == "success"]
     held = await held_out(header.task for header in won)
     if held:
         raise BadInput(f"demonstrations: {refusal(won, held)}; leave them out")

@@ -1,4 +1,4 @@
-"""What is known of a phase when it has ended: `metrics.json`, and the curves of `mira train show`."""
+"""Metrics of a finished phase: `metrics.json`, which `mira train show` draws as curves."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class PlayedRun(Record):
     episodes: int
     successes: int
     broken: int
-    """Nothing is known of the policy: the world or a model failed, or nobody judged."""
+    """Episodes without a verdict on the policy: the environment or a model failed, or nobody judged."""
     steps: float
-    """Mean, of the judged ones."""
+    """Mean over judged episodes."""
     progress: float | None
-    """Mean share of milestones reached at the end; None without milestones."""
+    """Mean share of milestones done at the end; None without milestones."""
     failures: dict[str, int]
-    """By category."""
+    """Failed episodes by category."""
 
     @property
     def judged(self) -> int:
-        """Those that say something about the policy."""
+        """Number of judged episodes."""
         return self.episodes - self.broken
 
     @property
     def rate(self) -> float:
-        """Successes of the judged ones; 0 where none is."""
+        """Success rate of judged episodes; 0 without any."""
         return self.successes / max(1, self.judged)
 
     @property
@@ -46,23 +46,23 @@ class PlayedRun(Record):
 
 
 class CriticScores(Record):
-    """A critic on trajectories that it has not learned from: this phase's, before its stage; with
-    `value.folds` each task's by a critic of other tasks."""
+    """Errors of a critic on unseen trajectories: this phase's, before its stage; with `value.folds` each task's by a
+    critic of other tasks."""
 
     rows: int
     absolute_error: float
-    """Mean |said − true|, in [0, 1]."""
+    """Mean |predicted − true|, in [0, 1]."""
     spearman: float | None
-    """Rank correlation of said and true; None where one of them does not vary."""
+    """Rank correlation of predicted and true; None where one of them does not vary."""
 
 
 class LossChange(Record):
-    """A stage's loss while it ran, each the mean over a quarter of its steps, on rows about to be learned from. Over
-    fewer rows which of them it was counts for more than what was learned."""
+    """A stage's loss at its beginning and end: the means over the first and last quarter of its steps, before each
+    update. Single steps would depend more on their rows than on training."""
 
     first: float
     last: float
-    """Not below the first: the rate is too high for these rows, or there are too few epochs."""
+    """If it is not below the first, the learning rate is too high for these rows or there are too few epochs."""
 
 
 class PhaseMetrics(Record):
@@ -80,21 +80,21 @@ class PhaseMetrics(Record):
     potential: CriticScores | None = None
     value: CriticScores | None = None
     advantage_on_successes: float | None = None
-    """Mean; below 0 the actor unlearns what worked."""
+    """Mean; below 0 the actor unlearns successful actions."""
     advantage_on_failures: float | None = None
     actor_loss: LossChange | None = None
-    """None where nothing was learned from."""
+    """None if no row was learned from."""
     perplexity: float | None = None
-    """Of the phase's own actions under the policy that took them."""
+    """Perplexity of the phase's own actions under the policy that sampled them."""
     engines_apart: float | None = None
-    """|log π as sampled - log π as scored for training| of the phase's own actions, nats a token."""
+    """|log π as sampled - log π as scored for training| of the phase's own actions, in nats per token."""
     seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall seconds of each part that this process did."""
+    """Wall seconds of each part that this process ran."""
 
 
 def played_in(run: Path) -> PlayedRun:
-    """Counts of a finished run, or of the runs of a cluster."""
-    rows = [row for one in runs_below(run) for row in one.finished(one.read_manifest().jobs()).values()]
+    """Counts the episodes of a finished run, or of the runs of a cluster."""
+    rows = [row for part in runs_below(run) for row in part.finished(part.read_manifest().jobs()).values()]
     judged = [row for row in rows if row.outcome in ("success", "failure")]
     failures: dict[str, int] = {}
     for row in judged:
@@ -113,19 +113,19 @@ def played_in(run: Path) -> PlayedRun:
 
 
 def loss_change(stage: Path) -> LossChange | None:
-    """What the log of the stage in folder *stage* says; None where it took no step."""
+    """Reads the loss from the log of the stage in folder *stage*; None if it made no step."""
     losses = [line["loss"] for line in json.loads((stage / "log.json").read_text(encoding="utf-8")) if "loss" in line]
     quarter = max(1, len(losses) // 4)
     return LossChange(first=fmean(losses[:quarter]), last=fmean(losses[-quarter:])) if losses else None
 
 
-def critic_scores(said: Sequence[float], true: Sequence[float]) -> CriticScores | None:
-    """None where there is nothing to compare."""
-    if not said:
+def critic_scores(predicted: Sequence[float], true: Sequence[float]) -> CriticScores | None:
+    """Compares a critic's predictions with the targets; None without rows."""
+    if not predicted:
         return None
-    spearman = rank_correlation(said, true)
+    spearman = rank_correlation(predicted, true)
     return CriticScores(
-        rows=len(said),
-        absolute_error=fmean(abs(one - other) for one, other in zip(said, true, strict=True)),
+        rows=len(predicted),
+        absolute_error=fmean(abs(value - target) for value, target in zip(predicted, true, strict=True)),
         spearman=None if math.isnan(spearman) else spearman,
     )

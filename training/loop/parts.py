@@ -1,4 +1,4 @@
-"""Parts of a phase that are done once: each leaves a mark, and a loop that starts again passes over it."""
+"""Result files of a phase's parts: a part whose file exists is skipped when the loop is resumed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from envs.core.record import Record
 R = TypeVar("R", bound=Record)
 
 
-class Place(Record):
-    """Where a run of a phase lies: the mark `rollouts.json` or `evaluation.json`, read by :func:`place_of`."""
+class RunLocation(Record):
+    """The location of a phase's run, stored as `rollouts.json` or `evaluation.json`, read by :func:`run_location`."""
 
     run: Path
-    """From the mark's folder on where it lies below it, so that the whole may be moved; else absolute."""
+    """Relative to the file's folder if the run is below it, so that the folder may be moved; else absolute."""
 
 
 def write_json(path: Path, values: Any) -> None:
-    """The old file or the new one, never half of it."""
+    """Writes JSON atomically."""
     write_atomically(path, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -31,22 +31,22 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """Raises BadInput where *path* is not what `write_record` left."""
+    """Reads what `write_record` wrote. Raises BadInput where *path* is no such file."""
     try:
         return kind.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadInput(f"{str(path)!r} cannot be read: {' '.join(str(error).split())[:200]}") from error
 
 
-def place_of(mark: Path) -> Path:
-    """The run that *mark*, a :class:`Place`, names. Raises BadInput."""
-    return (mark.parent / read_record(mark, Place).run).resolve()
+def run_location(mark: Path) -> Path:
+    """The run that the file *mark*, a :class:`RunLocation`, names. Raises BadInput."""
+    return (mark.parent / read_record(mark, RunLocation).run).resolve()
 
 
-def once(path: Path, kind: type[R], make: Callable[[], R]) -> R:
-    """What *path* holds; where it is not there yet, what *make* gives, which is written to it."""
+def load_or_compute(path: Path, kind: type[R], compute: Callable[[], R]) -> R:
+    """Reads the record at *path*; if there is none, calls *compute* and writes its result to *path*."""
     if path.exists():
         return read_record(path, kind)
-    made = make()
-    write_record(path, made)
-    return made
+    record = compute()
+    write_record(path, record)
+    return record

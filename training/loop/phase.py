@@ -1,5 +1,5 @@
-"""One phase, part by part (MiRA paper: Alg. 2, the inner order of App. A.3): play, data, potential, value, advantages,
-actor, evaluation."""
+"""Runs one phase, part by part (MiRA paper: Alg. 2, in the order of App. A.3): rollouts, data, potential, value,
+advantages, actor, evaluation."""
 
 from __future__ import annotations
 
@@ -13,52 +13,53 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.local.prompt_style import declare_style
 from training.data.cache import read_rows, rows_digest, write_rows, write_trajectories
+from training.data.columns import Column, Columns
 from training.data.rows import RowEncoder
 from training.data.table import DataSummary, summarize
 from training.engine.checkpoints import load_tokenizer
 from training.engine.stage_jobs import StageJob, launch, write_job
-from training.loop.advantage_columns import check_advantages, kept_rows
-from training.loop.critics import Critics, opinions, train_critics
+from training.loop.advantage_columns import check_advantages, select_rows
+from training.loop.critics import Critics, score_rows, train_critics
 from training.loop.data import PhaseData, ReplayCounts, phase_data, read_episodes, read_runs
 from training.loop.metrics import PhaseMetrics, loss_change, played_in
 from training.loop.parts import read_record, write_record
-from training.loop.phase_context import PhaseContext, Teller
-from training.loop.rollouts import evaluation_config, played, rollout_config
+from training.loop.phase_context import LogFunction, PhaseContext
+from training.loop.rollouts import evaluation_config, play_run, rollout_config
 from training.loop.settings import LoopSettings
 from training.mira.replay import perplexity
 from training.mira.targets import row_advantages
 
 MAX_APART = 0.5
-"""Nats a token. bfloat16 against float32 is some hundredths, another model whole nats; weights of a phase before may be
-closer than this."""
+"""Nats per token. The difference of bfloat16 and float32 is some hundredths, that of another model several nats; the
+previous phase's weights may be closer than this."""
 
 
 def finished(folder: Path) -> PhaseMetrics | None:
-    """What :func:`run_phase` told of the phase in *folder*; None where it is not done."""
+    """The metrics that :func:`run_phase` wrote for the phase in *folder*; None if it is not done."""
     path = folder / "metrics.json"
     return read_record(path, PhaseMetrics) if path.exists() else None
 
 
-async def run_phase(given: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
-    """Plays and learns; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
-    folder, settings = given.folder, given.settings
-    with given.part("rollouts", f"playing {len(tasks)} tasks"):
-        config = rollout_config(given.policy, settings.rollouts, given.seed)
+async def run_phase(context: PhaseContext, tasks: Sequence[TaskRef]) -> PhaseMetrics:
+    """Plays and trains; then `FOLDER/actor/model` holds the new checkpoint. Raises TrainingDiverged, Interrupted."""
+    folder, settings = context.folder, context.settings
+    with context.part("rollouts", f"playing {len(tasks)} tasks"):
+        config = rollout_config(context.policy, settings.rollouts, context.seed)
         mark = folder / "rollouts.json"
-        run = await played(
+        run = await play_run(
             mark,
             config,
-            given.policy,
+            context.policy,
             tasks,
             shared=settings.shared,
-            listeners=given.listeners,
-            tell=given.tell,
+            listeners=context.listeners,
+            log=context.log,
             server=settings.rollouts.server,
             ray=settings.rollouts.ray,
         )
     with interruptible():
-        metrics = learn(given, run)
-    metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(given.seconds)})
+        metrics = learn(context, run)
+    metrics = metrics.model_copy(update={"rollouts": played_in(run), "seconds": dict(context.seconds)})
     write_record(folder / "metrics.json", metrics)
     return metrics
 
@@ -70,37 +71,37 @@ async def evaluate(
     settings: LoopSettings,
     *,
     listeners: Sequence[Listener] = (),
-    tell: Teller = print,
+    log: LogFunction = print,
 ) -> Path:
-    """The run in which *policy* was measured on *refs*."""
+    """Evaluates *policy* on *refs* and returns the folder of the run."""
     config = evaluation_config(policy, settings.evaluation, settings.rollouts, settings.seed)
     mark = folder / "evaluation.json"
-    return await played(
+    return await play_run(
         mark,
         config,
         policy,
         refs,
         shared=settings.shared,
         listeners=listeners,
-        tell=tell,
+        log=log,
         server=settings.rollouts.server,
     )
 
 
-def learn(given: PhaseContext, run: Path) -> PhaseMetrics:
-    """Everything of a phase but playing. Passes over what is done: data, each critic, the actor."""
-    data = _data(given, run)
-    critics = train_critics(given, data)
-    columns, nonfinite = _columns(given, data, critics)
-    places = _actor_rows(given, data, columns)
-    with given.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
-        _actor(given, data, columns, places)
-    loss = loss_change(given.folder / "actor")
+def learn(context: PhaseContext, run: Path) -> PhaseMetrics:
+    """Runs all parts of a phase after the rollouts: data, each critic, the actor. Finished parts are skipped."""
+    data = _data(context, run)
+    critics = train_critics(context, data)
+    columns, nonfinite = _columns(context, data, critics)
+    places = _actor_rows(context, data, columns)
+    with context.part("actor", f"actor on {len(places)} of {len(data.rows)} rows"):
+        _actor(context, data, columns, places)
+    loss = loss_change(context.folder / "actor")
     if loss is not None:
-        given.tell(f"phase {given.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
-    outcome = [data.trajectories[row.trajectory].success for row in data.rows]
+        context.log(f"phase {context.number}: the actor's loss went from {loss.first:.3f} to {loss.last:.3f}")
+    outcome, advantages = _outcomes(data), columns[Column.ADVANTAGE]
     return PhaseMetrics(
-        phase=given.number,
+        phase=context.number,
         trajectories=len(data.trajectories),
         rows=len(data.rows),
         actor_rows=len(places),
@@ -108,77 +109,73 @@ def learn(given: PhaseContext, run: Path) -> PhaseMetrics:
         replayed=data.replayed,
         potential=critics.scores.get("potential"),
         value=critics.scores.get("value"),
-        advantage_on_successes=_mean([a for a, won in zip(columns["advantage"], outcome, strict=True) if won]),
-        advantage_on_failures=_mean([a for a, won in zip(columns["advantage"], outcome, strict=True) if not won]),
+        advantage_on_successes=_mean([a for a, won in zip(advantages, outcome, strict=True) if won]),
+        advantage_on_failures=_mean([a for a, won in zip(advantages, outcome, strict=True) if not won]),
         actor_loss=loss,
         perplexity=_perplexity(data),
         engines_apart=engines_apart(data),
     )
 
 
-def _data(given: PhaseContext, run: Path) -> PhaseData:
-    """From the rollouts, or as it was left in `data/`."""
-    folder, settings = given.folder / "data", given.settings
+def _data(context: PhaseContext, run: Path) -> PhaseData:
+    """Builds the phase's data from the rollouts, or reads it from `data/`."""
+    folder, settings = context.folder / "data", context.settings
     if (folder / "replay.json").exists():
         rows, columns = read_rows(folder / "rows.parquet")
-        new, replayed = read_episodes(given.folder)
+        new, replayed = read_episodes(context.folder)
         return PhaseData(
             trajectories=new + replayed,
             new=len(new),
             rows=rows,
-            references=columns["reference"],
-            allowed=tuple(value > 0 for value in columns["allowed"]),
+            references=columns[Column.REFERENCE],
+            allowed=tuple(bool(value) for value in columns[Column.ALLOWED]),
             replayed=read_record(folder / "replay.json", ReplayCounts),
         )
-    with given.part("data", "reading traces, scoring them with the policy that starts"):
+    with context.part("data", "reading traces and scoring them with the starting policy"):
         selection = read_runs([run])
-        encoder = RowEncoder(load_tokenizer(given.policy), settings.compute.max_tokens)
+        encoder = RowEncoder(load_tokenizer(context.policy), settings.compute.max_tokens)
         encoded = encoder.encode(selection.kept)
         if not encoded.rows:
-            why = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items()) or "all too long"
+            reasons = ", ".join(f"{count} {reason.value}" for reason, count in selection.left_out.items())
             raise BadInput(
-                f"phase {given.number} has nothing to learn from ({why}): see {str(run)!r} with `mira show`, and remove"
-                " it to play it again"
+                f"phase {context.number} has nothing to learn from ({reasons or 'all too long'}): see {str(run)!r} with"
+                " `mira show`, and remove it to play it again"
             )
         data = phase_data(
             encoded,
             selection.kept,
-            given.past,
-            score=lambda rows: given.score("actions", given.policy, rows),
+            context.past,
+            score=lambda rows: context.score("actions", context.policy, rows),
             encoder=encoder,
             settings=settings.replay,
-            seed=given.seed,
+            seed=context.seed,
         )
-        check_engine(data, given.policy, given.number, run)
+        check_engine(data, context.policy, context.number, run)
     summary = summarize(selection, encoded)
     write_record(folder / "summary.json", summary)
     write_trajectories(folder / "new.parquet", data.trajectories[: data.new])
     write_trajectories(folder / "replayed.parquet", data.trajectories[data.new :])
-    write_rows(
-        folder / "rows.parquet",
-        data.rows,
-        {"reference": data.references, "allowed": [float(fits) for fits in data.allowed]},
-    )
+    columns = {Column.REFERENCE: data.references, Column.ALLOWED: data.allowed}
+    write_rows(folder / "rows.parquet", data.rows, columns)
     write_record(folder / "replay.json", data.replayed)
-    given.tell(f"phase {given.number}: {told_of(summary, data)}")
+    context.log(f"phase {context.number}: {describe_data(summary, data)}")
     return data
 
 
 def check_engine(data: PhaseData, policy: Path, phase: int, run: Path) -> None:
-    """Raises BadInput where the new actions were not sampled from *policy*, which they are scored with."""
+    """Raises BadInput where the new actions were not sampled from *policy*, which scores them."""
     apart = engines_apart(data)
     if apart is not None and apart > MAX_APART:
         raise BadInput(
-            f"phase {phase}: what was sampled is not from {str(policy)!r}, log-probabilities differ by"
-            f" {apart:.2f} a token: does the server of rollouts.server have this policy's base? Remove {str(run)!r},"
-            " and evaluations that it played, and start again"
+            f"phase {phase}: the rollouts were not sampled from {str(policy)!r}, log-probabilities differ by"
+            f" {apart:.2f} per token: does the server of rollouts.server have this policy's base? Remove {str(run)!r}"
+            " and the evaluations of that server, and start again"
         )
 
 
 def engines_apart(data: PhaseData) -> float | None:
-    """How far the new actions' log-probabilities as they were sampled are from those that they are scored with here:
-    |difference| of whole actions, by their tokens. Rounding, where the same weights played; None where nothing is known
-    of the sampling."""
+    """Mean absolute difference, per token, between the new actions' log-probabilities as sampled and as scored here.
+    With the same weights it is a rounding error. None without sampled log-probabilities."""
     known = [
         (row.sampled, reference)
         for row, reference in zip(data.rows, data.references, strict=True)
@@ -188,9 +185,9 @@ def engines_apart(data: PhaseData) -> float | None:
     return sum(abs(sum(sampled) - reference) for sampled, reference in known) / tokens if tokens else None
 
 
-def told_of(summary: DataSummary, data: PhaseData) -> str:
+def describe_data(summary: DataSummary, data: PhaseData) -> str:
     new = data.trajectories[: data.new]
-    kept, won = len(new), sum(one.success for one in new)
+    kept, won = len(new), sum(trajectory.success for trajectory in new)
     left = sum(summary.left_out.values()) + summary.too_long
     return (
         f"{kept} trajectories ({won} successes, {left} left out) and {data.replayed.chosen} of "
@@ -198,50 +195,56 @@ def told_of(summary: DataSummary, data: PhaseData) -> str:
     )
 
 
-def _columns(given: PhaseContext, data: PhaseData, critics: Critics) -> tuple[dict[str, tuple[float, ...]], int]:
-    """What the critics predict for every row and its advantage; how many advantages are not finite. Raises
+def _columns(context: PhaseContext, data: PhaseData, critics: Critics) -> tuple[dict[Column, tuple[float, ...]], int]:
+    """(critics' outputs and advantage of every row, number of advantages that are not finite). Raises
     TrainingDiverged."""
-    with given.part("advantages", "what the critics say of every state"):
-        potential, value = opinions(given, data, critics)
-        found = row_advantages(data.trajectories, data.rows, potential, value, given.settings.targets)
-    nonfinite = check_advantages(found, data.rows, data.trajectories, given.settings.actor.max_advantage)
+    with context.part("advantages", "scoring every state with the critics"):
+        potential, value = score_rows(context, data, critics)
+        advantages = row_advantages(data.trajectories, data.rows, potential, value, context.settings.targets)
+    nonfinite = check_advantages(advantages, data.rows, data.trajectories, context.settings.actor.max_advantage)
     if nonfinite:
-        given.tell(f"phase {given.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
-    return {"potential": potential, "value": value, "advantage": found}, nonfinite
+        context.log(f"phase {context.number}: {nonfinite} rows are left out, their advantages are NaN or infinite")
+    return {Column.POTENTIAL: potential, Column.VALUE: value, Column.ADVANTAGE: advantages}, nonfinite
 
 
-def _actor_rows(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]]) -> list[int]:
-    kept = kept_rows(given.settings.actor.keep, data.rows, data.trajectories, columns["advantage"], columns["value"])
+def _outcomes(data: PhaseData) -> list[bool]:
+    """Of every row: whether its trajectory succeeded."""
+    return [data.trajectories[row.trajectory].success for row in data.rows]
+
+
+def _actor_rows(context: PhaseContext, data: PhaseData, columns: Columns) -> list[int]:
+    kept = select_rows(
+        context.settings.actor.keep, data.rows, data.trajectories, columns[Column.ADVANTAGE], columns[Column.VALUE]
+    )
     return [place for place in kept if data.allowed[place]]
 
 
-def _actor(given: PhaseContext, data: PhaseData, columns: dict[str, tuple[float, ...]], places: Sequence[int]) -> None:
-    folder, settings = given.folder / "actor", given.settings
+def _actor(context: PhaseContext, data: PhaseData, columns: Columns, places: Sequence[int]) -> None:
+    folder, settings = context.folder / "actor", context.settings
     if not (folder / "model").exists():
         job = StageJob(
             kind="actor",
-            start=given.policy.resolve(),
+            start=context.policy.resolve(),
             optimization=settings.actor.optimization,
             objective=settings.actor.objective,
             compute=settings.compute,
-            seed=given.seed,
+            seed=context.seed,
             report_to=settings.report_to,
         )
-        chosen = {name: [values[place] for place in places] for name, values in columns.items()}
-        chosen["reference"] = [data.references[place] for place in places]
-        chosen["success"] = [float(data.trajectories[data.rows[place].trajectory].success) for place in places]
+        stored = {**columns, Column.REFERENCE: data.references, Column.SUCCESS: _outcomes(data)}
+        chosen = {column: [values[place] for place in places] for column, values in stored.items()}
         write_job(folder, job, [data.rows[place] for place in places], chosen)
-    made = launch(folder, settings.launcher, watch=given.watch)
-    declare_style(made, settings.rollouts.prompt_style)
+    model = launch(folder, settings.launcher, watch=context.watch)
+    declare_style(model, settings.rollouts.prompt_style)
 
 
 def _perplexity(data: PhaseData) -> float | None:
     own = [place for place, row in enumerate(data.rows) if row.trajectory < data.new]
-    tokens = sum(len(data.rows[place].action) for place in own)
+    tokens = sum(len(data.rows[place].completion) for place in own)
     return perplexity([sum(data.references[place] for place in own) / tokens]) if tokens else None
 
 
 def _mean(numbers: Sequence[float]) -> float | None:
-    """Of the finite ones; None where there are none."""
+    """Mean of the finite numbers; None without any."""
     values = [number for number in numbers if math.isfinite(number)]
     return sum(values) / len(values) if values else None

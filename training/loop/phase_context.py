@@ -1,4 +1,4 @@
-"""What a phase starts from, and what it tells."""
+"""The context of a phase: settings, folder, policy, critics, seed, logging and timing."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from agent.progress import Listener
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.engine.progress import Watcher, unwatched
-from training.engine.scoring import Asked, score, score_launched
+from training.engine.scoring import ScoreKind, score, score_launched
 from training.loop.settings import LoopSettings
 
-Teller = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
 def phase_seed(settings: LoopSettings, number: int) -> int:
-    """Another one for every phase of every seed."""
+    """The seed of a phase, different for every phase of every training seed."""
     return settings.seed * 1_000 + number
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseContext:
-    """What a phase starts from."""
+    """The inputs that the parts of a phase share."""
 
     settings: LoopSettings
     number: int
     folder: Path
     policy: Path
-    """The checkpoint that plays, and that the actor starts from."""
+    """The checkpoint that plays and that the actor's stage starts from."""
     critics: Mapping[str, Path]
-    """Those of the phase before, by the names of their folders; none in the first."""
+    """The previous phase's critics, by the names of their folders; empty in the first phase."""
     past: tuple[Trajectory, ...]
-    """Of all phases before, and demonstrations before those, the oldest first."""
+    """Demonstrations and trajectories of all previous phases, the oldest first."""
     demonstrations: tuple[Trajectory, ...] = ()
     """Successes that the potential critic learns from in the first phase."""
     listeners: tuple[Listener, ...] = ()
-    tell: Teller = print
+    log: LogFunction = print
     watch: Watcher = unwatched
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    """What each part took, noted as it ends."""
+    """Duration of each finished part."""
 
     @property
     def seed(self) -> int:
-        """Of everything that is drawn in this phase."""
+        """Seed of all random draws in this phase."""
         return phase_seed(self.settings, self.number)
 
-    def score(self, asked: Asked, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
-        """What a policy or critic says of *rows*, on the machine that the stages run on."""
+    def score(self, kind: ScoreKind, checkpoint: Path, rows: Sequence[Row]) -> tuple[float, ...]:
+        """Scores *rows* with a policy or critic, in the processes in which the stages run."""
         compute, launcher = self.settings.compute, self.settings.launcher
         if not launcher:
-            return score(asked, checkpoint, rows, compute, self.watch)
-        return score_launched(asked, checkpoint, rows, compute, launcher=launcher, folder=self.folder / "scoring")
+            return score(kind, checkpoint, rows, compute, self.watch)
+        return score_launched(kind, checkpoint, rows, compute, launcher=launcher, folder=self.folder / "scoring")
 
     @contextmanager
-    def part(self, name: str, told: str) -> Generator[None]:
-        """Says what is done, and notes how long it took."""
-        self.tell(f"phase {self.number}: {told}")
+    def part(self, name: str, description: str) -> Generator[None]:
+        """Logs the *description* of a part and records its duration."""
+        self.log(f"phase {self.number}: {description}")
         begun = time.monotonic()
         yield
         self.seconds[name] = round(time.monotonic() - begun, 2)

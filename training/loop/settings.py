@@ -1,4 +1,4 @@
-"""What `mira train mira` reads: one TOML file, every key checked, every constant of the paper by its name."""
+"""Settings of `mira train mira`: one TOML file with checked keys; the paper's constants have their names."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class TaskSettings(Record):
 
     suite: str = "miniwob"
     names: tuple[str, ...] = ()
-    """Task names; empty takes all that may be trained on (the pool) or all of the split (an evaluation)."""
+    """Task names; empty: all that may be trained on (the pool) or all of the split (an evaluation)."""
     split: str = ""
-    """In place of names, where the suite has splits."""
+    """A split in place of names, for suites with splits."""
 
 
 class PoolSettings(TaskSettings):
-    """The tasks that phases choose from, see :mod:`training.loop.curriculum`."""
+    """The task pool of all phases, see :mod:`training.loop.curriculum`."""
 
     size: int = Field(default=1_500, ge=1)
 
@@ -42,18 +42,18 @@ class RaySettings(Record):
 
     workers: int = Field(ge=1)
     address: str = ""
-    """Of a running cluster, or `auto`; empty starts one on this machine."""
+    """Address of a running cluster, or `auto`; empty starts one on this machine."""
     shard_size: int = Field(default=8, ge=1)
-    """Instances that a worker takes at once."""
+    """Instances per shard; a worker plays one shard at a time."""
     shard_deadline_s: float = Field(default=3_600.0, gt=0)
     """A worker that takes longer with its shard is replaced."""
 
 
 class RolloutSettings(Record):
-    """How the policy plays to learn."""
+    """How the policy plays rollouts."""
 
     tasks: int = Field(default=200, ge=1)
-    """Task instances of a phase."""
+    """Task instances per phase."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=2)
     """The paper's is 1."""
@@ -61,36 +61,36 @@ class RolloutSettings(Record):
     limits: Limits = Limits(max_steps=15, max_seconds=120, max_parse_errors=2)
     prompt_style: Literal["compact", "full"] = "compact"
     server: ServerSettings | None = None
-    """Policies play on a vLLM server, evaluations too; None: in this process."""
+    """Run policies on a vLLM server, for evaluations, too; None: in this process."""
     ray: RaySettings | None = None
-    """Play on a cluster whose machines see the training folder and the start under these paths; None: in this process.
-    Evaluations stay here."""
+    """Play on a cluster whose machines can access the training folder and the start under the same paths; None: in this
+    process. Evaluations always run in this process."""
     show_plan: bool = False
-    """Tell the policy its milestones; off, they only shape the reward."""
+    """Show the milestones to the policy; off, they only shape the reward."""
 
 
 class EvaluationSettings(TaskSettings):
-    """How a phase's policy is measured: greedy, on instances that are never trained on."""
+    """How a phase's policy is evaluated: greedy, on held-out instances."""
 
     seeds: tuple[int, ...] = tuple(range(10))
     every: int = Field(default=1, ge=1)
-    """Phases between two measurements; the start and the last phase are always measured."""
+    """Phases between two evaluations; the start and the last phase are always evaluated."""
     planner: str = "none"
-    """`none`, `reference`, `same` (the policy plans for itself), or a model spec. A model that plans also rates its
-    milestones; whether an episode succeeded is for the suite's checker alone."""
+    """`none`, `reference`, `same` (the policy's model plans), or a model spec. A model that plans also rates its
+    milestones; the outcome is always decided by the suite's checker."""
     attempts: int = Field(default=1, ge=1)
     temperature: float = Field(default=0.0, ge=0, le=2)
 
 
 class ReplaySettings(Record):
-    """Past successes that are learned from again (MiRA paper, Alg. 2)."""
+    """Replay of past successes (MiRA paper, Alg. 2)."""
 
     band: Band = Band()
     unit: Literal["trajectory", "step"] = "trajectory"
-    """What a perplexity is of: MiRA's trajectories, or single steps as in WebRL's code."""
+    """Unit of the perplexity filter: trajectories as in MiRA, or single steps as in WebRL's code."""
     capacity: int = Field(default=CAPACITY, ge=1)
     per_new: float = Field(default=2.0, ge=0)
-    """At most so many replayed trajectories for each new one (WebRL's code: 2); 0 replays nothing."""
+    """Maximum number of replayed trajectories per new one (WebRL's code: 2); 0 replays nothing."""
 
 
 HEAD_RATE = 1e-4
@@ -101,13 +101,13 @@ class CriticSettings(Record):
 
     optimization: Optimization
     head_rate: float | None = Field(default=None, gt=0)
-    """Learning rate of the head, whose last layer begins at 0; None: `HEAD_RATE`, or the trunk's where that is higher.
-    Published rates of 1e-6 are for trunks of 8 to 12 billion parameters and would leave it there."""
+    """Learning rate of the head, whose last layer begins at 0; None: `HEAD_RATE`, or the trunk's if that is higher.
+    Published rates of 1e-6 are for trunks of 8 to 12 billion parameters and would barely change the head."""
     keep: bool = True
-    """Go on training the critic of the phase before; off, each phase begins from the policy's trunk."""
+    """Continue training the previous phase's critic; off, each phase starts from the policy's trunk."""
     folds: int = Field(default=1, ge=1, le=10)
-    """Of the value critic: above 1, advantages are taken from critics that have not learned from the row's own task
-    (cross-fitting). One that has knows how the episode ended, and its advantages vanish."""
+    """Folds of the value critic. Above 1, a row's value comes from a critic that was not trained on the row's task
+    (cross-fitting). A critic that was trained on it knows the outcome, and advantages vanish."""
 
     @property
     def rate_of_head(self) -> float:
@@ -120,14 +120,14 @@ class ActorSettings(Record):
     objective: Objective = Objective()
     optimization: Optimization
     keep: Literal["all", "successes", "positive", "digirl"] = "all"
-    """Rows that are learned from: all; those of successes; those with a positive advantage; DigiRL's, see
-    :func:`training.loop.advantage_columns.kept_rows`."""
+    """Rows to train on: all; those of successes; those with a positive advantage; DigiRL's, see
+    :func:`training.loop.advantage_columns.select_rows`."""
     max_advantage: float = Field(default=20.0, gt=0)
-    """An advantage beyond this stops the loop: with rewards of at most 1, something has exploded."""
+    """A larger advantage stops the loop: rewards are at most 1, so the critics have diverged."""
 
 
 class LoopSettings(Record):
-    """One training run of one arm."""
+    """Settings of one training run of one arm."""
 
     arm: Arm = "mira"
     start: str = "embedded"
@@ -145,12 +145,13 @@ class LoopSettings(Record):
     actor: ActorSettings = ActorSettings(optimization=Optimization(learning_rate=1e-4, epochs=1, batch_rows=64))
     compute: Compute = Compute()
     shared: Path | None = None
-    """Folder in which arms keep rollouts and evaluations for each other: the same policy on the same tasks with the
-    same seed is played once."""
+    """Folder of rollouts and evaluations that arms share: the same policy, tasks and seed are played once."""
     demonstrations: tuple[Path, ...] = ()
-    """Runs of an oracle: successes that the potential critic learns from in the first phase, and may be replayed."""
+    """Runs of an oracle. The potential critic learns from their successes in the first phase, and they may be replayed.
+    """
     launcher: tuple[str, ...] = ()
-    """Runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty trains in this process."""
+    """Command that runs the stages, e.g. `["accelerate", "launch", "--num_processes", "8", "-m"]`; empty: this process.
+    """
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, such as `tensorboard`."""
 
@@ -169,26 +170,25 @@ SET = "--set"
 def parse_settings(
     values: Mapping[str, Any], source: str, below: Mapping[str, Any] | None = None, over: Layer | None = None
 ) -> LoopSettings:
-    """*values* over what their arm says over *below* over the defaults. Raises BadInput naming the first bad key, and
-    *source*, or *over* where it is from there."""
+    """Merges, in increasing precedence: defaults, *below*, the arm's changes, *values*. Raises BadInput that names the
+    first bad key and its source: *source* or *over*."""
     arm = values.get("arm", "mira")
     if not isinstance(arm, str) or arm not in ARMS:
         where = source_of(("arm",), source, over)
         raise BadInput(f"{where}: unknown arm {arm!r}; there are {', '.join(ARMS)}")
-    found = LoopSettings().model_dump(mode="json")
+    settings = LoopSettings().model_dump(mode="json")
     for layer in (below or {}, ARMS[arm].changes, values):
-        found = merged(found, layer)
-    return checked(LoopSettings, found, source, over)
+        settings = merged(settings, layer)
+    return checked(LoopSettings, settings, source, over)
 
 
 def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSettings:
-    """Reads a TOML file, if any. What makes an arm that arm wins over the file, what the file says under `arms.NAME`
-    over that, and *changes*, `key=value` each, over all. Raises BadInput, also for a mistake in an arm that is not
-    chosen."""
+    """Reads a TOML file, if any. The arm's changes override the file, the file's table `arms.NAME` overrides those, and
+    *changes*, `key=value` each, override all. Raises BadInput, also for a mistake in an arm that is not selected."""
     source = str(path or SET)
-    file, given = values_of(path, ()), values_of(None, changes)
-    if "arms" in given:
-        raise BadInput("--set arms: unknown key; set the key itself, it wins over the arm's")
+    file, options = values_of(path, ()), values_of(None, changes)
+    if "arms" in options:
+        raise BadInput("--set arms: unknown key; set the key itself, it overrides the arm's")
     own = file.pop("arms", {})
     if not isinstance(own, dict) or not all(isinstance(table, dict) for table in own.values()):
         raise BadInput(f"{source}: arms: a table of settings for each arm, such as [arms.awr.actor.objective]")
@@ -196,13 +196,13 @@ def load_settings(path: Path | None, changes: Sequence[str] = ()) -> LoopSetting
         if "arm" in table:
             raise BadInput(f"{source}: arms.{arm}.arm: unknown key")
         parse_settings({**table, "arm": arm}, f"{source}: arms.{arm}", file)
-    arm = given.get("arm", file.get("arm", "mira"))
-    its = own.get(arm, {}) if isinstance(arm, str) else {}
-    return parse_settings(merged(merged(its, given), {"arm": arm}), source, file, Layer(SET, given))
+    arm = options.get("arm", file.get("arm", "mira"))
+    table = own.get(arm, {}) if isinstance(arm, str) else {}
+    return parse_settings(merged(merged(table, options), {"arm": arm}), source, file, Layer(SET, options))
 
 
 def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
-    """The plain values of a TOML file with *changes* over them. Raises BadInput."""
+    """The values of a TOML file, overridden by *changes*. Raises BadInput."""
     values = {} if path is None else read_toml(path)
     for text in changes:
         values = merged(values, override(text))
@@ -210,14 +210,14 @@ def values_of(path: Path | None, changes: Sequence[str]) -> dict[str, Any]:
 
 
 def override(text: str) -> dict[str, Any]:
-    """`targets.alpha=0.1` as nested values. Raises BadInput where it is no `key=value`."""
+    """Parses `targets.alpha=0.1` to nested values. Raises BadInput where it is no `key=value`."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise BadInput(f"{SET} {text!r} is no key=value: write for example targets.alpha=0.1")
     try:
-        found: Any = tomllib.loads(f"value = {value}")["value"]
+        parsed: Any = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
-        found = value
+        parsed = value
     for part in reversed(key.strip().split(".")):
-        found = {part: found}
-    return found
+        parsed = {part: parsed}
+    return parsed

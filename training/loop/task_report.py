@@ -1,4 +1,4 @@
-"""What a phase taught about each task: what the critic expected, what the actor was told, and what it made of it."""
+"""Reports a phase's effect on each task: the critic's values, the advantages, and the change of log-probabilities."""
 
 from __future__ import annotations
 
@@ -12,61 +12,62 @@ from envs.core.errors import BadInput
 from envs.core.record import Record
 from judges.statistics import average_ranks
 from training.data.cache import read_rows
+from training.data.columns import Column
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
 from training.loop.data import read_episodes
 
 
-class Told(Record):
+class OutcomeStats(Record):
     """The actor's rows of a task's successes, or of its failures."""
 
     rows: int
     value: float
-    """Mean V of the states. Far apart for successes and failures of one task, the critic has learned the episodes by
-    heart: see `value.folds`."""
+    """Mean V of the states. A large difference between successes and failures of one task means that the critic has
+    memorized the episodes: see `value.folds`."""
     advantage: float
-    """Mean; what the objective asks of the log-probabilities, times β."""
+    """Mean; the objective's target change of log-probabilities, times β."""
     gain: float | None
-    """Mean change of the log-probability by the actor's stage; None where it was not scored again."""
+    """Mean change of the log-probability by the actor's stage; None without rescoring."""
 
 
 class TaskLine(Record):
-    """One task of a phase, its replayed episodes included."""
+    """One task of a phase, including its replayed episodes."""
 
     task: str
     """`suite/name`."""
     episodes: int
     solved: int
-    on_successes: Told | None
-    on_failures: Told | None
+    on_successes: OutcomeStats | None
+    on_failures: OutcomeStats | None
     auroc: float | None = None
-    """How often V is higher in a state of a success than in one of a failure, equal ones half; None without both.
-    0.5: the critic cannot tell them apart."""
+    """Probability that V is higher in a state of a success than in one of a failure, with ties counted half; None
+    without both. 0.5: the critic cannot separate them."""
 
 
 ALL = "all"
-"""Name of the line of all tasks together: its `auroc` also counts that some tasks are easier than others."""
+"""Name of the line of all tasks. Its `auroc` also reflects that some tasks are easier than others."""
 
 
 def by_task(phase: Path, *, rescore: bool = False) -> tuple[TaskLine, ...]:
-    """Of a phase whose actor has learned, by name, the line `ALL` last. *rescore* loads the new actor and scores every
+    """The lines of a phase with a trained actor, by name, `ALL` last. *rescore* loads the new actor and scores every
     row again.
 
-    Raises BadInput where *phase* holds no such phase.
+    Raises BadInput where *phase* is no such folder.
     """
     if not (phase / "actor" / "model").exists():
-        raise BadInput(f"{str(phase)!r} is no phase whose actor has learned")
+        raise BadInput(f"{str(phase)!r} is no phase with a trained actor")
     rows, columns = read_rows(phase / "actor" / "rows.parquet")
     new, replayed = read_episodes(phase)
     episodes = new + replayed
-    after = _scored(phase, rows) if rescore else None
-    found: dict[str, dict[bool, list[_Said]]] = defaultdict(lambda: defaultdict(list))
+    after = _rescored(phase, rows) if rescore else None
+    by_name: dict[str, dict[bool, list[_RowNumbers]]] = defaultdict(lambda: defaultdict(list))
     for place, row in enumerate(rows):
         episode = episodes[row.trajectory]
-        gain = None if after is None else after[place] - columns["reference"][place]
-        told = _Said(columns["value"][place], columns["advantage"][place], gain)
+        gain = None if after is None else after[place] - columns[Column.REFERENCE][place]
+        numbers = _RowNumbers(columns[Column.VALUE][place], columns[Column.ADVANTAGE][place], gain)
         for name in (_name(episode), ALL):
-            found[name][episode.success].append(told)
+            by_name[name][episode.success].append(numbers)
     counts: dict[str, list[bool]] = defaultdict(list)
     for episode in episodes:
         for name in (_name(episode), ALL):
@@ -76,16 +77,16 @@ def by_task(phase: Path, *, rescore: bool = False) -> tuple[TaskLine, ...]:
             task=name,
             episodes=len(counts[name]),
             solved=sum(counts[name]),
-            on_successes=_told(found[name][True]),
-            on_failures=_told(found[name][False]),
-            auroc=_auroc(found[name][True], found[name][False]),
+            on_successes=_stats(by_name[name][True]),
+            on_failures=_stats(by_name[name][False]),
+            auroc=_auroc(by_name[name][True], by_name[name][False]),
         )
         for name in (*sorted(counts.keys() - {ALL}), ALL)
     )
 
 
-class _Said(NamedTuple):
-    """Of one row."""
+class _RowNumbers(NamedTuple):
+    """The numbers of one row."""
 
     value: float
     advantage: float
@@ -96,8 +97,8 @@ def _name(episode: Trajectory) -> str:
     return f"{episode.task.suite}/{episode.task.name}"
 
 
-def _scored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
-    """By the new actor, in the precision of its references."""
+def _rescored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
+    """Scores *rows* with the new actor, in the precision of its references."""
     from training.engine.scoring import score
     from training.engine.stage_jobs import read_job
 
@@ -105,11 +106,11 @@ def _scored(phase: Path, rows: Sequence[Row]) -> tuple[float, ...]:
     return score("actions", phase / "actor" / "model", rows, compute)
 
 
-def _told(rows: Sequence[_Said]) -> Told | None:
+def _stats(rows: Sequence[_RowNumbers]) -> OutcomeStats | None:
     if not rows:
         return None
     gains = [row.gain for row in rows if row.gain is not None]
-    return Told(
+    return OutcomeStats(
         rows=len(rows),
         value=fmean(row.value for row in rows),
         advantage=fmean(row.advantage for row in rows),
@@ -117,7 +118,7 @@ def _told(rows: Sequence[_Said]) -> Told | None:
     )
 
 
-def _auroc(won: Sequence[_Said], lost: Sequence[_Said]) -> float | None:
+def _auroc(won: Sequence[_RowNumbers], lost: Sequence[_RowNumbers]) -> float | None:
     """Mann and Whitney's U as a share of all pairs."""
     if not won or not lost:
         return None

@@ -1,4 +1,4 @@
-"""The value critic's word on a task before it is opened: the state is the goal alone."""
+"""Values of tasks before they are opened: the value critic's output for a state with the goal only."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ if TYPE_CHECKING:
     from training.loop.settings import LoopSettings
 
 UNKNOWN = 0.5
-"""What is said before there is a critic: no task is out of reach, none is solved."""
+"""Value of every task before there is a critic, so that the default band keeps all tasks."""
 
 
 def start_values(
     critic: Path | None, policy: Path, settings: LoopSettings
 ) -> Callable[[Sequence[Candidate]], Sequence[float]]:
-    """V of tasks from their words. A page is not known before a task runs, so the prompt ends where it would begin."""
+    """A function for V of tasks from their texts. Pages are unknown before a task runs, so the prompt ends before the
+    page."""
 
     def values(tasks: Sequence[Candidate]) -> Sequence[float]:
         if critic is None or not tasks:
             return [UNKNOWN] * len(tasks)
         prompts = PromptTokens(load_tokenizer(policy))
-        words = sorted({_words(task) for task in tasks})
+        texts = sorted({_prompt(task) for task in tasks})
         room = settings.compute.max_tokens
-        rows = [Row(prompts.encode((Message("user", text),), room), (), n, 0) for n, text in enumerate(words)]
-        said = dict(zip(words, score("states", critic, rows, settings.compute), strict=True))
-        return [said[_words(task)] for task in tasks]
+        rows = [Row(prompts.encode((Message("user", text),), room), (), n, 0) for n, text in enumerate(texts)]
+        by_text = dict(zip(texts, score("states", critic, rows, settings.compute), strict=True))
+        return [by_text[_prompt(task)] for task in tasks]
 
     return values
 
 
-def _words(task: Candidate) -> str:
+def _prompt(task: Candidate) -> str:
     return f"Goal: {task.instruction or task.ref.name.replace('-', ' ')}\nPage:"

@@ -1,4 +1,4 @@
-"""Phases as scalars for TensorBoard, where `report_to` asks for it: `tensorboard --logdir OUT/tensorboard`."""
+"""Writes scalars of phases for TensorBoard, if `report_to` names it: `tensorboard --logdir OUT/tensorboard`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TENSORBOARD = "tensorboard"
 
 
 def check_trackers(report_to: Sequence[str]) -> None:
-    """Raises BadInput where TensorBoard is asked for and not installed."""
+    """Raises BadInput where TensorBoard is requested but not installed."""
     if TENSORBOARD in report_to and find_spec(TENSORBOARD) is None:
         raise BadInput("report_to: tensorboard is not installed: pip install 'mira-web[training]'")
 
 
 @contextmanager
 def phase_tracker(out: Path, report_to: Sequence[str]) -> Generator[Callable[[PhaseMetrics], None]]:
-    """Gives what writes a phase's scalars at the phase's number; it does nothing where *report_to* does not ask.
+    """Yields a function that writes a phase's scalars; it does nothing if *report_to* does not name TensorBoard.
 
-    A loop that goes on writes all its phases again, and its first event tells readers to forget what earlier processes
-    wrote: each phase stands there once.
+    A resumed loop writes all of its phases again. Its first event makes readers drop the events of earlier processes,
+    so that each phase appears once.
     """
     if TENSORBOARD not in report_to:
         yield lambda _: None
@@ -43,18 +43,18 @@ def phase_tracker(out: Path, report_to: Sequence[str]) -> Generator[Callable[[Ph
 
 
 def scalars(metrics: PhaseMetrics) -> dict[str, float]:
-    """By name; what is not known of the phase is left out, never 0."""
-    told: dict[str, float | None] = {}
+    """The phase's numbers by name. Unknown ones are left out."""
+    values: dict[str, float | None] = {}
     for name, played in (("evaluation", metrics.evaluation), ("rollouts", metrics.rollouts)):
-        told |= _played(name, played)
+        values |= _played(name, played)
     for name, critic in (("potential", metrics.potential), ("value", metrics.value)):
-        told |= _critic(name, critic)
-    told["advantage/on_successes"] = metrics.advantage_on_successes
-    told["advantage/on_failures"] = metrics.advantage_on_failures
+        values |= _critic(name, critic)
+    values["advantage/on_successes"] = metrics.advantage_on_successes
+    values["advantage/on_failures"] = metrics.advantage_on_failures
     if metrics.phase:
-        told |= {f"replay/{name}": float(count) for name, count in metrics.replayed}
-        told |= {"actor/rows": metrics.actor_rows, "actor/perplexity": metrics.perplexity}
-    return dict(_known(told))
+        values |= {f"replay/{name}": float(count) for name, count in metrics.replayed}
+        values |= {"actor/rows": metrics.actor_rows, "actor/perplexity": metrics.perplexity}
+    return dict(_known(values))
 
 
 def _played(name: str, played: PlayedRun | None) -> dict[str, float | None]:
@@ -74,7 +74,7 @@ def _critic(name: str, scores: CriticScores | None) -> dict[str, float | None]:
     return {f"{name}/absolute_error": scores.absolute_error, f"{name}/spearman": scores.spearman}
 
 
-def _known(told: dict[str, float | None]) -> Iterator[tuple[str, float]]:
-    for name, value in told.items():
+def _known(values: dict[str, float | None]) -> Iterator[tuple[str, float]]:
+    for name, value in values.items():
         if value is not None:
             yield name, value

@@ -1,7 +1,7 @@
 """Shaped rewards, returns, advantages and value targets of one episode (MiRA paper: Eq. 1, 10, 11).
 
-Plain numbers, one list per episode, so that every one of them can be looked at before any training: T actions, T+1
-states. `potentials[t]` and `values[t]` belong to the state before action t+1; the last one to the state after the end.
+Plain numbers, one list per episode, so that they can be inspected before any training: T actions, T+1 states.
+`potentials[t]` and `values[t]` belong to the state before action t+1; the last one to the state after the end.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def shaped_rewards(
 
 def returns(rewards: Sequence[float], gamma: float) -> tuple[float, ...]:
     """`G_t = Σ_(u≥t) γ^(u−t)·r_u` (Eq. 11), length T."""
-    found: list[float] = []
+    totals: list[float] = []
     following = 0.0
     for reward in reversed(rewards):
         following = reward + gamma * following
-        found.append(following)
-    return tuple(reversed(found))
+        totals.append(following)
+    return tuple(reversed(totals))
 
 
 def advantages(rewards: Sequence[float], values: Sequence[float], *, gamma: float, mix: float) -> tuple[float, ...]:
@@ -54,10 +54,10 @@ def advantages(rewards: Sequence[float], values: Sequence[float], *, gamma: floa
 def webrl_code_advantages(
     rewards: Sequence[float], values: Sequence[float], *, success: bool, gamma: float, cost: float = 0.05
 ) -> tuple[float, ...]:
-    """What WebRL's published code computes: `V(s_(t+1)) − V(s_t) − cost + outcome + G_t`, length T.
+    """The advantages of WebRL's published code: `V(s_(t+1)) − V(s_t) − cost + outcome + G_t`, length T.
 
-    No γ on the bootstrap, and the outcome counts on every step: of a success nearly every action is positive, of a
-    failure those after which V rose by more than *cost*. The value of the state after the last action is 0.
+    The bootstrap has no γ, and the outcome counts on every step. In a success nearly every action is positive; in a
+    failure those actions after which V rose by more than *cost*. The value of the state after the last action is 0.
     """
     if len(rewards) != len(values):
         raise ValueError(f"{len(rewards)} rewards need as many values, got {len(values)}")
@@ -66,10 +66,10 @@ def webrl_code_advantages(
 
 
 def value_targets(steps: int, *, success: bool, gamma: float, kind: ValueTarget) -> tuple[float, ...]:
-    """What V is trained towards, for the states before each of T actions (Eq. 4).
+    """Training targets of V for the states before each of T actions (Eq. 4).
 
-    `outcome`: the episode's 0 or 1, as printed. `discounted`: `γ^(T−t)·outcome`, which is what the return of Eq. 11 is
-    when V is perfect; with `outcome` and γ < 1 a long success has negative advantages on nearly all of its steps.
+    `outcome`: the episode's 0 or 1, as in the paper. `discounted`: `γ^(T−t)·outcome`, the return of Eq. 11 under a
+    perfect V. With `outcome` and γ < 1 a long success has negative advantages on nearly all of its steps.
     """
     outcome = float(success)
     if kind == "outcome":
@@ -78,7 +78,7 @@ def value_targets(steps: int, *, success: bool, gamma: float, kind: ValueTarget)
 
 
 def outcome_rewards(steps: int, *, success: bool) -> tuple[float, ...]:
-    """The sparse reward: 1 for the last action of a success, 0 else; length T."""
+    """The sparse reward: 1 for the last action of a success, else 0; length T."""
     return (*(0.0,) * (steps - 1), float(success)) if steps else ()
 
 

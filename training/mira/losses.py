@@ -1,8 +1,7 @@
-"""Losses of the critics and the actor, for MiRA (whose paper the equations are of) and every baseline: pure functions.
+"""Losses of the critics and the actor, for MiRA and every baseline, as pure functions. Equations are the MiRA paper's.
 
-Shapes: B actions (rows of a batch), L tokens. Log-probabilities are natural. Every loss is a mean over its rows, so
-that it does not depend on how rows are padded or packed; a mean over batches that are not equally large is the caller's
-to weight.
+Shapes: B actions (rows of a batch), L tokens. Log-probabilities are natural. Every loss is a mean over its rows, so it
+does not depend on how rows are padded or packed. The caller weights batches of unequal size.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 MAX_WEIGHT = 20.0
-"""Bound on `exp(A/β)`: one lucky action must not be the whole batch (as in published AWR implementations)."""
+"""Bound on `exp(A/β)`, so that one action cannot dominate a batch (as in published AWR implementations)."""
 
 
 def token_logprobs(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -37,8 +36,8 @@ def regression_loss(
 ) -> Tensor:
     """MiRA's actor, Eq. 12: `mean (β·(log π − log π_ref) − A)²`. All (B,).
 
-    Its gradient is Eq. 13, `−2β·mean[(A − β·log-ratio)·∇log π]`: actions with a negative advantage are pushed down.
-    Their squares count *negative_weight*; the mean is over all rows still.
+    Its gradient is Eq. 13, `−2β·mean[(A − β·log-ratio)·∇log π]`: it lowers the probability of actions with a negative
+    advantage. *negative_weight* multiplies the squared errors of those actions; the mean is still over all rows.
     """
     error = (beta * (logprob - reference) - advantage).square()
     return torch.where(advantage < 0, negative_weight * error, error).mean()
@@ -47,8 +46,8 @@ def regression_loss(
 def anchor_loss(logprob: Tensor, success: Tensor) -> Tensor:
     """`−mean success·log π` over all rows, both (B,); *success* is 1 for an action of a successful trajectory, else 0.
 
-    Beside a regression it holds what the policy already does right, which pushing failures down wears off (not in the
-    paper; a likelihood term beside a preference loss does the same in iterative RPO, Pang et al. 2024).
+    Added to a regression, it keeps the likelihood of successful actions, which lowering failures would erode. It is not
+    in the paper; iterative RPO (Pang et al. 2024) adds a likelihood term to a preference loss in the same way.
     """
     return -(success * logprob).mean()
 
@@ -56,15 +55,15 @@ def anchor_loss(logprob: Tensor, success: Tensor) -> Tensor:
 def weighted_likelihood_loss(logprob: Tensor, advantage: Tensor, beta: float, max_weight: float = MAX_WEIGHT) -> Tensor:
     """`−mean exp(A/β)·log π`, weights at most *max_weight*. All (B,).
 
-    The KL objective of Eq. 15 and 21 with MiRA's advantage; AWR (Peng et al. 2019) with the plain return's. It can only
-    raise probabilities.
+    With MiRA's advantage it is the KL objective of Eq. 15 and 21; with the plain return's, AWR (Peng et al. 2019). It
+    can only raise probabilities.
     """
     weight = torch.exp(advantage / beta).clamp(max=max_weight)
     return -(weight.detach() * logprob).mean()
 
 
 def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
-    """Filtered behaviour cloning: `−mean log π` over the rows where *keep* (B,) is True; 0 where none is."""
+    """Filtered behaviour cloning: `−mean log π` over the rows where *keep* (B,) is True; 0 without such rows."""
     kept = torch.where(keep, logprob, torch.zeros_like(logprob))
     return -kept.sum() / keep.sum().clamp(min=1)
 
@@ -72,10 +71,10 @@ def cloning_loss(logprob: Tensor, keep: Tensor) -> Tensor:
 def webrl_code_loss(
     logprob: Tensor, reference: Tensor, advantage: Tensor, beta: float, *, tokens: Tensor | None = None
 ) -> Tensor:
-    """What WebRL's published code minimises: `mean SmoothL1(β·log-ratio, 1)/β`, target +1. Actions without a positive
-    advantage have no loss at all, unlike in the paper; the mean is over all rows still.
+    """The loss of WebRL's published code: `mean SmoothL1(β·log-ratio, 1)/β`, target +1. Unlike in the paper, actions
+    without a positive advantage have no loss; the mean is still over all rows.
 
-    *tokens* (B,): length of each action; the log-ratio is divided by it, as the code does for a batch of one.
+    *tokens* (B,): number of completion tokens; the log-ratio is divided by it, as the code does for a batch of one.
     """
     ratio = logprob - reference
     if tokens is not None:

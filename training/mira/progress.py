@@ -8,21 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MAX_REPEATS = 5
-"""A trace in which one action is repeated more often is left out of the critic's data (App. A.3)."""
+"""Traces that repeat one action more often are left out of the critic's data (App. A.3)."""
 MAX_STEPS = 15
-"""A trace of this many steps or more is left out, too."""
+"""Traces of this many steps or more are left out, too."""
 
 
 def progress_labels(done: Sequence[int], total: int) -> tuple[float, ...]:
-    """`p*` of every state of a successful trace, each in [0, 1] and never falling.
+    """`p*` of every state of a successful trace, in [0, 1] and never decreasing.
 
-    *done*: milestones completed at times 0 … T, length T+1. The count may flicker; a milestone counts from the first
-    time that it was seen. *total*: K, at least 1. Between the times `t_j` and `t_(j+1)`, at which the count becomes j
-    and j+1, the label runs linearly from j/K to (j+1)/K; the last milestone is anchored to the end, `t_K := T`, and so
-    are milestones that were never seen although the task succeeded. Where several are completed in one step the label
-    takes the highest value there.
+    *done*: milestones completed at times 0 … T, length T+1. The count may drop; a milestone counts from the first time
+    it was completed. *total*: K, at least 1. Between the times `t_j` and `t_(j+1)`, at which the count becomes j and
+    j+1, the label rises linearly from j/K to (j+1)/K. The last milestone is anchored to the end, `t_K := T`, as are
+    milestones that were never completed although the task succeeded. Where one step completes several, the label takes
+    the highest value.
 
-    Raises ValueError where there is no step, or a count outside 0 … *total*.
+    Raises ValueError without a step, or for a count outside 0 … *total*.
     """
     last = len(done) - 1
     if last < 1 or total < 1 or not all(0 <= count <= total for count in done):
@@ -33,7 +33,7 @@ def progress_labels(done: Sequence[int], total: int) -> tuple[float, ...]:
 
 
 def _first(done: Sequence[int], count: int, last: int) -> int:
-    """The first time at which *count* milestones were done; the end, where they never were."""
+    """The first time at which *count* milestones were done; the end if they never were."""
     return next((time for time, value in enumerate(done) if value >= count), last)
 
 
@@ -47,7 +47,7 @@ def _label(time: int, times: Sequence[int], total: int) -> float:
 
 
 def fit_for_critic(actions: Sequence[object], *, max_steps: int = MAX_STEPS, max_repeats: int = MAX_REPEATS) -> bool:
-    """The trace filter of App. A.3: fewer than *max_steps* steps, no action more than *max_repeats* times in a row."""
+    """Applies the trace filter of App. A.3: fewer than *max_steps* steps, at most *max_repeats* repeats in a row."""
     run = longest = 0
     for previous, action in zip([None, *actions], actions, strict=False):
         run = run + 1 if previous == action else 1

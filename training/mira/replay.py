@@ -1,4 +1,4 @@
-"""The replay buffer (MiRA paper, Alg. 2): past successes of which the actor is neither too sure nor too surprised."""
+"""The replay buffer (MiRA paper, Alg. 2): past successes whose perplexity under the actor lies within a band."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from envs.core.record import Record
 T = TypeVar("T")
 
 CAPACITY = 100_000
-"""Trajectories that the buffer holds (§6.1)."""
+"""Maximum number of trajectories in the buffer (§6.1)."""
 
 
 class Band(Record):
-    """Perplexities that are kept, ends included. The default is the paper's `[1/0.9, 1/0.5]`."""
+    """The range of perplexities that are kept, ends included. The default is the paper's `[1/0.9, 1/0.5]`."""
 
     low: float = 1 / 0.9
     high: float = 1 / 0.5
@@ -25,31 +25,31 @@ class Band(Record):
 
 
 def perplexity(logprobs: Sequence[float]) -> float:
-    """`exp(−mean log π)` over the action tokens of one step or one trajectory; at least 1.
+    """`exp(−mean log π)` over the completion tokens of one step or one trajectory; at least 1.
 
-    Raises ValueError where there is no token: nothing can be said of nothing.
+    Raises ValueError without tokens.
     """
     if not logprobs:
-        raise ValueError("a perplexity needs at least one action token")
+        raise ValueError("a perplexity needs at least one completion token")
     return math.exp(-math.fsum(logprobs) / len(logprobs))
 
 
-class Kept(NamedTuple):
-    """What came of a pass over the buffer, for the log."""
+class BandCounts(NamedTuple):
+    """How many trajectories of the buffer lie within, below and above the band."""
 
     chosen: int
     too_sure: int
-    """Perplexity below the band: nothing to learn any more."""
+    """Perplexity below the band: nothing left to learn."""
     too_surprised: int
-    """Above it: too far from what the actor does."""
+    """Perplexity above the band: too far from the actor's behaviour."""
 
 
 class ReplayBuffer(Generic[T]):
-    """Successful trajectories, one of a kind, the oldest dropped first when it is full."""
+    """A deduplicated buffer of successful trajectories. When it is full, the oldest are dropped."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         if capacity < 1:
-            raise ValueError(f"a buffer must hold something, not {capacity}")
+            raise ValueError(f"the capacity of a buffer must be at least 1, not {capacity}")
         self._capacity = capacity
         self._items: dict[Hashable, T] = {}
 
@@ -61,7 +61,7 @@ class ReplayBuffer(Generic[T]):
         return iter(self._items.values())
 
     def add(self, items: Iterable[tuple[Hashable, T]]) -> int:
-        """Adds (identity, trajectory) pairs; those that are there already stay where they are. Returns the new ones."""
+        """Adds (identity, trajectory) pairs and skips known identities. Returns the number of new ones."""
         added = 0
         for identity, item in items:
             if identity not in self._items:

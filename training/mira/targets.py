@@ -1,4 +1,4 @@
-"""What the critics and the actor are trained towards, computed once for all rows and kept where one can look at it."""
+"""Computes the training targets of critics and actor for all rows: values, progress labels and advantages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from envs.core.action_languages import LANGUAGES, ParseError
-from envs.core.actions import Action
 from envs.core.record import Record
 from training.data.rows import Row
 from training.data.trajectories import Trajectory
@@ -24,19 +22,19 @@ from training.mira.progress import fit_for_critic, progress_labels
 
 
 class TargetSettings(Record):
-    """How a trajectory becomes numbers (MiRA paper: Eq. 1, 10, 11). The defaults are the paper's where it says."""
+    """Parameters of rewards and advantages (MiRA paper: Eq. 1, 10, 11). Defaults are the paper's where it has them."""
 
     alpha: float = Field(default=0.3, ge=0)
-    """Weight of shaping; 0 is "no potential critic"."""
+    """Weight of reward shaping; 0 is "no potential critic"."""
     gamma: float = Field(default=0.9, gt=0, le=1)
     mix: float = Field(default=0.5, ge=0, le=1)
     """λ of Eq. 10, which the paper does not give; 1 is "TD only"."""
     value_target: ValueTarget = "discounted"
     """See :func:`training.mira.advantages.value_targets`."""
     shape_failures: bool = False
-    """The paper restricts shaping to successes (§5.3)."""
+    """Shape the rewards of failures, too. The paper restricts shaping to successes (§5.3)."""
     discounted_shaping: bool = False
-    """γ inside the difference, as in potential-based shaping."""
+    """Use γ inside the difference, as in potential-based shaping."""
     advantage: Literal["eq10", "webrl_code"] = "eq10"
     """`webrl_code`: see :func:`training.mira.advantages.webrl_code_advantages`."""
 
@@ -48,12 +46,12 @@ def row_advantages(
     values: Sequence[float],
     settings: TargetSettings,
 ) -> tuple[float, ...]:
-    """`A_t` of every row from the critics' words on its state, *potentials* and *values* in the order of *rows*.
+    """`A_t` of every row, from the critics' outputs for its state: *potentials* and *values*, in the order of *rows*.
 
-    The state after the last action has no row. Its potential is 1 after a success, as its label is, and after a failure
-    that of the last state: nothing was gained. Raises ValueError where a trajectory has only some of its rows.
+    The state after the last action has no row. Its potential is 1 after a success, like its label. After a failure it
+    is that of the last state, so that nothing is gained. Raises ValueError where a trajectory lacks some of its rows.
     """
-    found = [0.0] * len(rows)
+    row_results = [0.0] * len(rows)
     for index, places in _places(trajectories, rows).items():
         trajectory = trajectories[index]
         rewards = outcome_rewards(len(places), success=trajectory.success)
@@ -62,61 +60,51 @@ def row_advantages(
             states.append(1.0 if trajectory.success else states[-1])
             inner = settings.gamma if settings.discounted_shaping else 1.0
             rewards = shaped_rewards(rewards, states, settings.alpha, gamma=inner)
-        said = [values[place] for place in places]
+        own = [values[place] for place in places]
         if settings.advantage == "eq10":
-            of_trajectory = advantages(rewards, said, gamma=settings.gamma, mix=settings.mix)
+            results = advantages(rewards, own, gamma=settings.gamma, mix=settings.mix)
         else:
-            of_trajectory = webrl_code_advantages(rewards, said, success=trajectory.success, gamma=settings.gamma)
-        for place, advantage in zip(places, of_trajectory, strict=True):
-            found[place] = advantage
-    return tuple(found)
+            results = webrl_code_advantages(rewards, own, success=trajectory.success, gamma=settings.gamma)
+        for place, advantage in zip(places, results, strict=True):
+            row_results[place] = advantage
+    return tuple(row_results)
 
 
 def row_values(trajectories: Sequence[Trajectory], rows: Sequence[Row], settings: TargetSettings) -> tuple[float, ...]:
-    """The value critic's target of every row: from every state of every trajectory, true outcomes alone."""
-    found = [0.0] * len(rows)
+    """The value critic's target of every row. It depends on the true outcome of the row's trajectory only."""
+    row_targets = [0.0] * len(rows)
     for index, places in _places(trajectories, rows).items():
         targets = value_targets(
             len(places), success=trajectories[index].success, gamma=settings.gamma, kind=settings.value_target
         )
         for place, target in zip(places, targets, strict=True):
-            found[place] = target
-    return tuple(found)
+            row_targets[place] = target
+    return tuple(row_targets)
 
 
 def row_progress(trajectories: Sequence[Trajectory], rows: Sequence[Row]) -> dict[int, float]:
-    """`p*` by the row's place, for the rows that the potential critic learns from: those of successes with milestones
+    """`p*` by the row's index, for the rows that the potential critic learns from: those of successes with milestones
     that pass the filter of :func:`training.mira.progress.fit_for_critic`."""
-    found: dict[int, float] = {}
+    labels: dict[int, float] = {}
     for index, places in _places(trajectories, rows).items():
         trajectory = trajectories[index]
-        actions = [_action(decision.said) for decision in trajectory.decisions]
+        actions = [decision.action or decision.completion for decision in trajectory.decisions]
         if trajectory.success and trajectory.milestones and fit_for_critic(actions):
-            labels = progress_labels(trajectory.done, trajectory.milestones)
-            found |= dict(zip(places, labels, strict=False))
-    return found
-
-
-def _action(said: str) -> Action | str:
-    """What *said* does, in either language, whatever is noted beside it; the words themselves where they do nothing."""
-    for spoken in LANGUAGES.values():
-        try:
-            return spoken.parse(said).action
-        except ParseError:
-            continue
-    return said
+            own = progress_labels(trajectory.done, trajectory.milestones)
+            labels |= dict(zip(places, own, strict=False))
+    return labels
 
 
 def _places(trajectories: Sequence[Trajectory], rows: Sequence[Row]) -> Mapping[int, Sequence[int]]:
-    """The places of each trajectory's rows, in the order of its steps."""
-    found: dict[int, list[int]] = {}
+    """The indices of each trajectory's rows, in the order of its steps."""
+    by_trajectory: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
-        found.setdefault(row.trajectory, []).append(place)
-    for index, places in found.items():
+        by_trajectory.setdefault(row.trajectory, []).append(place)
+    for index, places in by_trajectory.items():
         places.sort(key=lambda place: rows[place].time)
         steps = len(trajectories[index].decisions)
         if [rows[place].time for place in places] != list(range(steps)):
             raise ValueError(
                 f"trajectory {index} has {steps} decisions, but rows of times {[rows[p].time for p in places]}"
             )
-    return found
+    return by_trajectory

@@ -30,7 +30,7 @@ from models.base import Message
 from models.providers.scripted import ScriptedModel
 from planners.base import Situation
 from tests.outside_text import Path, filled, hostile, obeyed, string_fields
-from training.loop.curriculum import task_history
+from training.loop.curriculum import model_similarity
 
 PAGE_ROW = "\n".join(f"word {n}" for n in range(400))
 """Makes a page so long that a small model is shown a part."""
@@ -104,7 +104,7 @@ CASES = {
     "judge": Prompted(Ending, judges.outcome.render, {}),
     "analyzer": Prompted(meaning.Question, lambda it: meaning.render(it.failed, it), {}),
     "fuzzy judge": Prompted(meaning.Question, lambda it: judges.fuzzy.render(it.failed, it.reference, it.failed), {}),
-    "curriculum": Prompted(meaning.Question, lambda it: task_history.render(it.failed, [it.reference]), {}),
+    "curriculum": Prompted(meaning.Question, lambda it: model_similarity.render(it.failed, [it.reference]), {}),
 }
 every_role = pytest.mark.parametrize("name", CASES)
 

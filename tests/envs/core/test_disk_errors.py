@@ -76,7 +76,7 @@ def torch_file(folder: Path) -> None:
 def table(folder: Path) -> None:
     chance = random.Random(0)
     tokens = tuple(chance.randrange(2**31) for _ in range(50_000))
-    write_rows(folder / "rows.parquet", (Row(tokens, (1,), 0, 0),), {"a": [1.0]})
+    write_rows(folder / "rows.parquet", (Row(tokens, (1,), 0, 0),), {"advantage": [1.0]})
 
 
 def exported(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a run in Chromium to rows: an oracle's demonstrations, and what the embedded model sampled."""
+"""Trajectories of runs in Chromium: an oracle's demonstrations, and the embedded model's own samples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ async def played(policy: str, out: Path) -> Path:
     return (await run_suite(config, TaskSelection("miniwob", ("login-user",), (0,)), out)).folder
 
 
-async def test_a_demonstration_holds_what_a_learner_would_have_been_shown(tmp_path: Path) -> None:
-    found = select((one.read(), one.blobs) for one in discover_traces([await played("oracle", tmp_path)]))
-    (trajectory,) = found.kept
+async def test_a_demonstration_has_the_prompts_of_a_policy(tmp_path: Path) -> None:
+    files = discover_traces([await played("oracle", tmp_path)])
+    (trajectory,) = select((file.read(), file.blobs) for file in files).kept
     assert (trajectory.success, trajectory.milestones, trajectory.done) == (True, 3, (0, 1, 2, 3))
     first, second, last = trajectory.decisions
     (message,) = prompt_of(first)
     assert message.text.startswith("Goal: Enter the username") and 'textbox "username"' in message.text
-    assert first.said.startswith('do(action="Type"') and last.said.startswith('do(action="Click"')
+    assert first.completion.startswith('do(action="Type"') and last.completion.startswith('do(action="Click"')
     assert "Done: type" in prompt_of(second)[0].text
 
 
@@ -37,10 +37,10 @@ async def test_a_demonstration_is_no_model_call(tmp_path: Path) -> None:
     assert footer is not None and (footer.totals.model_calls, footer.totals.tokens_in) == (0, 0)
 
 
-async def test_what_the_embedded_model_sampled_is_taken_as_it_was(tmp_path: Path) -> None:
+async def test_samples_of_the_embedded_model_keep_their_token_ids(tmp_path: Path) -> None:
     (episode,) = discover_traces([await played("embedded", tmp_path)])
     (trajectory,) = select([(episode.read(), episode.blobs)]).kept
     for decision in trajectory.decisions:
         assert decision.tokens is not None and decision.tokens.logprobs is not None
-        assert len(decision.tokens.logprobs) == len(decision.tokens.action)
+        assert len(decision.tokens.logprobs) == len(decision.tokens.completion)
         assert all(value <= 0 for value in decision.tokens.logprobs)

@@ -48,12 +48,12 @@ def test_every_edit_is_refused_by_every_reader(
         if reader == "lessons":
             lessons_of([run.path])  # of an oracle's traces alone there are any
             return 1
-        traces = ((one.read(), one.blobs) for one in discover_traces([run.path]))
+        traces = ((file.read(), file.blobs) for file in discover_traces([run.path]))
         if reader == "trajectories":
             return len(select(traces).kept)
         return len(examples_of(traces, Asking("step"), tmp_path / "images").examples)
 
-    assert learned() > 0, "the control: unedited, it is learned from"
+    assert learned() > 0, "control: an unedited trace is accepted"
     rewrite(failed(run), edit)
     with pytest.raises(TraceError) as refused:
         learned()
@@ -84,8 +84,8 @@ def test_commands_refuse_an_edited_trace_in_one_line(  # noqa: PLR0917 - fixture
     rewrite(failed(run), edit)
     words = [w.replace("RUN", str(run.path)).replace("OUT", str(tmp_path / "out")) for w in COMMANDS[command]]
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr().err.strip().splitlines()
-    assert f"{failed(run)}:{line}: chain: " in said[-1]
+    printed = capsys.readouterr().err.strip().splitlines()
+    assert f"{failed(run)}:{line}: chain: " in printed[-1]
     assert not list(tmp_path.glob("out*/model")) and not (tmp_path / "out.jsonl").exists()
 
 
@@ -94,40 +94,42 @@ def test_unedited_traces_are_accepted_by_the_command(
 ) -> None:
     words = ["train", "examples", run.path, "-o", tmp_path / "steps.jsonl", "--allow-evaluation"]
     assert mira(monkeypatch, *words) == 0
-    said = capsys.readouterr()
-    assert "not written on this machine" not in said.err + said.out and "chain" not in said.err + said.out
+    printed = capsys.readouterr()
+    assert "not written on this machine" not in printed.err + printed.out and "chain" not in printed.err + printed.out
     assert (tmp_path / "steps.jsonl").read_text().count("\n") >= 1
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "notice"),
     [
         pytest.param(unchained(version=3), "1 of 2 traces have no hash chain", id="recorded before the chain"),
         pytest.param(chained_anew(lambda lines: lines), "1 of 2 traces were not written on", id="another machine's"),
-        pytest.param(chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain anew"),
+        pytest.param(
+            chained_anew(EDITS["outcome"][0]), "1 of 2 traces were not written on", id="edited, chain recomputed"
+        ),
     ],
 )
-def test_what_cannot_be_told_is_accepted_and_counted(  # noqa: PLR0917 - fixtures
+def test_traces_of_unknown_origin_are_accepted_and_counted(  # noqa: PLR0917 - fixtures
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run: RunFolder,
     tmp_path: Path,
     edit: Edit,
-    told: str,
+    notice: str,
 ) -> None:
     rewrite(failed(run), edit)
     words = ["train", "examples", run.path, "-o", tmp_path / "steps.jsonl", "--allow-evaluation"]
     assert mira(monkeypatch, *words) == 0
-    said = capsys.readouterr()
-    assert (said.out + said.err).count(told) == 1
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count(notice) == 1
 
 
 def test_a_trace_cut_short_is_not_learned_from(run: RunFolder) -> None:
-    """Cut-off lines leave a whole chain; without a footer it is an unfinished episode."""
+    """The chain of a truncated trace is valid; without a footer it is an unfinished episode."""
     for path in run.traces():
         rewrite(path, lambda lines: lines[:-1])
-    found = select((one.read(), one.blobs) for one in discover_traces([run.path]))
-    assert (found.kept, sum(found.left_out.values())) == ((), 2)
+    selection = select((file.read(), file.blobs) for file in discover_traces([run.path]))
+    assert (selection.kept, sum(selection.left_out.values())) == ((), 2)
 
 
 def test_imported_traces_have_a_chain_and_no_mark(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ def test_imported_traces_have_a_chain_and_no_mark(tmp_path: Path) -> None:
         select([(EpisodeFile(path).read(), EpisodeFile(path).blobs)])
 
 
-def test_show_says_that_a_chain_was_computed_anew(
+def test_show_reports_a_recomputed_chain(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: RunFolder
 ) -> None:
     assert mira(monkeypatch, "show", failed(run)) == 0
@@ -161,7 +163,7 @@ def test_show_says_that_a_chain_was_computed_anew(
 
 
 @pytest.mark.parametrize(
-    ("words", "told_on"),
+    ("words", "stream"),
     [
         (["show", "RUN"], "err"),
         (["show", "TRACE"], "out"),
@@ -170,20 +172,20 @@ def test_show_says_that_a_chain_was_computed_anew(
         (["compare", "RUN", "RUN"], "out"),
     ],
 )
-def test_commands_that_read_say_that_a_trace_was_edited(
+def test_reading_commands_report_an_edited_trace(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     run: RunFolder,
     words: list[str],
-    told_on: str,
+    stream: str,
 ) -> None:
-    def said() -> str:
-        told = [word.replace("RUN", str(run.path)).replace("TRACE", str(failed(run))) for word in words]
-        assert mira(monkeypatch, *told) == 0
-        return " ".join(getattr(capsys.readouterr(), told_on).split())
+    def printed() -> str:
+        notice = [word.replace("RUN", str(run.path)).replace("TRACE", str(failed(run))) for word in words]
+        assert mira(monkeypatch, *notice) == 0
+        return " ".join(getattr(capsys.readouterr(), stream).split())
 
-    assert "changed after it was written" not in said(), "the control"
+    assert "changed after it was written" not in printed(), "the control"
     rewrite(failed(run), EDITS["outcome"][0])
-    assert "changed after it was written" in said()
+    assert "changed after it was written" in printed()
     if words[0] == "report":
         assert "changed after it was written" in (run.path / "report.html").read_text()

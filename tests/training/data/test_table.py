@@ -1,4 +1,4 @@
-"""The summary of a data set: every count by hand, and nothing that was left out is missing from what people read."""
+"""The summary of a data set: every count by hand, and all of them in the table."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ LEFT_OUT = Counter({LeftOut.BROKEN: 3, LeftOut.NO_PROMPT: 11})
 
 
 def summary() -> DataSummary:
-    """Of six rows: prompts of two tokens each, actions of 1, 2, 3, 1, 1 and 1."""
+    """Six rows: prompts of two tokens each, completions of 1, 2, 3, 1, 1 and 1."""
     return summarize(Selection(KEPT, LEFT_OUT), Encoded(rows_of(KEPT), cut=7, too_long=(5, 9)))
 
 
 def test_counts_by_hand() -> None:
-    found = summary()
-    assert found.groups == (
+    counts = summary()
+    assert counts.groups == (
         Group(name="miniwob/form", trajectories=2, successes=1, decisions=5, with_milestones=2),
         Group(name="miniwob/navigation", trajectories=1, successes=1, decisions=1, with_milestones=0),
     )
-    assert found.left_out == {"broken": 3, "no prompt": 11}
-    assert (found.too_long, found.cut, found.rows) == (2, 7, 6)
-    assert found.prompt_tokens == (2, 2, 2)
-    assert found.action_tokens == (1, 3, 3), "median, 90th percentile and longest of 1 1 1 1 2 3"
+    assert counts.left_out == {"broken": 3, "no prompt": 11}
+    assert (counts.too_long, counts.cut, counts.rows) == (2, 7, 6)
+    assert counts.prompt_tokens == (2, 2, 2)
+    assert counts.completion_tokens == (1, 3, 3), "median, 90th percentile and longest of 1 1 1 1 2 3"
 
 
 def test_everything_left_out_or_cut_is_in_the_table() -> None:
     lines = rendered(summary())
-    for told, count in (("broken", 3), ("no prompt", 11), ("row longer than the limit", 2), ("prompts cut", 7)):
-        line = next(line for line in lines if told in line)
+    for reason, count in (("broken", 3), ("no prompt", 11), ("row longer than the limit", 2), ("prompts cut", 7)):
+        line = next(line for line in lines if reason in line)
         assert str(count) in line.split(), line
-    assert "left out: prompt" not in "\n".join(lines), "a cut prompt is learned from"
+    assert "left out: prompt" not in "\n".join(lines), "a cut prompt is kept"
 
 
-def test_what_did_not_happen_is_not_in_the_table() -> None:
-    found = rendered(summarize(Selection((WON,), Counter()), Encoded(rows_of((WON,)), cut=0, too_long=())))
-    assert not any("left out" in line or "cut" in line for line in found)
+def test_zero_counts_are_not_in_the_table() -> None:
+    counts = rendered(summarize(Selection((WON,), Counter()), Encoded(rows_of((WON,)), cut=0, too_long=())))
+    assert not any("left out" in line or "cut" in line for line in counts)
 
 
 def test_no_rows_at_all() -> None:
-    found = summarize(Selection((), Counter()), Encoded((), 0, ()))
-    assert (found.groups, found.rows, found.prompt_tokens, found.action_tokens) == ((), 0, (0, 0, 0), (0, 0, 0))
-    assert rendered(found)
+    counts = summarize(Selection((), Counter()), Encoded((), 0, ()))
+    assert (counts.groups, counts.rows, counts.prompt_tokens, counts.completion_tokens) == ((), 0, (0, 0, 0), (0, 0, 0))
+    assert rendered(counts)
 
 
-def rendered(found: DataSummary) -> list[str]:
+def rendered(counts: DataSummary) -> list[str]:
     out = StringIO()
-    Console(file=out, width=120).print(found.table())
+    Console(file=out, width=120).print(counts.table())
     return out.getvalue().splitlines()

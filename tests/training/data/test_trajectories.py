@@ -1,4 +1,4 @@
-"""From traces to trajectories: token ids as they were, milestones at each state, and what is left out and why."""
+"""Trajectories from traces: recorded token ids, milestones at each state, reasons for leaving episodes out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SAMPLED = call(prompt_token_ids=(1, 2, 3), completion_token_ids=(7, 8), logprobs
 
 
 def planned(letters: str, number: int) -> tuple[Milestone, ...]:
-    """Every plan has ids of its own."""
+    """Every plan has its own ids."""
     return tuple(Milestone(id=f"m{number}-{letter}", text=letter) for letter in letters)
 
 
@@ -43,8 +43,8 @@ def record(
     plans: tuple[str, ...] = (),
     **foot: Any,
 ) -> Trace:
-    """A trace with a step for each of *z* but the last, which is the footer's, and before the first steps a plan each
-    of *plans*, a letter a milestone."""
+    """A trace with a step for each of *z*; the last one is the footer's. *plans*: one letter per milestone, a plan
+    before each of the first steps."""
     header = Header(
         run_id="r",
         episode_id="e",
@@ -81,59 +81,60 @@ def record(
 
 
 def test_token_ids_are_taken_as_they_were_sampled(tmp_path: Path, blobs: BlobStore) -> None:
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"]), blobs)
-    assert not isinstance(found, LeftOut)
-    assert found.decisions[0].tokens == Tokens(prompt=(1, 2, 3), action=(7, 8), logprobs=(-0.1, -0.2))
-    assert (found.milestones, found.done) == (2, (0, 1, 2))
-    assert (found.success, found.reward, found.policy, found.category) == (True, 1.0, "local:x", "shop")
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"]), blobs)
+    assert not isinstance(episode, LeftOut)
+    assert episode.decisions[0].action == Click(ref=1), "the trace's typed action"
+    assert episode.decisions[0].tokens == Tokens(prompt=(1, 2, 3), completion=(7, 8), logprobs=(-0.1, -0.2))
+    assert (episode.milestones, episode.done) == (2, (0, 1, 2))
+    assert (episode.success, episode.reward, episode.policy, episode.category) == (True, 1.0, "local:x", "shop")
 
 
-def test_the_answer_that_could_be_read_is_the_action(tmp_path: Path, blobs: BlobStore) -> None:
-    """The policy was asked twice: its first answer was no action. Calls of other roles are none of ours."""
+def test_the_readable_answer_is_the_completion(tmp_path: Path, blobs: BlobStore) -> None:
+    """The first of two policy answers has no action. Calls of other roles are ignored."""
     unreadable = call(prompt_token_ids=(1,), completion_token_ids=(9,), error="no action")
     calls = (call(role="rater"), unreadable, SAMPLED)
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
-    assert not isinstance(found, LeftOut)
-    assert found.decisions[0].tokens is not None and found.decisions[0].tokens.action == (7, 8)
-    assert found.unreadable == 1, "counted, and learned from by nobody"
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=calls), blobs)
+    assert not isinstance(episode, LeftOut)
+    assert episode.decisions[0].tokens is not None and episode.decisions[0].tokens.completion == (7, 8)
+    assert episode.unreadable == 1, "counted, without a row"
 
 
 def test_without_token_ids_the_prompt_is_kept_as_text(tmp_path: Path, blobs: BlobStore) -> None:
     prompt = (("system", "be good"), ("user", "page"))
     sent = blobs.put_json([{"role": role, "text": text, "images": []} for role, text in prompt])
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(call(prompt_blob=sent),)), blobs)
-    assert not isinstance(found, LeftOut)
-    (decision,) = found.decisions
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["", ""], calls=(call(prompt_blob=sent),)), blobs)
+    assert not isinstance(episode, LeftOut)
+    (decision,) = episode.decisions
     assert decision.tokens is None
     assert [(m.role, m.text) for m in prompt_of(decision)] == list(prompt)
 
 
-def test_the_checkers_word_at_the_end_goes_before_the_raters(tmp_path: Path, blobs: BlobStore) -> None:
+def test_the_final_checkers_take_precedence_over_the_rater(tmp_path: Path, blobs: BlobStore) -> None:
     checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], milestone_checks=checks), blobs)
-    assert not isinstance(found, LeftOut) and found.done == (0, 1, 2)
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], milestone_checks=checks), blobs)
+    assert not isinstance(episode, LeftOut) and episode.done == (0, 1, 2)
 
 
-def test_the_checkers_speak_of_the_tasks_own_milestones_alone(tmp_path: Path, blobs: BlobStore) -> None:
-    """The plan is a model's, and as long as the task's list, of which both are done."""
+def test_checkers_count_for_the_tasks_own_milestones_only(tmp_path: Path, blobs: BlobStore) -> None:
+    """A model's plan has as many milestones as the task's list, of which both are done."""
     checks = tuple(MilestoneCheck(achieved=True, evidence="") for _ in range(2))
     trace = record(tmp_path / "e.jsonl", blobs, ["00", "10", "10"], plans=("ab",), milestone_checks=checks)
-    found = trajectory(trace, blobs)
-    assert not isinstance(found, LeftOut) and found.done == (0, 1, 1)
+    episode = trajectory(trace, blobs)
+    assert not isinstance(episode, LeftOut) and episode.done == (0, 1, 1)
 
 
-def test_a_plan_that_changed_on_the_way_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "100", "111"]), blobs)
-    assert not isinstance(found, LeftOut) and (found.milestones, found.done) == (0, (0, 0, 0))
+def test_an_episode_with_several_plans_gives_no_progress(tmp_path: Path, blobs: BlobStore) -> None:
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "100", "111"]), blobs)
+    assert not isinstance(episode, LeftOut) and (episode.milestones, episode.done) == (0, (0, 0, 0))
 
 
 @pytest.mark.parametrize(("plans", "found_done"), [(("ab", "ac"), (0, 0, 0)), (("ab", "ab"), (0, 1, 2))])
-def test_a_plan_of_the_same_length_is_another_plan(
+def test_a_new_plan_of_the_same_length_is_another_plan(
     tmp_path: Path, blobs: BlobStore, plans: tuple[str, ...], found_done: tuple[int, ...]
 ) -> None:
-    """A planner keeps K when it plans again: one of two in the first plan is not the one of two in the second."""
-    found = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"], plans=plans), blobs)
-    assert not isinstance(found, LeftOut) and found.done == found_done and found.milestones == max(found_done)
+    """A re-plan keeps K, but counts of different plans cannot be compared."""
+    episode = trajectory(record(tmp_path / "e.jsonl", blobs, ["00", "10", "11"], plans=plans), blobs)
+    assert not isinstance(episode, LeftOut) and episode.done == found_done and episode.milestones == max(found_done)
 
 
 LEFT_OUT: dict[str, tuple[dict[str, Any], LeftOut]] = {
@@ -144,22 +145,24 @@ LEFT_OUT: dict[str, tuple[dict[str, Any], LeftOut]] = {
 }
 
 
-@pytest.mark.parametrize(("fields", "why"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
-def test_what_is_left_out(tmp_path: Path, blobs: BlobStore, fields: dict[str, Any], why: LeftOut) -> None:
-    assert trajectory(record(tmp_path / "e.jsonl", blobs, ["0", "1"], **fields), blobs) is why
+@pytest.mark.parametrize(("fields", "reason"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_reasons_for_leaving_episodes_out(
+    tmp_path: Path, blobs: BlobStore, fields: dict[str, Any], reason: LeftOut
+) -> None:
+    assert trajectory(record(tmp_path / "e.jsonl", blobs, ["0", "1"], **fields), blobs) is reason
 
 
 def test_a_selection_counts_everything(tmp_path: Path, blobs: BlobStore) -> None:
     good = record(tmp_path / "a.jsonl", blobs, ["0", "1"])
     bad = record(tmp_path / "b.jsonl", blobs, ["0", "0"], outcome="failure", score=None)
     none = record(tmp_path / "c.jsonl", blobs, ["0"])
-    found = select([(good, blobs), (bad, blobs), (none, blobs)])
-    assert (len(found.kept), found.successes, dict(found.left_out)) == (2, 1, {LeftOut.NO_DECISION: 1})
+    episode = select([(good, blobs), (bad, blobs), (none, blobs)])
+    assert (len(episode.kept), episode.successes, dict(episode.left_out)) == (2, 1, {LeftOut.NO_DECISION: 1})
 
 
 def test_the_same_actions_in_the_same_task_are_one_trajectory(tmp_path: Path, blobs: BlobStore) -> None:
-    one = trajectory(record(tmp_path / "a.jsonl", blobs, ["0", "1"]), blobs)
+    item = trajectory(record(tmp_path / "a.jsonl", blobs, ["0", "1"]), blobs)
     two = trajectory(record(tmp_path / "b.jsonl", blobs, ["0", "1"]), blobs)
     longer = trajectory(record(tmp_path / "c.jsonl", blobs, ["0", "0", "1"]), blobs)
-    assert not isinstance(one, LeftOut) and not isinstance(two, LeftOut) and not isinstance(longer, LeftOut)
-    assert one.identity == two.identity != longer.identity
+    assert not isinstance(item, LeftOut) and not isinstance(two, LeftOut) and not isinstance(longer, LeftOut)
+    assert item.identity == two.identity != longer.identity

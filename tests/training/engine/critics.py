@@ -1,4 +1,4 @@
-"""A critic whose states differ, as if it had learned something: a fresh one says 0.5 of every state."""
+"""A critic with different outputs for different states; a new critic predicts 0.5 for every state."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from training.engine.critic_model import Critic
 
 
 def save_critic(folder: Path, *, std: float) -> Path:
-    """Writes one with the embedded model's trunk; *std*: of the weights of its head's last layer."""
-    made = Critic.from_policy(embedded_dir())
+    """Writes a critic with the embedded model's trunk; *std*: of the weights of its head's last layer."""
+    saved = Critic.from_policy(embedded_dir())
     torch.manual_seed(0)
-    torch.nn.init.normal_(made.head[-1].weight, std=std)
-    made.save(folder)
+    torch.nn.init.normal_(saved.head[-1].weight, std=std)
+    saved.save(folder)
     return folder

@@ -1,4 +1,4 @@
-"""Tiny random checkpoints of model families, text-only and multimodal, over one alphabet of tokens."""
+"""Tiny random checkpoints of model families, text-only and multimodal, with one vocabulary."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _encoder() -> SiglipVisionConfig:
 
 
 def multimodal_gemma() -> Any:
-    """As Google ships 4B and larger: a language model beside an encoder whose layers have the same names."""
+    """Like Google's 4B and larger models: a language model beside an encoder whose layers have the same names."""
     return Gemma3ForConditionalGeneration(
         Gemma3Config(
             text_config=Gemma3TextConfig(**SIZE, **_WINDOWS),
@@ -77,12 +77,12 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SIZE)),
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZE)),
 }
-"""Of what stages train."""
+"""Of the layers that stages train."""
 UNTRAINED: dict[str, Callable[[], Any]] = {"llava": multimodal_llama}
 
 
 def save_family(name: str, folder: Path) -> Path:
-    """The checkpoint, with the embedded model's tokenizer, and how a multimodal one encodes pictures."""
+    """Writes the checkpoint with the embedded model's tokenizer and, if multimodal, an image processor."""
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True)
     assert len(tokenizer) < TOKENS - 3

@@ -17,9 +17,9 @@ from training.engine.__main__ import work
 from training.engine.worker import run
 
 TWO = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m")
-"""A launcher of two processes, each with the whole model."""
+"""A launcher of two processes, each with the full model."""
 SHARDED = (*TWO, "tests.training.engine.fsdp_on_cpu")
-"""A launcher of two processes that spread it, where they are told:"""
+"""A launcher of two processes that shard the model, with these environment variables:"""
 WHAT_ACCELERATE_TELLS = {
     "ACCELERATE_USE_CPU": "true",
     "ACCELERATE_USE_FSDP": "true",
@@ -27,7 +27,7 @@ WHAT_ACCELERATE_TELLS = {
     "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
     "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
 }
-"""What `accelerate launch --use_fsdp --fsdp_version 2` tells its processes."""
+"""Environment variables of `accelerate launch --use_fsdp --fsdp_version 2`."""
 
 _decide = AcceleratorState.__init__
 

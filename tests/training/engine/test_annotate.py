@@ -1,4 +1,4 @@
-"""The pass between the stages, on the embedded model: what it recorded when it sampled is what is found again."""
+"""The scoring pass, on the embedded model: scored log-probabilities equal the sampled ones."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from envs.core.tasks import TaskSelection
 from models.embedded import embedded_dir
 from training.data.rows import Row, RowEncoder
 from training.data.trajectories import select
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
 
 
 @pytest.mark.browser
 @pytest.mark.timeout(120)
-async def test_log_probabilities_found_again_are_those_recorded_in_the_run(tmp_path: Path) -> None:
-    """Served token by token with a cache, in a batch; scored packed, in one pass: within float32 rounding the same."""
+async def test_scored_log_probabilities_equal_the_recorded_ones(tmp_path: Path) -> None:
+    """Sampled token by token with a cache, in a batch; scored packed, in one pass: equal up to float32 rounding."""
     from transformers import AutoTokenizer
 
     config = parse_config({"policy": "embedded", "fsync": False, "workers": 2, "limits": {"max_steps": 5}}, "test")
     run = await run_suite(config, TaskSelection("miniwob", ("login-user", "enter-text"), (0, 1)), tmp_path)
-    kept = select((one.read(), one.blobs) for one in discover_traces([run.folder])).kept
+    kept = select((item.read(), item.blobs) for item in discover_traces([run.folder])).kept
     encoder = RowEncoder(AutoTokenizer.from_pretrained(embedded_dir(), local_files_only=True), 1_000)
     rows = encoder.encode(kept).rows
     model = load_policy(embedded_dir())[0].eval()
     assert len(rows) >= 6
-    for row, total in zip(rows, score_actions(model, rows, 800), strict=True):
+    for row, total in zip(rows, score_completions(model, rows, 800), strict=True):
         assert row.sampled is not None
         assert total == pytest.approx(sum(row.sampled), abs=1e-3)
 
@@ -47,9 +47,9 @@ def test_states_are_scored_in_the_order_of_the_rows() -> None:
     assert len(set(packed)) == len(rows) and all(0 <= value <= 1 for value in packed)
 
 
-def test_what_rows_share_is_computed_once() -> None:
-    """Ten rows: two states of three tokens, of which two are the same, and behind each of them two actions of two, of
-    which the first is the same."""
+def test_shared_prefixes_are_computed_once() -> None:
+    """Ten rows: two states of three tokens with a shared prefix of two, and for each two completions of two tokens with
+    an equal first token."""
     critic = Critic.from_policy(embedded_dir()).eval()
     torch.nn.init.normal_(critic.head[-1].weight, std=0.02)
     model = load_policy(embedded_dir())[0].eval()
@@ -59,8 +59,8 @@ def test_what_rows_share_is_computed_once() -> None:
         network.register_forward_pre_hook(
             lambda _module, _given, options: shown.append(options["input_ids"].shape[1]), with_kwargs=True
         )
-    states, actions = score_states(critic, rows, 100), score_actions(model, rows, 100)
+    states, actions = score_states(critic, rows, 100), score_completions(model, rows, 100)
     assert shown == [2 + 2, 2 + 2 * (1 + 1 + 2)]
     assert states == pytest.approx([score_states(critic, [row], 100)[0] for row in rows], abs=1e-4)
-    assert actions == pytest.approx([score_actions(model, [row], 100)[0] for row in rows], abs=1e-4)
+    assert actions == pytest.approx([score_completions(model, [row], 100)[0] for row in rows], abs=1e-4)
     assert len(set(actions)) == 4

@@ -1,4 +1,4 @@
-"""The critics' network: its states, its start, and that it can learn progress."""
+"""The critics' network: its states, its initial output, and training on progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaModel
 from training.data.packing import pack
 from training.data.rows import Row
 from training.engine.critic_model import Critic
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.mira.losses import potential_loss
 
 
@@ -28,19 +28,19 @@ def critic() -> Critic:
         max_position_embeddings=64,
     )
     trunk = LlamaModel(config)
-    take_packs(trunk)
+    accept_packed(trunk)
     return Critic(trunk, 16)
 
 
 ROWS = [Row((1, 2, 3), (9, 9), 0, 0), Row((1, 2, 4, 5), (9,), 0, 1), Row((7,), (9, 8, 9), 1, 0)]
 
 
-def test_a_fresh_critic_knows_nothing(critic: Critic) -> None:
+def test_a_new_critic_predicts_one_half(critic: Critic) -> None:
     assert torch.sigmoid(critic(pack(ROWS, [0, 1, 2]))).tolist() == [0.5, 0.5, 0.5]
 
 
-def test_a_state_is_read_before_its_action_and_alone(critic: Critic) -> None:
-    """Neither the action nor the other rows of a pack change what is said of a state; another prompt does."""
+def test_a_state_does_not_depend_on_completions_or_other_rows(critic: Critic) -> None:
+    """Completions and other packed rows do not change the output for a state; another prompt does."""
     torch.nn.init.normal_(critic.head[-1].weight)
     with torch.no_grad():
         together = critic(pack(ROWS, [0, 1, 2]))
@@ -52,7 +52,7 @@ def test_a_state_is_read_before_its_action_and_alone(critic: Critic) -> None:
     assert not torch.allclose(other_prompt, alone[:1], atol=1e-3)
 
 
-def test_what_is_saved_is_loaded(critic: Critic, tmp_path: Path) -> None:
+def test_a_saved_critic_can_be_loaded(critic: Critic, tmp_path: Path) -> None:
     torch.nn.init.normal_(critic.head[-1].weight)
     critic.save(tmp_path / "critic")
     again = Critic.load(tmp_path / "critic")

@@ -1,4 +1,4 @@
-"""Model families from a stock checkpoint through every stage and back: multimodal ones crashed after the rollouts."""
+"""Model families from a stock checkpoint through every stage; multimodal ones used to crash after the rollouts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from models.base import ChatRequest, Message, ModelTruncated
 from models.specs import make_model
 from tests.training.engine.families import FAMILIES, save_family
 from tests.training.engine.token_rows import rows_of
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import adapter_weights, load_policy, policy_spec
 from training.engine.critic_model import Critic
 from training.engine.preflight import check_trainable
@@ -29,7 +29,7 @@ from training.loop.settings import LoopSettings
 torch.set_num_threads(1)
 ROWS = rows_of(8)
 ASKED = [1.0, -1.0] * 4
-"""Of each row's log-probability: up or down."""
+"""Target sign of each row's change of log-probability."""
 HOW: dict[str, dict[str, Any]] = {
     "every weight": {},
     "LoRA": {"lora": Lora(rank=4)},
@@ -61,42 +61,44 @@ EVERY_WAY = [*(("gemma3", how) for how in HOW), *((family, "LoRA") for family in
 
 
 @pytest.mark.parametrize(("family", "how"), EVERY_WAY)
-def test_an_actor_learns_is_saved_and_is_played(starts: dict[str, Path], tmp_path: Path, family: str, how: str) -> None:
+def test_an_actor_can_be_trained_saved_and_played(
+    starts: dict[str, Path], tmp_path: Path, family: str, how: str
+) -> None:
     start, compute = starts[family], compute_of(how)
     check_trainable(start, compute)
     before = score("actions", start, ROWS, compute)
-    made = stage("actor", start, tmp_path / "actor", compute, advantage=ASKED, reference=list(before))
-    moved = [now - then for now, then in zip(score("actions", made, ROWS, compute), before, strict=True)]
-    assert all(change * asked > 0.05 for change, asked in zip(moved, ASKED, strict=True)), moved
+    trained = stage("actor", start, tmp_path / "actor", compute, advantage=ASKED, reference=list(before))
+    moved = [now - then for now, then in zip(score("actions", trained, ROWS, compute), before, strict=True)]
+    assert all(change * target_gain > 0.05 for change, target_gain in zip(moved, ASKED, strict=True)), moved
     if how != "lean":
-        assert ((made / "preprocessor_config.json").is_file()) == (family == "gemma3"), "servers ask for it"
-        kept, now = encoders(start), encoders(made)
+        assert ((trained / "preprocessor_config.json").is_file()) == (family == "gemma3"), "servers ask for it"
+        kept, now = encoders(start), encoders(trained)
         assert kept.keys() == now.keys() and all(torch.equal(kept[name], now[name]) for name in kept)
     else:
-        assert not [name for name in adapter_weights(made) if "vision" in name], "rows are text"
-    loaded = load_policy(made)[0].eval()
-    assert score_actions(loaded, ROWS, 200) == pytest.approx(score("actions", made, ROWS, compute), abs=1e-3)
-    again = stage("actor", made, tmp_path / "again", compute, advantage=ASKED, reference=list(before))
+        assert not [name for name in adapter_weights(trained) if "vision" in name], "rows are text"
+    loaded = load_policy(trained)[0].eval()
+    assert score_completions(loaded, ROWS, 200) == pytest.approx(score("actions", trained, ROWS, compute), abs=1e-3)
+    again = stage("actor", trained, tmp_path / "again", compute, advantage=ASKED, reference=list(before))
     assert (again / "adapter_config.json").exists() == (how == "lean"), "the next phase starts from it"
 
 
 @pytest.mark.parametrize(("family", "how"), EVERY_WAY)
 @pytest.mark.parametrize("kind", ["potential", "value"])
-def test_a_critic_learns_is_saved_and_goes_on(
+def test_a_critic_can_be_trained_saved_and_continued(
     starts: dict[str, Path], tmp_path: Path, kind: Any, family: str, how: str
 ) -> None:
     start, compute = starts[family], compute_of(how)
     targets = [0.0, 1.0] * 4
-    made = stage(kind, start, tmp_path / "critic", compute, target=targets)
-    said = score("states", made, ROWS, compute)
-    assert all(abs(one - target) < 0.45 for one, target in zip(said, targets, strict=True)), said
-    assert score("states", made, ROWS, compute) == said
+    trained = stage(kind, start, tmp_path / "critic", compute, target=targets)
+    scores = score("states", trained, ROWS, compute)
+    assert all(abs(score_ - target) < 0.45 for score_, target in zip(scores, targets, strict=True)), scores
+    assert score("states", trained, ROWS, compute) == scores
     if how != "lean":
-        assert Critic.is_at(made)
-    further = stage(kind, made, tmp_path / "further", compute, target=targets)
+        assert Critic.is_at(trained)
+    further = stage(kind, trained, tmp_path / "further", compute, target=targets)
     closer = score("states", further, ROWS, compute)
     assert sum(abs(a - b) for a, b in zip(closer, targets, strict=True)) < sum(
-        abs(a - b) for a, b in zip(said, targets, strict=True)
+        abs(a - b) for a, b in zip(scores, targets, strict=True)
     )
 
 
@@ -107,10 +109,10 @@ async def test_a_multimodal_start_is_fine_tuned_and_plays(
     start = starts["gemma3"]
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=4)
     compute = Compute(cpu=True, threads=1, lora=lora)
-    made = supervised(SupervisedJob(start=start, optimization=how, compute=compute), ROWS, tmp_path)
-    rose = sum(score("actions", made, ROWS, compute)) - sum(score("actions", start, ROWS, compute))
+    trained = supervised(SupervisedJob(start=start, optimization=how, compute=compute), ROWS, tmp_path)
+    rose = sum(score("actions", trained, ROWS, compute)) - sum(score("actions", start, ROWS, compute))
     assert rose > 5
-    model = make_model(policy_spec(made))
+    model = make_model(policy_spec(trained))
     try:
         request = ChatRequest((Message("user", "Goal: Save\nPage:\n[1] button"),), max_tokens=4)
         reply = await model.complete(request)
@@ -133,7 +135,7 @@ WRONG: dict[str, tuple[str, Lora | None, str]] = {
 
 
 @pytest.mark.parametrize(("family", "lora", "says"), WRONG.values(), ids=WRONG)
-def test_what_no_stage_can_train_is_refused_before_anything_is_played(
+def test_untrainable_models_are_refused_before_anything_is_played(
     starts: dict[str, Path], tmp_path: Path, family: str, lora: Lora | None, says: str
 ) -> None:
     settings = LoopSettings(start=str(starts[family]), compute=Compute(lora=lora))

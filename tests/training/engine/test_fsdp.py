@@ -1,4 +1,4 @@
-"""Weights spread over two processes (FSDP 2) learn what they learn in one."""
+"""Weights sharded over two processes (FSDP 2) train as in one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its trunk learns, too."""
+    """The trunk is trained, too."""
     return save_critic(tmp_path_factory.mktemp("critic") / "model", std=0.1)
 
 
@@ -57,20 +57,20 @@ def job_of(kind: Any, start: Path, **compute: Any) -> tuple[StageJob, dict[str, 
 
 
 def alone(folder: Path, job: StageJob, columns: dict[str, list[float]], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What one process makes of it."""
+    """The result of one process."""
     write_job(folder, job, ROWS, columns)
     with monkeypatch.context() as without:
         without.delenv("ACCELERATE_USE_FSDP")
         return launch(folder, (sys.executable, "-m"))
 
 
-def assert_alike(one: Path, other: Path, start: Path) -> None:
-    found, expected = weights_of(other), weights_of(one)
+def assert_alike(first: Path, second: Path, start: Path) -> None:
+    scores, expected = weights_of(second), weights_of(first)
     before = {name: tensor.float() for name, tensor in weights_of(start).items()}
-    assert found.keys() == expected.keys()
+    assert scores.keys() == expected.keys()
     learned = max((expected[name] - before[name]).abs().max().item() for name in expected.keys() & before.keys())
-    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
-    assert apart < 1e-4, "but for the order of sums"
+    apart = max((scores[name] - expected[name]).abs().max().item() for name in expected)
+    assert apart < 1e-4, "up to the order of sums"
     assert learned > 1e-3
 
 
@@ -78,16 +78,16 @@ def assert_alike(one: Path, other: Path, start: Path) -> None:
 def test_an_actor(tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch) -> None:
     job, columns = job_of("actor", embedded_dir(), lora=lora)
     write_job(tmp_path / "sharded", job, ROWS, columns)
-    made = launch(tmp_path / "sharded", SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, embedded_dir())
-    assert load_policy(made)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
+    trained = launch(tmp_path / "sharded", SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, embedded_dir())
+    assert load_policy(trained)[1].encode("a") == load_policy(embedded_dir())[1].encode("a")
     assert not (tmp_path / "sharded" / "checkpoints").exists()
 
 
-def test_a_critic_goes_on_from_a_sharded_checkpoint(
+def test_a_critic_resumes_from_a_sharded_checkpoint(
     tmp_path: Path, critic: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its third and last step fails at first; the head has a rate of its own."""
+    """Its third and last step fails at first; the head has its own learning rate."""
     job, columns = job_of("value", critic)
     job = job.model_copy(update={"head_rate": 3e-3})
     folder = tmp_path / "sharded"
@@ -96,50 +96,50 @@ def test_a_critic_goes_on_from_a_sharded_checkpoint(
         launch(folder, SHARDED)
     assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
     write_rows(folder / "rows.parquet", ROWS, columns)
-    made = launch(folder, SHARDED)
-    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), made, critic)
+    trained = launch(folder, SHARDED)
+    assert_alike(alone(tmp_path / "alone", job, columns, monkeypatch), trained, critic)
 
 
 @pytest.mark.parametrize("kind", ["actor", "value"])
-def test_in_bfloat16_it_begins_where_its_references_are(
+def test_bfloat16_training_starts_with_zero_log_ratios(
     tmp_path: Path, critic: Path, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FSDP would cast the weights themselves, which is another policy by the rounding of every one."""
+    """FSDP would cast the weights themselves; the rounding makes another policy."""
     job, columns = job_of(kind, critic if kind == "value" else embedded_dir(), bf16=True)
     job = job.model_copy(update={"optimization": Optimization(learning_rate=1e-9, batch_rows=len(ROWS))})
     if kind == "actor":
         columns |= {"reference": list(score("actions", job.start, ROWS, job.compute))}
     write_job(tmp_path / "sharded", job, ROWS, columns)
     launch(tmp_path / "sharded", SHARDED)
-    told = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
+    logged = json.loads((tmp_path / "sharded" / "log.json").read_text(encoding="utf-8"))[0]
     if kind == "actor":
-        assert abs(told["log_ratio"]) < 1e-4 and told["log_ratio_spread"] < 1e-4
+        assert abs(logged["log_ratio"]) < 1e-4 and logged["log_ratio_spread"] < 1e-4
     else:
         alone(tmp_path / "alone", job, columns, monkeypatch)
         expected = json.loads((tmp_path / "alone" / "log.json").read_text(encoding="utf-8"))[0]
-        assert told["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+        assert logged["loss"] == pytest.approx(expected["loss"], abs=1e-5)
 
 
 def _spoiled(targets: list[float], job: StageJob) -> list[float]:
-    """Without a number for a row of the last step."""
+    """Replaces the target of a row of the last step by NaN."""
     plan = Plan(ROWS, batch_rows=job.optimization.batch_rows, pack_tokens=150, epochs=1, seed=job.seed)
     last = plan[len(plan) - 1].packs[0][0]
     return [math.nan if place == last else value for place, value in enumerate(targets)]
 
 
 @pytest.mark.parametrize(
-    ("compute", "environ", "told"),
+    ("compute", "environ", "logged"),
     [
-        ({"lean": True, "lora": Lora(rank=4)}, {}, "leave one of lean and FSDP out"),
+        ({"lean": True, "lora": Lora(rank=4)}, {}, "use either lean or FSDP"),
         ({}, {"FSDP_VERSION": "1", "FSDP_CPU_RAM_EFFICIENT_LOADING": "false"}, "--fsdp_version 2"),
     ],
     ids=["lean", "FSDP 1"],
 )
-def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
+def test_unsupported_sharding_is_refused(  # noqa: PLR0917 - fixtures
     tmp_path: Path,
     compute: Any,
     environ: dict[str, str],
-    told: str,
+    logged: str,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -149,4 +149,4 @@ def test_what_is_not_spread_is_refused(  # noqa: PLR0917 - fixtures
     write_job(tmp_path, job, ROWS, columns)
     with pytest.raises(BadInput, match="ended with exit code"):
         launch(tmp_path, SHARDED)
-    assert told in capfd.readouterr().err
+    assert logged in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""Rates that would teach nothing are refused, and those of the shipped configurations move a small model."""
+"""Too low learning rates are refused, and those of the shipped configurations change a small model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
-from training.engine.learning_rate_check import Reach, check_rate
+from training.engine.learning_rate_check import UpdateBound, check_rate
 from training.engine.scoring import score
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -23,14 +23,14 @@ from training.loop.settings import LoopSettings, load_settings
 torch.set_num_threads(1)
 CONFIGS = Path("training/configs")
 WIDTHS = {"gemma3-12b": 3_840, "gemma3-12b-full": 3_840, "gemma3-270m": 640, "smollm2": 576}
-"""Hidden sizes of what the configurations are for; of all others 128, the embedded model's."""
+"""Hidden sizes of the models of configurations; for all others 128, the embedded model's."""
 TABLE_6 = [f"{stage}.optimization.learning_rate={rate}" for stage, rate in (("actor", "1e-6"), ("value", "1e-6"))]
 OLD = [*TABLE_6, "potential.optimization.learning_rate=2e-5", "value.head_rate=1e-6", "potential.head_rate=2e-5"]
-"""What `gemma3-12b` was shipped with: LoRA at the rates for every weight."""
+"""An earlier version of `gemma3-12b`: LoRA with the rates for full fine-tuning."""
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_no_shipped_configuration_would_teach_nothing(path: Path) -> None:
+def test_every_shipped_configuration_has_a_sufficient_learning_rate(path: Path) -> None:
     check_rates(load_settings(path), WIDTHS.get(path.stem, 128))
 
 
@@ -47,7 +47,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("name", "changes", "says"), REFUSED.values(), ids=REFUSED)
-def test_a_rate_that_would_teach_nothing_is_refused(name: str, changes: list[str], says: str) -> None:
+def test_a_too_low_learning_rate_is_refused(name: str, changes: list[str], says: str) -> None:
     settings = load_settings(CONFIGS / f"{name}.toml", changes)
     with pytest.raises(BadInput, match=re.escape(says)) as error:
         check_rates(settings, WIDTHS.get(name, 128))
@@ -64,11 +64,11 @@ TAKEN = {
 
 
 @pytest.mark.parametrize(("name", "changes"), TAKEN.values(), ids=TAKEN)
-def test_a_rate_that_can_teach_is_taken(name: str, changes: list[str]) -> None:
+def test_a_sufficient_learning_rate_is_accepted(name: str, changes: list[str]) -> None:
     check_rates(load_settings(CONFIGS / f"{name}.toml", changes), WIDTHS[name])
 
 
-def test_it_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+def test_a_too_low_rate_is_refused_before_anything_is_played(tmp_path: Path) -> None:
     settings = LoopSettings.model_validate(
         {**LoopSettings().model_dump(), "compute": {"lora": {}}, "actor": {"optimization": {"learning_rate": 1e-6}}}
     )
@@ -79,7 +79,7 @@ def test_it_is_refused_before_anything_is_played(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "linear"])
 @pytest.mark.parametrize("warmup", [0.0, 0.2])
-def test_shares_of_the_rate_are_the_librarys(tmp_path: Path, schedule: str, warmup: float) -> None:
+def test_rate_shares_equal_the_librarys_schedules(tmp_path: Path, schedule: str, warmup: float) -> None:
     how = Optimization.model_validate({"learning_rate": 1.0, "schedule": schedule, "warmup": warmup})
     steps = 20
     arguments = training_arguments(tmp_path, how, Compute(cpu=True), seed=0, steps=steps)
@@ -99,7 +99,7 @@ def test_shares_of_the_rate_are_the_librarys(tmp_path: Path, schedule: str, warm
 
 
 def test_no_weight_moves_further_than_the_bound(tmp_path: Path) -> None:
-    """A gradient that always has one sign is Adam's fastest."""
+    """Adam moves fastest with a gradient of constant sign."""
     how = Optimization(learning_rate=1e-2, schedule="cosine", warmup=0.1)
     weight = torch.nn.Parameter(torch.zeros(8))
     optimizer = torch.optim.AdamW([weight], how.learning_rate, weight_decay=0.0)
@@ -107,7 +107,7 @@ def test_no_weight_moves_further_than_the_bound(tmp_path: Path) -> None:
         optimizer.param_groups[0]["lr"] = how.learning_rate * rate_share(how, step, 60)
         weight.grad = torch.full((8,), 3.0)
         optimizer.step()
-    bound = Reach("stage", how, 60, 128, None).moved
+    bound = UpdateBound("stage", how, 60, 128, None).moved
     assert 0.9 * bound < weight.abs().max().item() <= bound * 1.001
 
 
@@ -138,13 +138,13 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def moved(settings: LoopSettings, start: Path, out: Path) -> tuple[float, float]:
-    """Mean change of the log-probabilities that were asked to rise, and of those that were asked to fall."""
+    """Mean change of the log-probabilities with a positive target, and of those with a negative one."""
     compute = Compute(cpu=True, threads=1, pack_tokens=512, lora=settings.compute.lora)
     before = score("actions", start, ROWS, compute)
     how = settings.actor.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     job = StageJob(kind="actor", start=start, optimization=how, objective=settings.actor.objective, compute=compute)
     beta = settings.actor.objective.beta
-    write_job(out, job, ROWS, {"advantage": [beta * asked for asked in ASKED], "reference": list(before)})
+    write_job(out, job, ROWS, {"advantage": [beta * sign for sign in ASKED], "reference": list(before)})
     after = score("actions", launch(out), ROWS, compute)
     changes = [now - then for now, then in zip(after, before, strict=True)]
     return sum(changes[::2]) / 8, sum(changes[1::2]) / 8
@@ -163,20 +163,20 @@ def test_table_6_on_lora_moves_nothing(wide: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changes", "learns"), [([], True), (["value.head_rate=1e-6"], False)], ids=["own", "1e-6"])
-def test_a_head_learns_at_a_rate_of_its_own(wide: Path, tmp_path: Path, changes: list[str], learns: bool) -> None:
-    """Every weight at Table 6's 1e-6, which leaves a head that begins at 0 where it is."""
+def test_a_head_has_its_own_learning_rate(wide: Path, tmp_path: Path, changes: list[str], learns: bool) -> None:
+    """Full fine-tuning at Table 6's 1e-6, which barely changes a head that begins at 0."""
     value = load_settings(CONFIGS / "gemma3-12b-full.toml", changes).value
     how = value.optimization.model_copy(update={"batch_rows": len(ROWS), "epochs": STEPS})
     compute = Compute(cpu=True, threads=1, pack_tokens=512)
     job = StageJob(kind="value", start=wide, optimization=how, head_rate=value.rate_of_head, compute=compute)
     write_job(tmp_path / "value", job, ROWS, {"target": [1.0, 0.0] * 8})
-    said = score("states", launch(tmp_path / "value"), ROWS, compute)
-    apart = sum(said[::2]) / 8 - sum(said[1::2]) / 8
+    logprobs = score("states", launch(tmp_path / "value"), ROWS, compute)
+    apart = sum(logprobs[::2]) / 8 - sum(logprobs[1::2]) / 8
     assert apart > 0.1 if learns else abs(apart) < 0.02, apart
 
 
-def test_fine_tuning_is_judged_by_its_own_rows() -> None:
+def test_fine_tuning_is_checked_with_its_own_rows() -> None:
     published = Optimization(learning_rate=1e-5, schedule="cosine", warmup=0.1, batch_rows=128)
-    check_rate(Reach("optimization", published, 24, 3_840, None))
+    check_rate(UpdateBound("optimization", published, 24, 3_840, None))
     with pytest.raises(BadInput, match=r"optimization\.learning_rate 1e-05 would teach nothing"):
-        check_rate(Reach("optimization", published, 24, 3_840, Lora()))
+        check_rate(UpdateBound("optimization", published, 24, 3_840, Lora()))

@@ -1,4 +1,4 @@
-"""The last layer is computed where it is read alone, and nothing that is read or learned changes."""
+"""The last layer is computed only where it is read, with the same outputs and gradients."""
 
 from __future__ import annotations
 
@@ -13,129 +13,129 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.training.engine.test_tree_attention import branching, gemma, llama
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import Packed, by_row, pack
+from training.data.packing import PackedSequence, pack, sum_by_row
 from training.engine import tree_attention
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import with_adapter
 from training.engine.critic_model import Critic
-from training.engine.packed_model import take_packs
+from training.engine.packed_model import accept_packed
 from training.engine.settings import Lora
-from training.engine.tree_attention import attend_in_trees
+from training.engine.tree_attention import use_tree_attention
 
 FAMILIES = pytest.mark.parametrize("family", [llama, gemma], ids=["llama", "gemma"])
 
 
-def packed_rows() -> Packed:
+def packed_rows() -> PackedSequence:
     return pack([*branching(16), *rows_of(4, longest=24)], range(12))
 
 
-def actions(model: Any, packed: Packed) -> Tensor:
-    return by_row(action_token_logprobs(model, packed), packed)
+def actions(model: Any, packed: PackedSequence) -> Tensor:
+    return sum_by_row(completion_token_logprobs(model, packed), packed)
 
 
-def gradients(model: nn.Module, said: Tensor) -> dict[str, Tensor]:
-    """Of a sum in which every row counts differently."""
+def gradients(model: nn.Module, output: Tensor) -> dict[str, Tensor]:
+    """Gradients of a weighted sum over rows."""
     model.zero_grad()
-    (said * torch.arange(1.0, len(said) + 1)).sum().backward()
+    (output * torch.arange(1.0, len(output) + 1)).sum().backward()
     return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-def assert_alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    assert found.keys() == expected.keys()
-    for name, gradient in found.items():
+def assert_alike(gradient_of: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert gradient_of.keys() == expected.keys()
+    for name, gradient in gradient_of.items():
         torch.testing.assert_close(
-            gradient, expected[name], atol=1e-5, rtol=1e-4, msg=lambda said, n=name: f"{n}: {said}"
+            gradient, expected[name], atol=1e-5, rtol=1e-4, msg=lambda output, n=name: f"{n}: {output}"
         )
 
 
 class Seen:
-    """How many tokens the last feed-forward was given."""
+    """Number of tokens that the last feed-forward processed."""
 
     def __init__(self, mlp: nn.Module) -> None:
         self.tokens: list[int] = []
         first: Any = mlp.gate_proj
-        first.register_forward_pre_hook(lambda _module, given: self.tokens.append(given[0].shape[1]))
+        first.register_forward_pre_hook(lambda _module, arguments: self.tokens.append(arguments[0].shape[1]))
 
 
 @FAMILIES
 @pytest.mark.parametrize("lora", [None, Lora(rank=4, alpha=8)], ids=["every weight", "adapter"])
-def test_an_actor_says_and_learns_the_same(family: Callable[[], Any], lora: Lora | None) -> None:
+def test_an_actor_has_the_same_outputs_and_gradients(family: Callable[[], Any], lora: Lora | None) -> None:
     torch.manual_seed(0)
     base, packed = family().double(), packed_rows()
     model = with_adapter(base, lora)
-    attend_in_trees(base)
-    whole = actions(model, packed)
-    expected = gradients(model, whole)
+    use_tree_attention(base)
+    reference = actions(model, packed)
+    expected = gradients(model, reference)
     seen = Seen(base.base_model.layers[-1].mlp)
-    take_packs(base)
+    accept_packed(base)
     narrow = actions(model, packed)
-    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(model, narrow), expected)
     assert seen.tokens == [len(packed.predictors.unique())] < [packed.input_ids.shape[1]]
-    assert len(packed.predictors.unique()) < len(packed.predictors), "two read one token"
+    assert len(packed.predictors.unique()) < len(packed.predictors), "two rows read the same token"
 
 
-def test_the_last_layer_asks_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A critic reads one token a state: each of the layers before it asks for every token."""
+def test_the_last_layer_has_queries_only_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A critic reads one token per state; the layers before the last one process every token."""
     trunk, packed = llama().base_model, packed_rows()
-    take_packs(trunk)
-    asked: Counter[int] = Counter()
+    accept_packed(trunk)
+    queries: Counter[int] = Counter()
     attend = tree_attention.sdpa_attention_forward
 
-    def counting(module: Any, query: Tensor, *given: Any, **options: Any) -> Any:
-        asked[module.layer_idx] += query.shape[2]
-        return attend(module, query, *given, **options)
+    def counting(module: Any, query: Tensor, *arguments: Any, **options: Any) -> Any:
+        queries[module.layer_idx] += query.shape[2]
+        return attend(module, query, *arguments, **options)
 
     monkeypatch.setattr(tree_attention, "sdpa_attention_forward", counting)
     trunk(**packed.read_at(packed.states))
-    assert asked == {0: packed.input_ids.shape[1], 1: 11}
+    assert queries == {0: packed.input_ids.shape[1], 1: 11}
 
 
 @FAMILIES
-def test_a_critic_says_and_learns_the_same(family: Callable[[], Any]) -> None:
+def test_a_critic_has_the_same_outputs_and_gradients(family: Callable[[], Any]) -> None:
     torch.manual_seed(0)
     trunk, packed = family().base_model.double(), packed_rows()
     critic = Critic(trunk, 32)
     last: Any = critic.head[-1]
     nn.init.normal_(last.weight)
-    attend_in_trees(trunk)
-    whole = critic(packed)
-    expected = gradients(critic, whole)
+    use_tree_attention(trunk)
+    reference = critic(packed)
+    expected = gradients(critic, reference)
     seen = Seen(trunk.layers[-1].mlp)
-    take_packs(trunk)
+    accept_packed(trunk)
     narrow = critic(packed)
-    torch.testing.assert_close(narrow, whole, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(narrow, reference, atol=1e-5, rtol=1e-5)
     assert_alike(gradients(critic, narrow), expected)
-    assert seen.tokens == [11], "of twelve rows, two of one prompt"
+    assert seen.tokens == [11], "twelve rows, two with the same prompt"
 
 
-def test_layers_that_are_computed_again_in_the_backward_pass_read_the_same() -> None:
+def test_gradient_checkpointing_gives_the_same_gradients() -> None:
     torch.manual_seed(0)
     model, packed = llama().train(), packed_rows()
-    take_packs(model)
+    accept_packed(model)
     expected = gradients(model, actions(model, packed))
     model.activation_checkpointing_enable()
     assert_alike(gradients(model, actions(model, packed)), expected)
 
 
-def test_a_call_that_does_not_say_what_it_reads_gets_all() -> None:
+def test_a_call_without_read_at_computes_all_positions() -> None:
     torch.manual_seed(0)
     model, packed = llama().eval(), packed_rows()
-    attend_in_trees(model)
+    use_tree_attention(model)
     expected = model(**packed.inputs).logits
-    take_packs(model)
+    accept_packed(model)
     model(**packed.read_at(packed.states))
     torch.testing.assert_close(model(**packed.inputs).logits, expected)
 
 
-def test_a_model_whose_layers_are_built_otherwise_computes_all() -> None:
+def test_a_model_with_other_layers_computes_all_positions() -> None:
     torch.manual_seed(0)
     config = GPT2Config(vocab_size=900, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=1, eos_token_id=2)
     model, packed = GPT2LMHeadModel(config).eval(), packed_rows()
-    attend_in_trees(model)
+    use_tree_attention(model)
     expected = actions(model, packed)
     seen: list[int] = []
-    take_packs(model)
-    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, given: seen.append(given[0].shape[1]))
+    accept_packed(model)
+    model.transformer.h[-1].mlp.register_forward_pre_hook(lambda _module, arguments: seen.append(arguments[0].shape[1]))
     torch.testing.assert_close(actions(model, packed), expected)
     assert seen == [packed.input_ids.shape[1]]

@@ -1,4 +1,4 @@
-"""Long work says how far it is: every step to a watcher, a line a minute to a log."""
+"""Progress reports: every step to a watcher, one line per minute to a log."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
 from training.engine import progress
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
 from training.engine.critic_model import Critic
-from training.engine.progress import Lines, TellSteps, duration
+from training.engine.progress import Lines, ReportSteps, duration
 from training.engine.settings import Compute, Optimization
 from training.engine.sft import SupervisedJob, supervised
 from training.engine.stage_jobs import StageJob, launch, write_job
@@ -22,16 +22,16 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 torch.set_num_threads(1)
 COMPUTE = Compute(cpu=True, threads=1)
 HOW = Optimization(learning_rate=1e-3, batch_rows=2, epochs=2)
-Told = list[tuple[str, int, int, str | None]]
+Reports = list[tuple[str, int, int, str | None]]
 
 
 @pytest.mark.parametrize("kind", ["stage", "fine-tuning"])
-def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_path: Path, kind: str) -> None:
-    told: Told = []
+def test_the_start_and_every_step_are_reported_with_the_previous_loss(tmp_path: Path, kind: str) -> None:
+    reports: Reports = []
     rows = rows_of(6, longest=20)
 
     def watch(stage: str, step: int, steps: int, note: str | None, /) -> None:
-        told.append((stage, step, steps, note))
+        reports.append((stage, step, steps, note))
 
     if kind == "stage":
         job = StageJob(kind="value", start=embedded_dir(), optimization=HOW, compute=COMPUTE)
@@ -40,9 +40,9 @@ def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_p
     else:
         supervised(SupervisedJob(start=embedded_dir(), optimization=HOW, compute=COMPUTE), rows, tmp_path, watch=watch)
     name = "value-fold-1" if kind == "stage" else "fine-tuning"
-    assert [one[:3] for one in told] == [(name, step, 6) for step in range(7)]
-    assert (told[0][3], told[1][3]) == (None, None), "nothing is reported before the first step has ended"
-    notes = [note or "" for *_, note in told[2:]]
+    assert [entry[:3] for entry in reports] == [(name, step, 6) for step in range(7)]
+    assert (reports[0][3], reports[1][3]) == (None, None), "nothing is reported before the first step has ended"
+    notes = [note or "" for *_, note in reports[2:]]
     assert all(note.startswith("loss ") and float(note.removeprefix("loss ")) > 0 for note in notes)
 
 
@@ -50,35 +50,35 @@ def test_the_begin_and_every_step_are_told_with_the_loss_of_the_one_before(tmp_p
     ("shown", "value", "note"),
     [("reward", 0.4125, "reward 0.412"), ("loss", -0.0001, "loss 0.000"), ("loss", -0.25, "loss -0.250")],
 )
-def test_a_note_is_of_the_number_that_says_something(tmp_path: Path, shown: str, value: float, note: str) -> None:
-    """GRPO's loss is 0 but for the divergence, whatever is learned: its bar said `loss -0.000` all the time."""
-    told: Told = []
-    telling = TellSteps("GRPO", lambda *given: told.append(given), shown)
+def test_a_note_has_the_relevant_number(tmp_path: Path, shown: str, value: float, note: str) -> None:
+    """GRPO's loss is 0 except for the KL term; its progress bar used to show `loss -0.000`."""
+    reports: Reports = []
+    callback = ReportSteps("GRPO", lambda *report: reports.append(report), shown)
     arguments, state, control = (
         TrainingArguments(str(tmp_path), use_cpu=True),
         TrainerState(max_steps=9),
         TrainerControl(),
     )
-    telling.on_train_begin(arguments, state, control)
-    telling.on_log(arguments, state, control, {"loss": -0.0, shown: value})
+    callback.on_train_begin(arguments, state, control)
+    callback.on_log(arguments, state, control, {"loss": -0.0, shown: value})
     state.global_step = 1
-    telling.on_step_end(arguments, state, control)
-    assert told == [("GRPO", 0, 9, None), ("GRPO", 1, 9, note)]
+    callback.on_step_end(arguments, state, control)
+    assert reports == [("GRPO", 0, 9, None), ("GRPO", 1, 9, note)]
 
 
-def test_scoring_tells_the_rows_that_are_done_after_every_pack() -> None:
-    told: Told = []
+def test_scoring_reports_finished_rows_after_every_packed_sequence() -> None:
+    reports: Reports = []
     rows = rows_of(6, longest=20)
     policy, _ = load_policy(embedded_dir())
 
-    def watch(what: str, done: int, of: int, note: str | None, /) -> None:
-        told.append((what, done, of, note))
+    def watch(title: str, done: int, total: int, note: str | None, /) -> None:
+        reports.append((title, done, total, note))
 
-    score_actions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
-    assert len(told) > 1 and told == sorted(told) and told[-1] == ("scoring actions", 6, 6, None)
-    told.clear()
+    score_completions(policy.eval(), rows, 2 * max(map(len, rows)), watch)
+    assert len(reports) > 1 and reports == sorted(reports) and reports[-1] == ("scoring actions", 6, 6, None)
+    reports.clear()
     score_states(Critic.from_policy(embedded_dir()).eval(), rows, 1, watch)
-    assert told == [("scoring states", done, 6, None) for done in range(1, 7)]
+    assert reports == [("scoring states", done, 6, None) for done in range(1, 7)]
 
 
 class Clock:
@@ -90,39 +90,39 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(progress, "time", made)
-    return made
+    fake = Clock()
+    monkeypatch.setattr(progress, "time", fake)
+    return fake
 
 
-def test_a_log_has_a_line_a_minute_and_what_is_left_at_the_pace_of_this_process(clock: Clock) -> None:
-    said: list[str] = []
-    lines = Lines(said.append)
+def test_a_log_has_one_line_per_minute_with_the_remaining_time(clock: Clock) -> None:
+    printed: list[str] = []
+    lines = Lines(printed.append)
     for step in range(100, 110):  # one that goes on: what an earlier process did says nothing of the pace
         lines("actor", step, 200, "loss 0.250")
         clock.now += 25
-    assert said == [
+    assert printed == [
         "  actor: 103 of 200, loss 0.250, about 40 min left",
         "  actor: 106 of 200, loss 0.250, about 39 min left",
         "  actor: 109 of 200, loss 0.250, about 38 min left",
     ]
 
 
-def test_each_stage_has_a_pace_of_its_own_and_one_that_is_quick_no_line(clock: Clock) -> None:
-    said: list[str] = []
-    lines = Lines(said.append)
+def test_each_stage_has_its_own_pace_and_a_short_one_has_no_line(clock: Clock) -> None:
+    printed: list[str] = []
+    lines = Lines(printed.append)
     for stage, seconds in (("potential", 10.0), ("value", 30.0), ("value", 1.0)):
         for step in range(1, 4):
             lines(stage, step, 4, None)
             clock.now += seconds
-    assert said == ["  value: 3 of 4, about 30 s left"]
+    assert printed == ["  value: 3 of 4, about 30 s left"]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(0.4, "0 s"), (29, "29 s"), (31, "1 min"), (3_540, "59 min"), (7_500, "2 h 05 min")]
+    ("seconds", "reports"), [(0.4, "0 s"), (29, "29 s"), (31, "1 min"), (3_540, "59 min"), (7_500, "2 h 05 min")]
 )
-def test_a_duration_is_told_as_people_do(seconds: float, told: str) -> None:
-    assert duration(seconds) == told
+def test_durations_are_readable(seconds: float, reports: str) -> None:
+    assert duration(seconds) == reports
 
 
 def test_a_launched_stage_writes_its_lines_to_stderr(

@@ -35,7 +35,7 @@ def _critic(_: Path) -> None:
     Critic(model.base_model, int(model.config.hidden_size)).adapt(LORA)
 
 
-def _lean(_: Path) -> object:
+def _shared_base(_: Path) -> object:
     return SharedBaseModels(embedded_dir(), LORA)
 
 
@@ -47,6 +47,6 @@ def _fine_tuning(folder: Path) -> object:
     )
 
 
-@pytest.mark.parametrize("attach", [_policy, _critic, _lean, _fine_tuning])
+@pytest.mark.parametrize("attach", [_policy, _critic, _shared_base, _fine_tuning])
 def test_attaching_an_adapter_prints_no_warning(attach: Callable[[Path], object], tmp_path: Path) -> None:
     attach(tmp_path)

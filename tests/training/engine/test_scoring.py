@@ -1,4 +1,4 @@
-"""Rows scored here, by several processes, and in the precision that a stage learns in: the numbers are the same."""
+"""Scoring in this process, in several processes, and in the precision of a stage gives equal numbers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.training.engine.critics import save_critic
 from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
 from training.engine.actor import ActorTrainer
-from training.engine.annotate import score_actions, score_states
+from training.engine.annotate import score_completions, score_states
 from training.engine.checkpoints import load_policy
-from training.engine.scoring import JOB, Asked, run_scoring, score, score_launched
+from training.engine.scoring import JOB, ScoreKind, run_scoring, score, score_launched
 from training.engine.settings import Compute, Lora, Objective, Optimization
 from training.engine.shared_base_lora import SharedBaseModels
 from training.engine.step_plan import Plan
@@ -31,61 +31,61 @@ def critic(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("asked", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
-def test_two_processes_find_what_one_does(
-    tmp_path: Path, critic: Path, asked: Asked, count: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kind", "count"), [("actions", 7), ("states", 1)], ids=["actions", "fewer than processes"])
+def test_two_processes_compute_the_same_scores_as_one(
+    tmp_path: Path, critic: Path, kind: ScoreKind, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    rows, checkpoint = rows_of(count, longest=40), critic if asked == "states" else embedded_dir()
-    alone = score(asked, checkpoint, rows, COMPUTE)
-    together = score_launched(asked, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
+    rows, checkpoint = rows_of(count, longest=40), critic if kind == "states" else embedded_dir()
+    alone = score(kind, checkpoint, rows, COMPUTE)
+    together = score_launched(kind, checkpoint, rows, COMPUTE, folder=tmp_path / "scoring", launcher=TWO)
     assert together == pytest.approx(alone, abs=1e-4)
     assert len(set(together)) == count
     assert not list(tmp_path.iterdir()), "nothing is left"
 
 
-@pytest.mark.parametrize("asked", ["actions", "states"])
-def test_an_adapter_of_the_lean_mode_is_scored_as_it_learns(tmp_path: Path, asked: Asked) -> None:
-    """Beside its base: merged, every weight would be rounded otherwise in bfloat16."""
+@pytest.mark.parametrize("kind", ["actions", "states"])
+def test_a_shared_base_adapter_is_scored_unmerged(tmp_path: Path, kind: ScoreKind) -> None:
+    """Merging would round every weight differently in bfloat16."""
     lora, rows = Lora(rank=4, alpha=8), rows_of(8, longest=40)
     compute = COMPUTE.model_copy(update={"lean": True, "lora": lora, "bf16": True})
-    models, part = SharedBaseModels(embedded_dir(), lora), "actor" if asked == "actions" else "value"
+    models, part = SharedBaseModels(embedded_dir(), lora), "actor" if kind == "actions" else "value"
     learned = models.use(part, embedded_dir())
     torch.manual_seed(0)
     for weight in learned.parameters():
         if weight.requires_grad:
             torch.nn.init.normal_(weight, std=0.02)
     models.save(part, tmp_path / "adapter")
-    scored = score_actions if asked == "actions" else score_states
+    scored = score_completions if kind == "actions" else score_states
     expected = scored(learned, rows, compute.pack_tokens, bf16=True)  # type: ignore[arg-type]
-    found = score(asked, tmp_path / "adapter", rows, compute)
-    assert found == pytest.approx(expected, abs=1e-5)
-    merged = score(asked, tmp_path / "adapter", rows, COMPUTE)
-    assert found != pytest.approx(merged, abs=1e-5)
+    scores = score(kind, tmp_path / "adapter", rows, compute)
+    assert scores == pytest.approx(expected, abs=1e-5)
+    merged = score(kind, tmp_path / "adapter", rows, COMPUTE)
+    assert scores != pytest.approx(merged, abs=1e-5)
 
 
 def test_a_launcher_that_does_nothing_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "scoring").mkdir()
     (tmp_path / "scoring" / "scores.json").write_text("[0.5]")
-    with pytest.raises(BadInput, match="launcher true ended well and scored nothing"):
+    with pytest.raises(BadInput, match="launcher true succeeded but wrote no scores"):
         score_launched("states", embedded_dir(), rows_of(1), COMPUTE, folder=tmp_path / "scoring", launcher=("true",))
 
 
-def test_a_folder_that_asks_for_nothing_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / JOB).write_text('{"asked": "rewards"}')
+def test_a_folder_without_a_job_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / JOB).write_text('{"kind": "rewards"}')
     with pytest.raises(BadInput, match="cannot be read") as error:
         run_scoring(tmp_path)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("scored_in_bf16", [True, False])
-def test_a_stage_in_bfloat16_begins_where_its_references_are(tmp_path: Path, scored_in_bf16: bool) -> None:
-    """In float32 they would be another policy's by the rounding of every layer."""
+def test_a_stage_in_bfloat16_starts_with_zero_log_ratios(tmp_path: Path, scored_in_bf16: bool) -> None:
+    """Float32 references would differ by the rounding of every layer."""
     rows, compute = rows_of(8, longest=40), COMPUTE.model_copy(update={"bf16": True})
     how = Optimization(learning_rate=1e-9, batch_rows=8)
-    said = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)
+    logprobs = score("actions", embedded_dir(), rows, compute if scored_in_bf16 else COMPUTE)
     plan = Plan(rows, batch_rows=8, pack_tokens=compute.pack_tokens, epochs=1, seed=0)
-    columns = {"advantages": torch.zeros(8), "references": torch.tensor(said)}
+    columns = {"advantages": torch.zeros(8), "references": torch.tensor(logprobs)}
     arguments = training_arguments(tmp_path, how, compute, seed=0, steps=1)
     trainer = ActorTrainer(Objective(), load_policy(embedded_dir())[0], plan, **columns, arguments=arguments)
     (log,) = [row for row in train(trainer, compute) if "log_ratio_spread" in row]

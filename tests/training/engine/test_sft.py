@@ -1,4 +1,4 @@
-"""The contract with TRL's SFTTrainer: which tokens count, that none is lost, that a killed one goes on."""
+"""The contract with TRL's SFTTrainer: which tokens count, no loss of rows, resuming after a kill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.training.engine.fsdp_on_cpu import SHARDED, TWO, WHAT_ACCELERATE_TELL
 from tests.training.engine.token_rows import rows_of
 from training.data.rows import Row
 from training.engine import sft
-from training.engine.annotate import score_actions
+from training.engine.annotate import score_completions
 from training.engine.checkpoints import load_policy
 from training.engine.settings import Compute, Lora, Optimization
 from training.engine.sft import SupervisedJob, supervised
@@ -29,20 +29,20 @@ def job(how: Optimization, **compute: Any) -> SupervisedJob:
     return SupervisedJob(start=embedded_dir(), optimization=how, compute=COMPUTE.model_copy(update=compute))
 
 
-def test_the_loss_is_the_mean_over_all_action_tokens_and_no_other(tmp_path: Path) -> None:
-    """One step over all rows at rate 0: whatever TRL masks, cuts or pads would show in its first number."""
+def test_the_loss_is_the_mean_over_completion_tokens(tmp_path: Path) -> None:
+    """One step over all rows at rate 0: any masking, truncation or padding by TRL would change its loss."""
     rows = rows_of(7)
     out = supervised(job(Optimization(learning_rate=1e-12, batch_rows=7)), rows, tmp_path / "sft")
     model, _ = load_policy(embedded_dir())
-    sums = score_actions(model.eval(), rows, 100)
-    expected = -sum(sums) / sum(len(row.action) for row in rows)
-    told = json.loads((tmp_path / "sft" / "log.json").read_text())
-    assert told[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    sums = score_completions(model.eval(), rows, 100)
+    expected = -sum(sums) / sum(len(row.completion) for row in rows)
+    log = json.loads((tmp_path / "sft" / "log.json").read_text())
+    assert log[0]["loss"] == pytest.approx(expected, rel=1e-4)
     assert (out / "tokenizer.json").is_file() and not (tmp_path / "sft" / "checkpoints").exists()
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=4)])
-def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
+def test_logits_at_completion_tokens_only_give_the_same_training(
     tmp_path: Path, lora: Lora | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     how = Optimization(learning_rate=1e-3, batch_rows=3, epochs=2)
@@ -52,7 +52,7 @@ def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
         return load_policy(out)[0].state_dict(), json.loads((tmp_path / name / "log.json").read_text())[-2]["loss"]
 
     ours, loss = learned("ours")
-    monkeypatch.setattr(sft, "bounded", lambda: lambda most_tokens, **given: SFTTrainer(**given))
+    monkeypatch.setattr(sft, "bounded_trainer", lambda: lambda most_tokens, **options: SFTTrainer(**options))
     theirs, expected = learned("theirs")
     assert loss == pytest.approx(expected, rel=1e-4)
     start = load_policy(embedded_dir())[0].state_dict()
@@ -62,12 +62,12 @@ def test_logits_at_the_action_tokens_alone_teach_what_all_of_them_teach(
 
 
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Shapes, (rows, tokens), of the forward passes from now on."""
+    """Records the shapes, (rows, tokens), of all further forward passes."""
     seen: list[tuple[int, int]] = []
     loaded = sft.load_policy
 
-    def load(*given: Any, **options: Any) -> Any:
-        model, tokenizer = loaded(*given, **options)
+    def load(*values: Any, **options: Any) -> Any:
+        model, tokenizer = loaded(*values, **options)
         embeddings = model.get_input_embeddings()
         embeddings.register_forward_pre_hook(lambda _module, inputs: seen.append(tuple(inputs[0].shape)))
         return model, tokenizer
@@ -77,24 +77,24 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("pack_tokens", [16, 40, 90, 4_000])
-def test_a_pass_is_bounded_by_tokens_and_teaches_the_same(
+def test_a_pass_is_bounded_by_tokens_and_gives_the_same_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_tokens: int
 ) -> None:
-    """It was eight rows, however long they are: at 12 billion parameters and 16,384 tokens more than a GPU holds."""
+    """A pass used to have eight rows of any length: too much for a GPU at 12 billion parameters and 16,384 tokens."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=6, epochs=2), rows_of(13, longest=28)
     seen = passes(monkeypatch)
 
     def learned(name: str, **compute: Any) -> dict[str, torch.Tensor]:
         return load_policy(supervised(job(how, **compute), rows, tmp_path / name))[0].state_dict()
 
-    found = learned("bounded", pack_tokens=pack_tokens)
+    result = learned("bounded", pack_tokens=pack_tokens)
     shapes = list(seen)
-    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once an epoch"
+    assert sum(count for count, _ in shapes) == 2 * len(rows), "every row once per epoch"
     assert all(count == 1 or count * length <= pack_tokens for count, length in shapes), shapes
     if pack_tokens == 4_000:
-        assert max(count for count, _ in shapes) == 6, "what fits goes together"
+        assert max(count for count, _ in shapes) == 6, "rows are batched up to the limit"
     expected, start = learned("rows alone", pack_tokens=16), load_policy(embedded_dir())[0].state_dict()
-    apart = max((found[name] - expected[name]).abs().max().item() for name in expected)
+    apart = max((result[name] - expected[name]).abs().max().item() for name in expected)
     moved = max((start[name] - expected[name]).abs().max().item() for name in expected)
     assert moved > 1e-3 and apart < 2e-4, (moved, apart)
 
@@ -103,8 +103,8 @@ def test_a_pass_is_bounded_by_tokens_and_teaches_the_same(
     ("lengths", "most", "at_least", "parts"),
     [
         pytest.param([5, 5, 5, 5], 10, 1, [[0, 1], [2, 3]], id="two by two"),
-        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="like lengths together"),
-        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="one beyond the bound goes alone"),
+        pytest.param([2, 9, 3, 8], 18, 1, [[1, 3], [2, 0]], id="similar lengths together"),
+        pytest.param([2, 90, 3], 18, 1, [[1], [2, 0]], id="a too long row is a part of its own"),
         pytest.param([5, 5, 5, 5], 99, 3, [[0, 1], [3], [2]], id="as many as another process needs"),
         pytest.param([5], 99, 3, [[0]], id="never more than rows"),
     ],
@@ -114,11 +114,11 @@ def test_parts_of_a_batch(lengths: list[int], most: int, at_least: int, parts: l
 
 
 @pytest.mark.parametrize("lora", [None, Lora(rank=8)])
-def test_it_learns_and_what_it_wrote_is_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
+def test_training_writes_a_plain_checkpoint(tmp_path: Path, lora: Lora | None) -> None:
     rows = rows_of(8)
     how = Optimization(learning_rate=3e-3, batch_rows=4, epochs=6)
     out = supervised(job(how, lora=lora), rows, tmp_path)
-    before, after = (score_actions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
+    before, after = (score_completions(load_policy(at)[0].eval(), rows, 100) for at in (embedded_dir(), out))
     assert sum(after) > sum(before) * 0.8
     assert not (out / "adapter_config.json").exists()
 
@@ -135,27 +135,27 @@ def test_a_row_that_would_be_cut_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("launcher", "environ"), [(TWO, {}), (SHARDED, WHAT_ACCELERATE_TELLS)], ids=["whole models", "parts of one"]
 )
-def test_two_processes_learn_what_one_does(
+def test_two_processes_train_the_same_as_one(
     tmp_path: Path, launcher: tuple[str, ...], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where one of them must cut its rows into more passes than the other."""
+    """Also if one of them needs more passes for its rows than the other."""
     how, rows = Optimization(learning_rate=1e-3, batch_rows=8, epochs=3), rows_of(16)
-    asked = job(how, lora=Lora(rank=4), pack_tokens=60)
-    alone = supervised(asked, rows, tmp_path / "alone")
+    settings_of = job(how, lora=Lora(rank=4), pack_tokens=60)
+    alone = supervised(settings_of, rows, tmp_path / "alone")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
-    together = supervised(asked, rows, tmp_path / "together", launcher=launcher)
-    start, one, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
-    apart = max((one[name] - two[name]).abs().max().item() for name in one)
-    moved = max((one[name] - start[name]).abs().max().item() for name in one)
-    assert apart < 1e-4, "but for the order of sums"
+    together = supervised(settings_of, rows, tmp_path / "together", launcher=launcher)
+    start, sequence, two = (load_policy(at)[0].state_dict() for at in (embedded_dir(), alone, together))
+    apart = max((sequence[name] - two[name]).abs().max().item() for name in sequence)
+    moved = max((sequence[name] - start[name]).abs().max().item() for name in sequence)
+    assert apart < 1e-4, "up to the order of sums"
     assert moved > 1e-3
     assert sorted(path.name for path in (tmp_path / "together").iterdir()) == ["log.json", "model"]
 
 
 @pytest.mark.slow
-def test_a_step_that_processes_cannot_share_evenly_is_refused(
+def test_a_step_that_cannot_be_split_evenly_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")

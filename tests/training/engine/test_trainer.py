@@ -1,4 +1,4 @@
-"""The stages against plain PyTorch, on the embedded model: the same weights, however the rows are packed."""
+"""The stages against plain PyTorch, on the embedded model: equal weights for any packing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.fsdp_on_cpu import TWO
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import by_row, pack
+from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
 from training.engine.actor import ActorTrainer
-from training.engine.annotate import action_token_logprobs, score_actions
+from training.engine.annotate import completion_token_logprobs, score_completions
 from training.engine.checkpoints import load_policy, save_policy
 from training.engine.critic_model import Critic
 from training.engine.critics import CriticTrainer
@@ -32,11 +32,11 @@ from training.engine.stage_jobs import StageJob, launch, write_job
 from training.engine.step_plan import Plan
 from training.engine.trainer import (
     TrainingDiverged,
+    complete_checkpoint,
     one_device,
     train,
     training_arguments,
     warmup_steps,
-    whole_checkpoint,
 )
 from training.mira.losses import regression_loss, webrl_code_loss
 
@@ -48,7 +48,7 @@ ANCHORED = Objective(beta=0.5, negative_weight=0.3, anchor=1.0)
 
 
 def columns_of(rows: list[Row], model: Any) -> tuple[Tensor, Tensor]:
-    references = torch.tensor(score_actions(model.eval(), rows, 400))
+    references = torch.tensor(score_completions(model.eval(), rows, 400))
     return torch.linspace(-1, 1, len(rows)), references
 
 
@@ -75,14 +75,14 @@ def weights(model: Any) -> Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def assert_same(one: Any, other: Any) -> None:
-    """Up to float32's rounding, which AdamW makes large where a gradient is nearly zero: there its sign decides."""
-    apart = (weights(one) - weights(other)).abs()
+def assert_same(alone: Any, together: Any) -> None:
+    """Equal up to float32 rounding, which AdamW amplifies where a gradient is nearly zero."""
+    apart = (weights(alone) - weights(together)).abs()
     assert apart.mean() < RATE / 100
     assert (apart > RATE / 10).float().mean() < 1e-3
 
 
-def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
+def test_the_actor_equals_plain_pytorch(tmp_path: Path) -> None:
     rows = rows_of(10, longest=30)
     trainer = trainer_of(rows, tmp_path)
     train(trainer, COMPUTE)
@@ -91,9 +91,9 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
     optimizer = torch.optim.AdamW(plain.parameters(), lr=RATE, weight_decay=0.0)
     plain.train()
     for share in (trainer.plan[step] for step in range(len(trainer.plan))):
-        indices = [index for one in share.packs for index in one]
+        indices = [index for members in share.packs for index in members]
         packed = pack(rows, indices)
-        logprob = by_row(action_token_logprobs(plain, packed), packed)
+        logprob = sum_by_row(completion_token_logprobs(plain, packed), packed)
         optimizer.zero_grad()
         regression_loss(logprob, references[indices], advantages[indices], 0.5).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
@@ -104,11 +104,11 @@ def test_the_actor_is_what_plain_pytorch_gives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["regression", "webrl_code"])
-def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path: Path, kind: ObjectiveKind) -> None:
-    """The same row again, the same prompt with other actions, the same beginning of a prompt: each with targets of its
-    own, and in steps that part a group of them."""
+def test_rows_with_a_shared_prefix_train_as_if_separate(tmp_path: Path, kind: ObjectiveKind) -> None:
+    """Equal rows, equal prompts with other completions, prompts with a shared prefix: each with its own targets, in
+    steps that split such groups."""
     few = rows_of(6, longest=30)
-    others = [replace(row, action=few[0].action) for row in few]
+    others = [replace(row, completion=few[0].completion) for row in few]
     beginning = [replace(row, prompt=(*few[0].prompt[:2], *row.prompt)) for row in few]
     rows = [*few, *few, *others, *beginning]
     trainer = trainer_of(rows, tmp_path, objective=Objective(kind=kind, beta=0.5), batch_rows=16)
@@ -119,13 +119,13 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
     plain.train()
     computed = 0
     for share in (trainer.plan[step] for step in range(len(trainer.plan))):
-        computed += sum(trainer.plan.packed(one).input_ids.shape[1] for one in share.packs)
+        computed += sum(trainer.plan.packed(members).input_ids.shape[1] for members in share.packs)
         optimizer.zero_grad()
-        for index in (index for one in share.packs for index in one):
-            own = action_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
-            given = own, references[[index]], advantages[[index]], 0.5
-            lengths = torch.tensor([len(rows[index].action)])
-            loss = regression_loss(*given) if kind == "regression" else webrl_code_loss(*given, tokens=lengths)
+        for index in (index for members in share.packs for index in members):
+            own = completion_token_logprobs(plain, pack(rows, [index])).sum(0, keepdim=True)
+            inputs = own, references[[index]], advantages[[index]], 0.5
+            lengths = torch.tensor([len(rows[index].completion)])
+            loss = regression_loss(*inputs) if kind == "regression" else webrl_code_loss(*inputs, tokens=lengths)
             (loss / share.batch_rows).backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         optimizer.step()
@@ -133,19 +133,19 @@ def test_rows_with_one_beginning_are_learned_from_as_if_each_were_alone(tmp_path
     assert_same(trainer.model, plain)
 
 
-def test_an_anchor_holds_the_actions_of_successes(tmp_path: Path) -> None:
-    """Told to make every action less likely (A < 0), it keeps those of successes where they are."""
+def test_an_anchor_keeps_the_likelihood_of_successful_actions(tmp_path: Path) -> None:
+    """With A < 0 for every action, the anchor keeps the likelihood of successful actions."""
     rows = rows_of(12, longest=30)
     won = torch.tensor([float(place % 2) for place in range(len(rows))])
     model, _ = load_policy(embedded_dir())
-    before = torch.tensor(score_actions(model.eval(), rows, 400))
+    before = torch.tensor(score_completions(model.eval(), rows, 400))
     change: dict[float, Tensor] = {}
     for anchor in (0.0, 1.0):
         objective = Objective(beta=0.1, anchor=anchor)
         trainer = trainer_of(rows, tmp_path / str(anchor), epochs=6, objective=objective, successes=won)
         trainer.columns["advantage"].fill_(-1.0)
         train(trainer, COMPUTE)
-        change[anchor] = torch.tensor(score_actions(trainer.model.eval(), rows, 400)) - before
+        change[anchor] = torch.tensor(score_completions(trainer.model.eval(), rows, 400)) - before
     assert change[0.0][won == 1].mean() < 0 < change[1.0][won == 1].mean()
     assert change[1.0][won == 0].mean() < 0
 
@@ -156,16 +156,16 @@ def test_an_anchor_without_outcomes_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pack_tokens", [1, 90])
-def test_packs_do_not_change_what_is_learned(tmp_path: Path, pack_tokens: int) -> None:
+def test_packing_does_not_change_the_result(tmp_path: Path, pack_tokens: int) -> None:
     rows = rows_of(9, longest=30)
-    whole, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
-    assert len(split.plan[0].packs) > len(whole.plan[0].packs)
-    for trainer in (whole, split):
+    full, split = trainer_of(rows, tmp_path / "a"), trainer_of(rows, tmp_path / "b", pack_tokens=pack_tokens)
+    assert len(split.plan[0].packs) > len(full.plan[0].packs)
+    for trainer in (full, split):
         train(trainer, COMPUTE)
-    assert_same(whole.model, split.model)
+    assert_same(full.model, split.model)
 
 
-def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_a_killed_stage_resumes_to_the_same_result(tmp_path: Path) -> None:
     class Kill(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
             control.should_save = state.global_step == 3
@@ -186,7 +186,7 @@ def test_a_killed_stage_goes_on_to_the_same_end(tmp_path: Path) -> None:
     torch.testing.assert_close(weights(unbroken.model), weights(resumed.model), atol=0, rtol=0)
 
 
-def test_a_loss_that_is_no_number_stops_and_names_the_rows(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_and_names_the_rows(tmp_path: Path) -> None:
     rows = rows_of(6, longest=30)
     trainer = trainer_of(rows, tmp_path)
     trainer.columns["advantage"][4] = math.nan
@@ -203,52 +203,55 @@ def test_a_critic_learns_its_targets(tmp_path: Path, kind: Any) -> None:
     plan = Plan(rows, batch_rows=8, pack_tokens=300, epochs=20, seed=0)
     how = Optimization(learning_rate=2e-3, batch_rows=8, epochs=20)
     arguments = training_arguments(tmp_path, how, COMPUTE, seed=0, steps=len(plan))
-    told = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
-    errors = [row["absolute_error"] for row in told if "absolute_error" in row]
+    log = train(CriticTrainer(kind, critic, plan, targets, arguments), COMPUTE)
+    errors = [row["absolute_error"] for row in log if "absolute_error" in row]
     assert errors[0] > 0.2 and errors[-1] < 0.1
 
 
-def test_every_row_is_seen_once_an_epoch_and_all_processes_do_as_many_passes() -> None:
+def test_every_row_is_used_once_per_epoch_and_all_processes_make_equally_many_passes() -> None:
     rows = rows_of(37, longest=30)
     plan = Plan(rows, batch_rows=8, pack_tokens=60, epochs=2, seed=1, world=3)
     shares = [plan[index] for index in range(len(plan))]
-    seen = sorted(index for share in shares for one in share.packs for index in one)
+    seen = sorted(index for share in shares for members in share.packs for index in members)
     assert seen == sorted([*range(37), *range(37)])
     for step in range(0, len(shares), 3):
         assert len({len(share.packs) for share in shares[step : step + 3]}) == 1
-        indices = [index for share in shares[step : step + 3] for one in share.packs for index in one]
+        indices = [index for share in shares[step : step + 3] for members in share.packs for index in members]
         assert {share.batch_rows for share in shares[step : step + 3]} == {len(indices)}
     for share in shares:
-        assert all(len(one) == 1 or sum(len(rows[i]) for i in one) <= 60 for one in share.packs)
+        assert all(len(members) == 1 or sum(len(rows[i]) for i in members) <= 60 for members in share.packs)
 
 
-def test_rows_of_one_prompt_share_a_pack_and_are_no_more_than_an_eighth_of_a_step() -> None:
+def test_rows_with_one_prompt_are_packed_together_and_at_most_an_eighth_of_a_step() -> None:
     few = rows_of(20, longest=30)
-    rows = [replace(few[place % 20], action=(place,)) for place in range(80)]
-    rows += [replace(few[0], action=(place,)) for place in range(40)]
+    rows = [replace(few[place % 20], completion=(place,)) for place in range(80)]
+    rows += [replace(few[0], completion=(place,)) for place in range(40)]
     plan = Plan(rows, batch_rows=32, pack_tokens=60, epochs=1, seed=1, world=2)
-    steps = [[one for rank in (0, 1) for one in plan[step + rank].packs if one] for step in range(0, len(plan), 2)]
-    assert sorted(index for step in steps for one in step for index in one) == list(range(120))
-    prompts = sum(len({rows[index].prompt for index in one}) for step in steps for one in step)
-    assert 19 + 4 <= prompts <= 19 + 11 + 4, "in parts of four, of which a step's end may part one again"
-    often = [Counter(rows[index].prompt for one in step for index in one)[few[0].prompt] for step in steps]
-    assert max(often) <= 24, "44 of 120 are of one prompt, and no step is theirs alone"
+    steps = [
+        [members for rank in (0, 1) for members in plan[step + rank].packs if members]
+        for step in range(0, len(plan), 2)
+    ]
+    assert sorted(index for step in steps for members in step for index in members) == list(range(120))
+    prompts = sum(len({rows[index].prompt for index in members}) for step in steps for members in step)
+    assert 19 + 4 <= prompts <= 19 + 11 + 4, "groups of at most four, which a step may split"
+    often = [Counter(rows[index].prompt for members in step for index in members)[few[0].prompt] for step in steps]
+    assert max(often) <= 24, "44 of 120 rows have one prompt, but no step has only them"
     assert {plan[0].batch_rows, plan[-1].batch_rows} == {32, 24}
 
 
-def test_a_step_is_in_few_packs_that_are_not_too_long_and_keep_together_what_shares() -> None:
-    """Four prompts of nine tokens and four actions each, two to a pack."""
+def test_a_step_has_few_packed_sequences_within_the_limit_that_group_shared_prefixes() -> None:
+    """Four prompts of nine tokens with four completions each, two prompts per packed sequence."""
     rows = [Row((prompt, *range(20, 28)), (action,), 0, 0) for action in range(4) for prompt in range(4)]
     plan = Plan(rows, batch_rows=16, pack_tokens=26, epochs=1, seed=0)
-    packs = [plan.packed(one) for one in plan[0].packs]
-    assert [one.input_ids.shape[1] for one in packs] == [26, 26]
+    packs = [plan.packed(members) for members in plan[0].packs]
+    assert [members.input_ids.shape[1] for members in packs] == [26, 26]
 
 
-def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None:
+def test_a_model_without_packed_support_is_not_trained(tmp_path: Path) -> None:
     rows = rows_of(2)
     plain: Any = load_policy(embedded_dir(), padded=True)[0]
     numbers = torch.zeros(2)
-    with pytest.raises(ValueError, match="take_packs"):
+    with pytest.raises(ValueError, match="accept_packed"):
         ActorTrainer(
             Objective(),
             plain,
@@ -257,33 +260,34 @@ def test_a_model_that_would_misread_packs_is_not_trained(tmp_path: Path) -> None
             references=numbers,
             arguments=training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=0, steps=1),
         )
-    with pytest.raises(ValueError, match="take_packs"):
-        score_actions(plain, rows, 90)
+    with pytest.raises(ValueError, match="accept_packed"):
+        score_completions(plain, rows, 90)
 
 
-def test_half_a_checkpoint_is_passed_over_and_removed(tmp_path: Path) -> None:
-    """A kill while one is written leaves a folder with a higher number than the last whole one."""
-    whole, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
-    for folder in (whole, half, empty):
+def test_an_incomplete_checkpoint_is_removed(tmp_path: Path) -> None:
+    """A kill while a checkpoint is written leaves a folder with a higher number than the last complete one."""
+    full, half, empty = (tmp_path / f"checkpoint-{number}" for number in (5, 9, 12))
+    for folder in (full, half, empty):
         folder.mkdir()
-    (whole / "trainer_state.json").write_text("{}")
+    (full / "trainer_state.json").write_text("{}")
     (half / "trainer_state.json").write_text('{"global_st')
     (half / "model.safetensors").write_bytes(b"..")
-    assert whole_checkpoint(tmp_path) == str(whole)
-    assert list(tmp_path.iterdir()) == [whole]
-    assert whole_checkpoint(tmp_path / "none") is None
+    assert complete_checkpoint(tmp_path) == str(full)
+    assert list(tmp_path.iterdir()) == [full]
+    assert complete_checkpoint(tmp_path / "none") is None
 
 
 def test_a_launched_stage_that_fails_is_one_line(tmp_path: Path) -> None:
-    for launcher, told in (((sys.executable, "-m"), "no stage"), (("no-such-launcher",), "'no-such-launcher' cannot")):
+    failures = (((sys.executable, "-m"), "no stage"), (("no-such-launcher",), "'no-such-launcher' cannot"))
+    for launcher, problem in failures:
         with pytest.raises(BadInput) as error:
             launch(tmp_path, launcher)
         assert "\n" not in str(error.value)
-        assert told in str(error.value) or "ended with exit code 2" in str(error.value)
+        assert problem in str(error.value) or "ended with exit code 2" in str(error.value)
 
 
 @pytest.mark.slow
-def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_path: Path) -> None:
+def test_a_diverging_launched_stage_raises_as_in_this_process(tmp_path: Path) -> None:
     job = StageJob(
         kind="value", start=embedded_dir(), optimization=Optimization(learning_rate=RATE, batch_rows=4), compute=COMPUTE
     )
@@ -296,8 +300,8 @@ def test_a_launched_stage_that_diverges_says_so_as_one_in_this_process_does(tmp_
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["actor", "value"])
-def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gloo on this machine; checkpoints at every step, which both must agree on."""
+def test_two_processes_train_the_same_as_one(tmp_path: Path, kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gloo on this machine, with checkpoints at every step."""
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
     rows = rows_of(24, longest=60)
     columns = {"target": torch.linspace(0, 1, len(rows)).tolist()}
@@ -314,14 +318,14 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatc
     for name, launcher in (("one", ()), ("two", TWO)):
         write_job(tmp_path / name, job, rows, columns)
         launch(tmp_path / name, launcher)
-    one, other = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
-    assert one.keys() == other.keys()
+    alone, together = weights_of(tmp_path / "one" / "model"), weights_of(tmp_path / "two" / "model")
+    assert alone.keys() == together.keys()
     if kind == "actor":
         before = weights_of(embedded_dir())
         assert any(
-            not torch.allclose(one[name], before[name].float(), atol=1e-4) for name in before.keys() & one.keys()
+            not torch.allclose(alone[name], before[name].float(), atol=1e-4) for name in before.keys() & alone.keys()
         )
-    assert max((one[name] - other[name]).abs().max().item() for name in one) < 2e-4, "but for the order of sums"
+    assert max((alone[name] - together[name]).abs().max().item() for name in alone) < 2e-4, "up to the order of sums"
     alone, together = (
         [row for row in json.loads((tmp_path / name / "log.json").read_text()) if "loss" in row]
         for name in ("one", "two")
@@ -330,21 +334,21 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, kind: Any, monkeypatc
     for row, same in zip(alone, together, strict=True):
         assert {name: same[name] for name in row if name not in ("epoch", "step")} == pytest.approx(
             {name: row[name] for name in row if name not in ("epoch", "step")}, rel=1e-2, abs=1e-3
-        ), "what is told is of the rows of both"
+        ), "logged numbers cover the rows of both"
 
 
 def weights_of(folder: Path) -> dict[str, Tensor]:
     return {name: tensor for path in folder.glob("*.safetensors") for name, tensor in load_file(path).items()}
 
 
-def test_one_step_is_no_warm_up(tmp_path: Path) -> None:
-    """The library's first rate with a warm-up is 0: a stage of one step would learn nothing."""
+def test_a_stage_of_one_step_has_no_warmup(tmp_path: Path) -> None:
+    """The library's first rate with warmup is 0: a stage of one step would not train."""
     how = Optimization(learning_rate=RATE, warmup=0.1)
     assert [warmup_steps(how, steps) for steps in (1, 9, 10, 40)] == [0, 0, 1, 4]
     assert training_arguments(tmp_path, how, COMPUTE, seed=3, steps=1).warmup_steps == 0
 
 
-def test_a_process_that_sees_several_devices_trains_on_one(tmp_path: Path) -> None:
+def test_a_process_with_several_devices_trains_on_one(tmp_path: Path) -> None:
     """A contract: transformers reads `n_gpu` for the size of a batch and for `nn.DataParallel`."""
     arguments = training_arguments(tmp_path, Optimization(learning_rate=RATE), COMPUTE, seed=3, steps=1)
     arguments._n_gpu = 2
@@ -353,21 +357,21 @@ def test_a_process_that_sees_several_devices_trains_on_one(tmp_path: Path) -> No
     assert arguments.n_gpu == arguments.train_batch_size == 1
 
 
-def test_what_a_base_would_have_a_server_sample_with_does_not_stay(tmp_path: Path) -> None:
+def test_the_bases_sampling_defaults_are_removed(tmp_path: Path) -> None:
     model, tokenizer = load_policy(embedded_dir())
     model.generation_config.update(do_sample=True, temperature=0.3, top_k=5, top_p=0.5)
     save_policy(model, tokenizer, tmp_path / "model")
     left = json.loads((tmp_path / "model" / "generation_config.json").read_text(encoding="utf-8"))
     assert not {"temperature", "top_k", "top_p"} & left.keys() and not left.get("do_sample")
-    assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "where an answer ends is the policy's own"
+    assert left["max_new_tokens"] == model.generation_config.max_new_tokens, "the end token is kept"
 
 
-def test_nothing_is_trained_on_nothing(tmp_path: Path) -> None:
+def test_an_empty_plan_trains_nothing(tmp_path: Path) -> None:
     trainer = trainer_of(rows_of(3, longest=30), tmp_path, epochs=0)
     assert train(trainer, COMPUTE) == []
 
 
-def test_a_stages_curves_stay_when_its_checkpoints_go(tmp_path: Path) -> None:
+def test_tensorboard_events_are_kept_when_checkpoints_are_removed(tmp_path: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     rows = rows_of(12, longest=20)
@@ -382,6 +386,6 @@ def test_a_stages_curves_stay_when_its_checkpoints_go(tmp_path: Path) -> None:
     launch(tmp_path)
     assert not (tmp_path / "checkpoints").exists()
     (events,) = (tmp_path / "tensorboard").rglob("events.*")
-    told = EventAccumulator(str(events))
-    told.Reload()
-    assert len(told.Scalars("train/loss")) == 3
+    log = EventAccumulator(str(events))
+    log.Reload()
+    assert len(log.Scalars("train/loss")) == 3

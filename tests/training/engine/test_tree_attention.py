@@ -1,4 +1,4 @@
-"""Packs of models that attend in trees: every family's numbers are those of each row alone, under its own attention."""
+"""Prefix-tree attention: packed outputs of every model family equal those of single rows under its own attention."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from transformers import (
 from envs.core.errors import BadInput
 from models.embedded import embedded_dir
 from tests.training.engine.token_rows import rows_of
-from training.data.packing import by_row, pack
+from training.data.packing import pack, sum_by_row
 from training.data.rows import Row
-from training.engine.annotate import action_token_logprobs
+from training.engine.annotate import completion_token_logprobs
 from training.engine.checkpoints import load_policy, save_policy
-from training.engine.tree_attention import IN_TREES, attend_in_trees
+from training.engine.tree_attention import IN_TREES, use_tree_attention
 
 SIZE: dict[str, Any] = {
     "vocab_size": 900,
@@ -50,7 +50,7 @@ def llama() -> LlamaForCausalLM:
 
 
 def gemma() -> Gemma3ForCausalLM:
-    """A window that most rows outgrow, and layers without one."""
+    """Layers with a window that most rows exceed, and layers without one."""
     kinds = ["sliding_attention", "full_attention", "sliding_attention"]
     return Gemma3ForCausalLM(Gemma3TextConfig(**SIZE, num_hidden_layers=3, sliding_window=8, layer_types=kinds))
 
@@ -65,58 +65,58 @@ def phi() -> Phi3ForCausalLM:
 
 
 def llama4() -> Llama4ForCausalLM:
-    """Layers that see within chunks of eight tokens, and a last one that sees all."""
+    """Layers with chunked attention of eight tokens, and a last one with full attention."""
     own = {"num_hidden_layers": 4, "attention_chunk_size": 8, "num_local_experts": 2, "intermediate_size_mlp": 64}
     return Llama4ForCausalLM(Llama4TextConfig(**SIZE, **own))
 
 
 def recurrent() -> Qwen3NextForCausalLM:
-    """Three layers of four keep a state in place of what they saw."""
+    """Three of four layers are recurrent."""
     own = {"num_hidden_layers": 4, "num_experts": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
     return Qwen3NextForCausalLM(Qwen3NextConfig(**SIZE, **own))
 
 
 def learned(model: Any, rows: list[Row], packs: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """(log-probability of each row's action, gradient of their sum by the embeddings)."""
+    """(log-probability of each row's completion, gradient of their sum with respect to the embeddings)."""
     model.zero_grad()
-    found: list[torch.Tensor] = []
+    outputs: list[torch.Tensor] = []
     for indices in packs:
         packed = pack(rows, indices)
-        logprobs = by_row(action_token_logprobs(model, packed), packed)
+        logprobs = sum_by_row(completion_token_logprobs(model, packed), packed)
         logprobs.sum().backward()
-        found.append(logprobs.detach())
+        outputs.append(logprobs.detach())
     gradient = model.get_input_embeddings().weight.grad
     assert gradient is not None
-    return torch.cat(found), gradient.clone()
+    return torch.cat(outputs), gradient.clone()
 
 
 def branching(longest: int) -> list[Row]:
-    """Eight rows: each prompt but the first begins as the one before it, and two have one prompt."""
-    draw, found = random.Random(5), rows_of(1, longest=longest)
+    """Eight rows: each prompt except the first shares a prefix with the previous one, and two have equal prompts."""
+    draw, outputs = random.Random(5), rows_of(1, longest=longest)
     for number in range(1, 8):
-        before = found[-1].prompt
+        before = outputs[-1].prompt
         kept = before if number == 4 else before[: draw.randrange(len(before) // 2, len(before) + 1)]
         more = () if number == 4 else tuple(draw.randrange(10, 900) for _ in range(draw.randrange(1, longest)))
         action = tuple(draw.randrange(10, 900) for _ in range(draw.randrange(1, 6)))
-        found.append(Row((*kept, *more), action, number, 0))
-    return found
+        outputs.append(Row((*kept, *more), action, number, 0))
+    return outputs
 
 
 @pytest.mark.parametrize("family", [llama, gemma, qwen, phi])
 @pytest.mark.parametrize("rows", [rows_of(8, longest=24), branching(16)], ids=["apart", "with one beginning"])
-def test_a_pack_is_its_rows(family: Callable[[], Any], rows: list[Row]) -> None:
+def test_packed_attention_equals_separate_rows(family: Callable[[], Any], rows: list[Row]) -> None:
     torch.manual_seed(0)
     model = family().eval()
     alone = learned(model, rows, [[n] for n in range(8)])
-    attend_in_trees(model)
+    use_tree_attention(model)
     assert model.config._attn_implementation == IN_TREES
     packed = learned(model, rows, [[0, 1, 2, 3, 4], [5, 6, 7]])
-    for found, expected in zip(packed, alone, strict=True):
-        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    for outputs, expected in zip(packed, alone, strict=True):
+        torch.testing.assert_close(outputs, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
-    """What the test above is made of: branches that begin behind more tokens than the window holds."""
+def test_shared_prefixes_and_sliding_windows_give_the_same_attention() -> None:
+    """Checks the setup of the test above: branches start after more tokens than the window has."""
     rows = branching(16)
     packed = pack(rows, range(8))
     assert packed.input_ids.shape[1] < 0.7 * sum(len(row) for row in rows)
@@ -124,22 +124,22 @@ def test_a_pack_whose_rows_share_is_shorter_and_outgrows_the_window() -> None:
     assert max(depths) >= 2 * 8 and any(0 < depth < 8 for depth in depths)
 
 
-@pytest.mark.parametrize(("family", "why"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
-def test_a_model_that_mixes_tokens_otherwise_is_refused(family: Callable[[], Any], why: str) -> None:
-    with pytest.raises(BadInput, match=f"cannot be trained in packs, its layers have .*{why}: take one"):
-        attend_in_trees(family())
+@pytest.mark.parametrize(("family", "reason"), [(llama4, "chunked_attention"), (recurrent, "linear_attention")])
+def test_a_model_with_unsupported_layers_is_refused(family: Callable[[], Any], reason: str) -> None:
+    with pytest.raises(BadInput, match=f"cannot be trained on packed sequences, its layers have .*{reason}: use one"):
+        use_tree_attention(family())
 
 
-def test_what_is_no_pack_is_refused() -> None:
-    """Without a mask, a padded batch would read its padding and nobody would be told."""
+def test_inputs_without_branches_are_refused() -> None:
+    """Without a mask, a padded batch would silently attend to its padding."""
     model = llama()
-    attend_in_trees(model)
-    with pytest.raises(ValueError, match="takes branches and no attention_mask"):
+    use_tree_attention(model)
+    with pytest.raises(ValueError, match="needs branches and no attention_mask"):
         model(input_ids=torch.tensor([[1, 2, 3], [4, 5, 0]]), attention_mask=torch.tensor([[1, 1, 1], [1, 1, 0]]))
 
 
-def test_a_checkpoint_does_not_say_how_it_was_trained(tmp_path: Path) -> None:
-    """Others serve it, and know no such attention."""
+def test_a_checkpoint_has_no_trace_of_tree_attention(tmp_path: Path) -> None:
+    """Servers do not know this attention."""
     save_policy(*load_policy(embedded_dir()), tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text(encoding="utf-8"))
     assert IN_TREES not in json.dumps(config)

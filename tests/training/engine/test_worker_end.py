@@ -1,4 +1,4 @@
-"""How a launched stage ends: with its code, and with all that was registered for its end done."""
+"""The end of a launched stage: its exit code, after all exit handlers ran."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ run(work, ["folder"])
 
 
 @pytest.mark.parametrize(("work", "code"), [("return", 0), ("raise BadInput('no')", 2), ("raise OSError('full')", 1)])
-def test_a_launched_stage_ends_with_its_code_and_what_was_registered_for_its_end(work: str, code: int) -> None:
+def test_a_launched_stage_runs_exit_handlers_and_returns_its_exit_code(work: str, code: int) -> None:
     ended = subprocess.run([sys.executable, "-c", BODY.format(work=work)], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (code, "sent")
     assert ("OSError: full" in ended.stderr) == (code == 1)

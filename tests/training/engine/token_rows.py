@@ -1,4 +1,4 @@
-"""Rows of made-up tokens, for tests of what learns from them."""
+"""Rows of random tokens, for tests of training."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from training.data.rows import Row
 
 
 def rows_of(count: int, *, longest: int = 20, seed: int = 0) -> list[Row]:
-    """Prompts and actions of 3 to *longest* - 1 tokens each; the same for the same seed."""
+    """Prompts and completions of 3 to *longest* - 1 tokens each; equal for equal seeds."""
     draw = torch.Generator().manual_seed(seed)
-    found: list[Row] = []
+    made_rows: list[Row] = []
     for index in range(count):
         lengths = torch.randint(3, longest, (2,), generator=draw).tolist()
         prompt, action = (tuple(torch.randint(10, 900, (n,), generator=draw).tolist()) for n in lengths)
-        found.append(Row(prompt, action, index, 0))
-    return found
+        made_rows.append(Row(prompt, action, index, 0))
+    return made_rows

@@ -1,4 +1,4 @@
-"""Which rows an arm learns from, and advantages that no training survives."""
+"""The rows that an arm selects, and diverged advantages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.training.trajectories import acted, rows_of
 from training.engine.trainer import TrainingDiverged
-from training.loop.advantage_columns import Keep, check_advantages, kept_rows
+from training.loop.advantage_columns import RowSelection, check_advantages, select_rows
 
 EPISODES = (
     acted("won", ((1,), (2,)), success=True),
@@ -21,9 +21,9 @@ ADVANTAGES = (0.2, -0.1, 0.3, -0.4, 0.5, 0.0, -0.2, 0.1)
 VALUES = (0.9, 0.9, 0.6, 0.6, 0.1, 0.1, 0.05, 0.05)
 
 
-def test_the_rows_that_each_arm_keeps() -> None:
+def test_the_rows_that_each_arm_selects() -> None:
     def kept(how: str) -> list[int]:
-        return kept_rows(how, ROWS, EPISODES, ADVANTAGES, VALUES)  # type: ignore[arg-type]
+        return select_rows(how, ROWS, EPISODES, ADVANTAGES, VALUES)  # type: ignore[arg-type]
 
     assert kept("all") == list(range(8))
     assert kept("successes") == [0, 1, 4, 5]
@@ -33,7 +33,7 @@ def test_the_rows_that_each_arm_keeps() -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -21.0])
-def test_an_advantage_that_exploded_is_named(bad: float) -> None:
+def test_a_diverged_advantage_is_named(bad: float) -> None:
     check_advantages(ADVANTAGES, ROWS, EPISODES, 20.0)
     wrong = (*ADVANTAGES[:5], bad, *ADVANTAGES[6:])
     with pytest.raises(TrainingDiverged, match=r"step 2 of episode lucky-0 \(run r\) is .*beyond 20"):
@@ -42,12 +42,12 @@ def test_an_advantage_that_exploded_is_named(bad: float) -> None:
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("keep", ["all", "successes", "positive", "digirl"])
-def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, keep: Keep) -> None:
-    """One of 16 rows: fewer than a tenth."""
+def test_a_row_without_a_finite_advantage_is_counted_and_left_out(bad: float, keep: RowSelection) -> None:
+    """One of 16 rows: less than a tenth."""
     rows, episodes = rows_of((*EPISODES, *EPISODES)), (*EPISODES, *EPISODES)
     advantages = (bad, *ADVANTAGES[1:], *ADVANTAGES)
     assert check_advantages(advantages, rows, episodes, 20.0) == 1
     finite = (1.0, *ADVANTAGES[1:], *ADVANTAGES)
-    before = kept_rows(keep, rows, episodes, finite, (*VALUES, *VALUES))
-    after = kept_rows(keep, rows, episodes, advantages, (*VALUES, *VALUES))
+    before = select_rows(keep, rows, episodes, finite, (*VALUES, *VALUES))
+    after = select_rows(keep, rows, episodes, advantages, (*VALUES, *VALUES))
     assert 0 in before and after == [place for place in before if place != 0]

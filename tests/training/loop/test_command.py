@@ -28,7 +28,7 @@ from training.loop.sft import BEGUN, Begun, SupervisedSettings
 MIRA = ["train", "mira", "-o", "out"]
 SFT = ["train", "sft", "-o", "out"]
 FIRST = 1_000_000
-"""MiniWoB++ seeds from here on are for training."""
+"""First MiniWoB++ seed for training."""
 
 
 def mira(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -100,7 +100,7 @@ WRONG = [
     pytest.param([*SFT, "measured", "--set", "compute.lean=true"], "compute.lean is for", id="sft in the lean mode"),
     pytest.param([*MIRA, "--set", 'arm=["mira"]'], "unknown arm ['mira']", id="an arm that is no word"),
     pytest.param([*MIRA, "--set", 'curriculum.similarity="model"'], "needs curriculum.judge", id="no model named"),
-    pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and no other, needs", id="a model for nothing"),
+    pytest.param([*MIRA, "--set", 'curriculum.judge="openai:x"'], "and only it, needs", id="a model for nothing"),
     pytest.param(
         [*MIRA, "--set", 'curriculum.similarity="model"', "--set", 'curriculum.judge="openai:x"'],
         "OPENAI_API_KEY",
@@ -117,12 +117,12 @@ WRONG = [
     pytest.param([*MIRA, "--set", "potential.folds=2"], "potential.folds: only the value critic", id="folds"),
     pytest.param(
         [*MIRA, "--set", "arm=mira_anchored", "--set", "actor.objective.kind=weighted"],
-        "are of a regression, not of 'weighted'",
+        "apply to a regression, not to 'weighted'",
         id="an anchor of nothing",
     ),
     pytest.param(
         [*MIRA, "--set", "arm=filtered_bc", "--set", "actor.keep=digirl"],
-        "asks a value critic",
+        "needs a value critic",
         id="filters by no value",
     ),
     pytest.param([*MIRA, "--set", "rollouts.prompt_style=full"], "was trained on compact prompts", id="prompt style"),
@@ -133,20 +133,20 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "told"), WRONG)
+@pytest.mark.parametrize(("words", "problem"), WRONG)
 def test_wrong_input_is_one_line_and_exit_code_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], told: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], problem: str
 ) -> None:
     before = sorted(tmp_path.rglob("*"))
     assert mira(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    lines = [line for line in said.err.splitlines() if line.startswith("mira: ")]
-    assert said.out == "" and len(lines) == 1 and said.err.rstrip().endswith(lines[0])
-    assert told in lines[0]
-    assert sorted(tmp_path.rglob("*")) == before, "nothing may be half-written"
+    output = capsys.readouterr()
+    lines = [line for line in output.err.splitlines() if line.startswith("mira: ")]
+    assert output.out == "" and len(lines) == 1 and output.err.rstrip().endswith(lines[0])
+    assert problem in lines[0]
+    assert sorted(tmp_path.rglob("*")) == before, "no partial file"
 
 
-def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
+def test_a_run_resumes_only_with_its_settings_or_more_phases(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for phases in (2, 3):
@@ -156,7 +156,7 @@ def test_a_run_goes_on_with_its_settings_or_more_phases_alone(
     assert "holds a run with other settings of targets" in capsys.readouterr().err
 
 
-def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -> None:
+def test_a_run_resumes_only_from_its_original_weights(tmp_path: Path) -> None:
     start = tmp_path / "start"
     shutil.copytree(embedded_dir(), start)
     with Loop.open(tmp_path / "out", LoopSettings(start=str(start))).owned():
@@ -166,22 +166,22 @@ def test_a_run_goes_on_from_the_weights_that_it_was_begun_with(tmp_path: Path) -
     shutil.rmtree(start)
     save_policy(model, tokenizer, start)
     again = Loop.open(tmp_path / "out", LoopSettings(start=str(start)))
-    with pytest.raises(BadInput, match="was begun from other weights"), again.owned():
+    with pytest.raises(BadInput, match="was started from other weights"), again.owned():
         pass
 
 
-def test_a_phase_of_broken_episodes_teaches_nothing_and_says_so(tmp_path: Path) -> None:
-    """What broke them, a browser or a server, would break the next phase's, too."""
+def test_a_phase_of_broken_episodes_is_an_error(tmp_path: Path) -> None:
+    """The broken browser or server would break the next phase, too."""
     run = write_run(tmp_path / "broken", [Play(seed=FIRST, outcome="broken"), Play(seed=FIRST + 1, outcome="broken")])
-    given = PhaseContext(
+    options = PhaseContext(
         settings=LoopSettings(), number=1, folder=tmp_path / "phase-1", policy=embedded_dir(), critics={}, past=()
     )
     with pytest.raises(BadInput, match=r"phase 1 has nothing to learn from \(2 broken\).*remove it to play it again"):
-        learn(given, run.path)
+        learn(options, run.path)
     assert not (tmp_path / "phase-1" / "data").exists()
 
 
-def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
+def test_a_run_without_a_newer_setting_resumes(tmp_path: Path) -> None:
     with Loop.open(tmp_path / "out", LoopSettings()).owned():
         pass
     config = tmp_path / "out" / "config.json"
@@ -189,11 +189,11 @@ def test_a_run_of_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
     del values["report_to"], values["compute"]["lean"]
     config.write_text(json.dumps(values), encoding="utf-8")
     with Loop.open(tmp_path / "out", LoopSettings()).owned():
-        assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "what is new has its default"
+        assert set(values) < set(json.loads(config.read_text(encoding="utf-8"))), "a new setting has its default"
 
 
-def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
-    """Both have looked before either wrote; only what the owner says is written."""
+def test_of_two_concurrent_starts_one_locks_the_folder(tmp_path: Path) -> None:
+    """Both check the folder before either writes; only the lock's owner writes its settings."""
     out = tmp_path / "out"
     first, second = (Loop.open(out, LoopSettings(seed=seed)) for seed in (1, 2))
     assert not out.exists()
@@ -205,7 +205,7 @@ def test_of_two_that_start_at_once_one_owns_the_folder(tmp_path: Path) -> None:
         asyncio.run(second.run())
 
 
-def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: Path) -> None:
+def test_a_run_killed_before_its_settings_were_written_restarts(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     with RunLock(out):
@@ -214,7 +214,7 @@ def test_one_that_was_killed_before_it_wrote_its_settings_begins_anew(tmp_path: 
         assert (out / "config.json").exists()
 
 
-def test_a_fine_tuning_is_never_taken_for_another(
+def test_another_fine_tuning_is_not_resumed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     write_run(tmp_path / "won", [Play(seed=FIRST)])
@@ -225,20 +225,20 @@ def test_a_fine_tuning_is_never_taken_for_another(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [False, True])
-def test_only_who_asks_for_it_learns_from_evaluation_instances(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: bool
+@pytest.mark.parametrize("allowed", [False, True])
+def test_evaluation_instances_are_trained_on_only_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], allowed: bool
 ) -> None:
     small = ["--json", "--set", "optimization.epochs=1", "--set", "compute.threads=1"]
-    assert mira(monkeypatch, *SFT, "measured", *(["--allow-evaluation"] if asked else []), *small) == 0
+    assert mira(monkeypatch, *SFT, "measured", *(["--allow-evaluation"] if allowed else []), *small) == 0
     printed = capsys.readouterr()
-    assert (f"2 of 3 episodes are not for training, {SEED_7}; left out" in printed.err) is not asked
+    assert (f"2 of 3 episodes are not for training, {SEED_7}; left out" in printed.err) is not allowed
     data = json.loads(printed.out)["data"]
-    assert sum(group["trajectories"] for group in data["groups"]) == (3 if asked else 1)
-    assert data["left_out"].get("held out for evaluation", 0) == (0 if asked else 2)
+    assert sum(group["trajectories"] for group in data["groups"]) == (3 if allowed else 1)
+    assert data["left_out"].get("held out for evaluation", 0) == (0 if allowed else 2)
 
 
-def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on(
+def test_sft_reports_an_unbuildable_site_with_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (trace,) = write_run(tmp_path / "shop", [Play(seed=9)]).traces()
@@ -250,6 +250,6 @@ def test_where_a_site_cannot_be_built_sft_says_what_it_cannot_see_and_the_way_on
     rewrite(trace, on_a_site)
     monkeypatch.setitem(PACKAGES, "shop", ("no-such-shop",))
     assert mira(monkeypatch, *SFT, str(trace)) == 2
-    said = capsys.readouterr().err
-    assert "the site shop needs no-such-shop" in said and "--allow-evaluation" in said
+    output = capsys.readouterr().err
+    assert "the site shop needs no-such-shop" in output and "--allow-evaluation" in output
     assert not (tmp_path / "out").exists()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder without the repository, as where a wheel is installed."""
+    """A folder without the repository, as with an installed wheel."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -64,7 +64,7 @@ def test_the_command_takes_names(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_configurations_are_data_of_a_package() -> None:
-    """setuptools finds packages by their `__init__.py` and takes files of these kinds along."""
-    told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
-    assert (HERE / "__init__.py").is_file() and "training*" in told["packages"]["find"]["include"]
-    assert "*.toml" in told["package-data"]["*"]
+    """setuptools finds packages by their `__init__.py` and includes files of these types."""
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    assert (HERE / "__init__.py").is_file() and "training*" in setuptools["packages"]["find"]["include"]
+    assert "*.toml" in setuptools["package-data"]["*"]

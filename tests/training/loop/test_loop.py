@@ -1,4 +1,4 @@
-"""The whole loop on real pages, killed in its middle and gone on with."""
+"""The full loop on real pages, killed in between and resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training.data.cache import read_rows, read_trajectories
 from training.engine.checkpoints import weights_digest
 from training.engine.stage_jobs import StageJob
 from training.loop.loop import Progress
-from training.loop.parts import Place, read_record
+from training.loop.parts import RunLocation, read_record
 from training.loop.task_report import by_task
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -46,35 +46,37 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     first = out / "phase-1"
     killed_when(out, log, first / "rollouts" / "run" / "results.jsonl")
     assert not (first / "data").exists()
-    assert [one.phase for one in read_record(out / "progress.json", Progress).phases] == [0], "the start is measured"
+    assert [item.phase for item in read_record(out / "progress.json", Progress).phases] == [0], "the start is evaluated"
     killed_when(out, log, first / "value-fold-1" / "job.json")
     assert not (first / "actor" / "model").exists()
     last = start(out, log)
-    told, _ = last.communicate(timeout=300)
+    lines, _ = last.communicate(timeout=300)
     assert last.returncode == 0, log.read_text()
 
     progress = read_record(out / "progress.json", Progress)
-    assert json.loads(told) == progress.model_dump(mode="json")
-    assert [one.phase for one in progress.phases] == [0, 1, 2]
-    for one in progress.phases[1:]:
-        assert one.evaluation is not None and one.evaluation.episodes == 4
-        assert one.rollouts is not None and one.rollouts.episodes == 12
-        assert one.actor_rows == one.rows > 12
+    assert json.loads(lines) == progress.model_dump(mode="json")
+    assert [item.phase for item in progress.phases] == [0, 1, 2]
+    for item in progress.phases[1:]:
+        assert item.evaluation is not None and item.evaluation.episodes == 4
+        assert item.rollouts is not None and item.rollouts.episodes == 12
+        assert item.actor_rows == item.rows > 12
     assert progress.phases[2].replayed.held > 0
-    assert progress.phases[2].potential is not None, "the critic of phase 1 was tried on phase 2's successes"
-    assert not (first / "value").exists(), "each task is rated by a critic of other tasks, nobody asks one of all"
-    assert all(one.value is not None and one.value.rows > 12 for one in progress.phases[1:])
+    assert progress.phases[2].potential is not None, "the critic of phase 1 was scored on phase 2's successes"
+    assert not (first / "value").exists(), "each task has a critic of other tasks, so no critic of all tasks is needed"
+    assert all(item.value is not None and item.value.rows > 12 for item in progress.phases[1:])
     second = read_record(out / "phase-2" / "value-fold-1" / "job.json", StageJob)
-    assert second.start == (first / "value-fold-1" / "model").resolve(), "it goes on, as no phase showed it these tasks"
+    assert second.start == (first / "value-fold-1" / "model").resolve(), (
+        "it is continued, as it has not seen these tasks"
+    )
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
-    assert [(one.step, one.value) for one in events.Scalars("evaluation/success_rate")] == [
-        (one.phase, pytest.approx(one.evaluation.rate)) for one in progress.phases if one.evaluation is not None
+    assert [(item.step, item.value) for item in events.Scalars("evaluation/success_rate")] == [
+        (item.phase, pytest.approx(item.evaluation.rate)) for item in progress.phases if item.evaluation is not None
     ], "of three processes, each phase once"
     models = [embedded_dir(), *(out / f"phase-{n}" / "actor" / "model" for n in (1, 2))]
     assert len({weights_digest(model) for model in models}) == 3
     assert {declared_style(model) for model in models} == {"compact"}, "so that it can be played without saying so"
-    assert not read_record(first / "rollouts.json", Place).run.is_absolute(), "the whole may be moved"
+    assert not read_record(first / "rollouts.json", RunLocation).run.is_absolute(), "the whole may be moved"
 
     rows, columns = read_rows(first / "actor" / "rows.parquet")
     episodes = read_trajectories(first / "data" / "new.parquet")
@@ -83,11 +85,11 @@ def test_two_phases_with_a_kill_in_play_and_one_in_training(tmp_path: Path) -> N
     won = [a for row, a in zip(rows, columns["advantage"], strict=True) if episodes[row.trajectory].success]
     assert sum(won) / len(won) > 0
 
-    *told, total = by_task(first, rescore=True)
-    assert sum(line.episodes for line in told) == total.episodes == len(episodes), (
+    *lines, total = by_task(first, rescore=True)
+    assert sum(line.episodes for line in lines) == total.episodes == len(episodes), (
         "nothing is replayed in the first phase"
     )
-    assert any(side is not None and side.gain for line in told for side in (line.on_successes, line.on_failures))
+    assert any(side is not None and side.gain for line in lines for side in (line.on_successes, line.on_failures))
 
     again = start(out, log)
     again.communicate(timeout=180)

@@ -1,4 +1,4 @@
-"""What is told of a phase: counts of a run on disk, and a critic beside the truth."""
+"""Metrics of a phase: counts of a run on disk, and a critic's errors."""
 
 from __future__ import annotations
 
@@ -32,40 +32,40 @@ def test_a_run_is_counted(tmp_path: Path) -> None:
             Play(seed=4, outcome="unjudged"),
         ],
     )
-    found = played_in(run)
-    assert (found.episodes, found.successes, found.broken) == (5, 1, 2)
-    assert found.rate == pytest.approx(1 / 3), "what broke says nothing about the policy"
-    assert found.interval == wilson(1, 3)
-    assert found.failures == {"other": 1, "stuck_midway": 1}
-    assert found.steps == 2
-    assert found.progress == pytest.approx((1 + 1 / 2 + 0) / 3)
+    result = played_in(run)
+    assert (result.episodes, result.successes, result.broken) == (5, 1, 2)
+    assert result.rate == pytest.approx(1 / 3), "broken episodes do not count"
+    assert result.interval == wilson(1, 3)
+    assert result.failures == {"other": 1, "stuck_midway": 1}
+    assert result.steps == 2
+    assert result.progress == pytest.approx((1 + 1 / 2 + 0) / 3)
 
 
 def test_without_milestones_there_is_no_progress(tmp_path: Path) -> None:
-    found = played_in(finished(tmp_path / "run", [Play(z=((), (), ()))]))
-    assert found.progress is None and found.successes == 1
+    result = played_in(finished(tmp_path / "run", [Play(z=((), (), ()))]))
+    assert result.progress is None and result.successes == 1
 
 
-def test_nothing_judged_is_no_success(tmp_path: Path) -> None:
-    found = played_in(finished(tmp_path / "run", [Play(outcome="broken")]))
-    assert (found.episodes, found.broken, found.rate, found.steps) == (1, 1, 0.0, 0.0)
+def test_no_judged_episode_has_rate_zero(tmp_path: Path) -> None:
+    result = played_in(finished(tmp_path / "run", [Play(outcome="broken")]))
+    assert (result.episodes, result.broken, result.rate, result.steps) == (1, 1, 0.0, 0.0)
 
 
 def test_a_critic_is_scored_by_hand() -> None:
     """|0.1 - 0| = 0.1, |0.4 - 0.5| = 0.1, |0.3 - 1| = 0.7; ranks 1 3 2 against 1 2 3: 1 - 6·(0 + 1 + 1)/(3·8) = 0.5."""
-    found = critic_scores((0.1, 0.4, 0.3), (0.0, 0.5, 1.0))
-    assert found is not None and found.rows == 3
-    assert found.absolute_error == pytest.approx(0.3)
-    assert found.spearman == pytest.approx(0.5)
+    result = critic_scores((0.1, 0.4, 0.3), (0.0, 0.5, 1.0))
+    assert result is not None and result.rows == 3
+    assert result.absolute_error == pytest.approx(0.3)
+    assert result.spearman == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("said", "true"), [((0.5, 0.5), (0.0, 1.0)), ((0.2, 0.8), (1.0, 1.0)), ((0.4,), (0.6,))])
-def test_there_is_no_rank_correlation_where_nothing_varies(said: tuple[float, ...], true: tuple[float, ...]) -> None:
-    found = critic_scores(said, true)
-    assert found is not None and found.spearman is None and 0 <= found.absolute_error <= 1
+@pytest.mark.parametrize(("predicted", "true"), [((0.5, 0.5), (0.0, 1.0)), ((0.2, 0.8), (1.0, 1.0)), ((0.4,), (0.6,))])
+def test_constant_values_have_no_rank_correlation(predicted: tuple[float, ...], true: tuple[float, ...]) -> None:
+    result = critic_scores(predicted, true)
+    assert result is not None and result.spearman is None and 0 <= result.absolute_error <= 1
 
 
-def test_nothing_to_compare_has_no_score() -> None:
+def test_a_critic_without_rows_has_no_scores() -> None:
     assert critic_scores((), ()) is None
 
 
@@ -77,7 +77,7 @@ def test_nothing_to_compare_has_no_score() -> None:
         ([4.0, 2.0, 9.0, 9.0, 9.0, 9.0, 1.0, 2.0], LossChange(first=3.0, last=1.5)),
     ],
 )
-def test_a_loss_is_told_of_a_quarter_of_the_steps(
+def test_a_loss_is_the_mean_of_a_quarter_of_the_steps(
     tmp_path: Path, losses: list[float], expected: LossChange | None
 ) -> None:
     log = [*({"loss": loss, "step": step} for step, loss in enumerate(losses)), {"train_runtime": 1.0}]

@@ -1,4 +1,4 @@
-"""The command that `mira train sft` prints can be run: `mira run --policy local:DIR` alone ended with `what to do?`."""
+"""The command that `mira train sft` prints can be run."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def mira(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> int:
 
 
 def learned(suite: str, name: str, page: str = "Goal: x\nNext: y\nPage:") -> Trajectory:
-    made = trajectory(worded("do", page=page), name=name)
-    return made.model_copy(update={"task": TaskRef(suite=suite, name=name, seed=0)})
+    command = trajectory(worded("do", page=page), name=name)
+    return command.model_copy(update={"task": TaskRef(suite=suite, name=name, seed=0)})
 
 
 MINIWOB = ("miniwob", "login-user")
@@ -54,13 +54,13 @@ CASES: dict[str, tuple[list[Trajectory], str]] = {
 
 
 @pytest.mark.parametrize(("kept", "says"), CASES.values(), ids=CASES)
-def test_what_is_played(kept: list[Trajectory], says: str) -> None:
+def test_the_command_names_the_most_frequent_tasks(kept: list[Trajectory], says: str) -> None:
     assert shlex.join(play_command(Path("m"), kept)) == f"mira run {says} --policy local:m"
 
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_what_fine_tuning_prints_can_be_run(
+def test_the_command_of_fine_tuning_can_be_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

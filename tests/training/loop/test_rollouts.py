@@ -1,4 +1,4 @@
-"""Which runs may stand for each other, and what a policy may be measured on."""
+"""Sharing of runs, and the tasks that a policy may be evaluated on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.agent.colleague import keyed
 from training.loop import rollouts as playing
 from training.loop.evaluating import evaluation_refs
 from training.loop.metrics import played_in
-from training.loop.rollouts import check_policy, evaluation_config, played, rollout_config, shared_key
+from training.loop.rollouts import check_policy, evaluation_config, play_run, rollout_config, shared_key
 from training.loop.settings import EvaluationSettings, RaySettings, RolloutSettings
 from training.rollouts.pool import runs_below
 
@@ -64,38 +64,38 @@ def test_what_changes_rollouts_changes_their_key(policy: Path, changed: dict[str
     assert key(policy, RolloutSettings.model_validate(changed)) != key(policy)
 
 
-def test_workers_do_not(policy: Path) -> None:
+def test_the_number_of_workers_does_not_change_the_key(policy: Path) -> None:
     assert key(policy, RolloutSettings(workers=7)) == key(policy, RolloutSettings(workers=1))
 
 
 @pytest.mark.browser
-async def test_two_arms_that_need_the_same_rollouts_at_the_same_time_play_them_once(
+async def test_concurrent_arms_share_their_rollouts(
     policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(playing, "WAIT", 0.05)
     config = rollout_config(policy, RolloutSettings(workers=1), 1)
-    told: dict[str, list[str]] = {"mira": [], "awr": []}
+    messages: dict[str, list[str]] = {"mira": [], "awr": []}
     runs = await asyncio.gather(
         *(
-            played(
+            play_run(
                 tmp_path / arm / "rollouts.json",
                 config,
                 policy,
                 TASKS,
                 shared=tmp_path / "shared",
                 listeners=(),
-                tell=said.append,
+                log=plan.append,
             )
-            for arm, said in told.items()
+            for arm, plan in messages.items()
         )
     )
     assert runs[0] == runs[1]
     assert len(discover_traces([runs[0]])) == len(TASKS)
-    assert told["mira"] == []
-    assert [line.split(":")[0] for line in told["awr"]] == ["another process plays the same, waiting for it"]
+    assert messages["mira"] == []
+    assert [line.split(":")[0] for line in messages["awr"]] == ["another process plays the same run, waiting for it"]
 
 
-def test_a_cluster_leaves_other_folders(policy: Path) -> None:
+def test_a_clusters_folders_have_another_key(policy: Path) -> None:
     config = rollout_config(policy, RolloutSettings(), 1)
     keys = {shared_key(config, policy, TASKS, ray) for ray in (None, RaySettings(workers=1), RaySettings(workers=2))}
     assert len(keys) == 2
@@ -104,28 +104,28 @@ def test_a_cluster_leaves_other_folders(policy: Path) -> None:
 @pytest.mark.browser
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-async def test_a_phase_is_played_by_a_cluster_and_gone_on_with(policy: Path, tmp_path: Path) -> None:
+async def test_a_phase_is_played_by_a_cluster_and_resumed(policy: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
     config, mark, ray = rollout_config(policy, RolloutSettings(workers=1), 1), tmp_path / "rollouts.json", RaySettings
     for _ in range(2):
-        run = await played(
+        run = await play_run(
             mark,
             config,
             policy,
             TASKS,
             shared=None,
             listeners=(),
-            tell=print,
+            log=print,
             ray=ray(workers=1, shard_size=1),
         )
         assert run == tmp_path / "rollouts" / "run"
-        assert [one.path.name for one in runs_below(run)] == ["shard-000", "shard-001"]
+        assert [item.path.name for item in runs_below(run)] == ["shard-000", "shard-001"]
         counts = played_in(run)
         assert (counts.episodes, counts.successes, counts.broken) == (2, 2, 0)
         assert len(discover_traces([run])) == 2, "nothing was played twice"
 
 
-def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_for(policy: Path) -> None:
+def test_an_evaluation_shows_a_plan_only_on_request(policy: Path) -> None:
     config = evaluation_config(policy, EvaluationSettings(), RolloutSettings(), 1)
     assert (config.planner, config.show_plan, config.temperature) == ("reference", False, 0.0)
     assert shared_key(config, policy, TASKS) != key(policy)
@@ -135,11 +135,11 @@ def test_an_evaluation_is_no_rollout_and_shows_a_plan_only_where_one_is_asked_fo
 
 @pytest.fixture
 def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`scripted:PLANNER` rates the milestone `See the button` as reached."""
+    """`scripted:PLANNER` rates the milestone `See the button` as done."""
     monkeypatch.chdir(tmp_path)
     opinion = {"milestones": {"m1": {"quote": "button Save", "answer": "yes"}}, "current_complete": True}
-    said = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
-    Path("PLANNER").write_text(json.dumps([said]), encoding="utf-8")
+    plan = {"when": "See the button", "answer": {**opinion, "next_milestone": "", "reason": "seen"}}
+    Path("PLANNER").write_text(json.dumps([plan]), encoding="utf-8")
 
 
 @pytest.mark.usefixtures("planner_file")
@@ -148,7 +148,7 @@ def planner_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [("none", "state"), ("reference", "state"), ("scripted:PLANNER", "scripted:PLANNER"), ("same", "EMBEDDED")],
 )
 async def test_the_milestones_of_an_evaluations_planner_can_be_reached(policy: Path, planner: str, rater: str) -> None:
-    """The state checkers know the reference's milestones alone: those of a model would never count as reached."""
+    """The state checkers know the reference milestones only, so a model's milestones would never count as done."""
     config = evaluation_config(policy, EvaluationSettings(planner=planner), RolloutSettings(), 1)
     look = Observation("http://a.test/", "A", "button Save", (), (), "0" * 16, (1280, 800), (0, 0), 0)
     async with open_team(config, "miniwob") as team:
@@ -171,7 +171,7 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "messages"),
     [
         pytest.param({"seeds": (0, 1_000_000)}, "seed 1000000 of miniwob may be trained on", id="training seed"),
         pytest.param({"suite": "sites", "split": "test", "seeds": (8,)}, "take one below 8", id="of the sites"),
@@ -183,8 +183,8 @@ def test_an_evaluation_is_every_name_on_every_seed() -> None:
         pytest.param({"seeds": ()}, "needs tasks and seeds", id="nothing"),
     ],
 )
-def test_what_may_not_be_measured_on(settings: dict[str, object], told: str) -> None:
-    with pytest.raises(BadInput, match=told):
+def test_invalid_evaluation_settings_are_refused(settings: dict[str, object], messages: str) -> None:
+    with pytest.raises(BadInput, match=messages):
         evaluation_refs(EvaluationSettings.model_validate(settings))
 
 
@@ -204,12 +204,14 @@ def test_an_adapter_is_played_on_its_base(tmp_path: Path, policy: Path) -> None:
     assert rollout_config(policy, RolloutSettings(), 1).policy == f"local:{policy}"
 
 
-def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_played(tmp_path: Path) -> None:
-    told = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
-    layers = ["linear_attention"] * told["num_hidden_layers"]
-    (tmp_path / "config.json").write_text(json.dumps({**told, "model_type": "qwen3_next", "layer_types": layers}))
+def test_a_model_with_unsupported_layers_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    messages = json.loads((embedded_dir() / "config.json").read_text(encoding="utf-8"))
+    layers = ["linear_attention"] * messages["num_hidden_layers"]
+    (tmp_path / "config.json").write_text(json.dumps({**messages, "model_type": "qwen3_next", "layer_types": layers}))
     (tmp_path / "model.safetensors").touch()
-    with pytest.raises(BadInput, match=r"a model of type qwen3_next cannot be trained in packs.*linear_attention"):
+    with pytest.raises(
+        BadInput, match=r"a model of type qwen3_next cannot be trained on packed sequences.*linear_attention"
+    ):
         check_policy(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(BadInput, match=r"the configuration in .* cannot be read"):
@@ -217,8 +219,8 @@ def test_a_model_whose_layers_packs_do_not_suit_is_refused_before_anything_is_pl
 
 
 @pytest.mark.browser
-async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_says(policy: Path, tmp_path: Path) -> None:
-    """Of its run.json no model and no other setting that reaches this machine is taken."""
+async def test_rollouts_of_another_machine_resume_with_this_loops_settings(policy: Path, tmp_path: Path) -> None:
+    """No model and no setting with access to this machine is taken from its run.json."""
     refs = (TaskRef(suite="miniwob", name="click-test", seed=1_000_000),)
     config = rollout_config(policy, RolloutSettings(workers=1, attempts=1), 0)
     theirs = config.model_copy(update={"policy": "local:/of/theirs", "secrets": ("PIN=env:HOME",)})
@@ -228,7 +230,7 @@ async def test_rollouts_that_another_machine_began_go_on_with_what_this_loop_say
             run_id="run", created_at="", config=theirs, suite="miniwob", names=(), seeds=(), picked=refs, versions={}
         )
         run.create(begun)
-    found = await played(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), tell=print)
-    assert (found, played_in(found).episodes) == (run.path, 1)
+    result = await play_run(tmp_path / "rollouts.json", config, policy, refs, shared=None, listeners=(), log=print)
+    assert (result, played_in(result).episodes) == (run.path, 1)
     manifest, own = run.read_marked()
     assert (own, manifest.config.policy, manifest.config.secrets) == (True, config.policy, ())

@@ -1,4 +1,4 @@
-"""Configurations: arms change what they say, mistakes are one line."""
+"""Configurations: the changes of arms, and one-line errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIGS = Path("training/configs")
 
 
 @pytest.mark.parametrize("arm", sorted(ARMS))
-def test_every_arm_is_a_configuration_and_what_is_given_wins_over_it(arm: str) -> None:
+def test_every_arm_is_a_configuration_that_options_override(arm: str) -> None:
     settings = parse_settings({"arm": arm, "phases": 3}, "test")
     assert settings.phases == 3
     assert settings.needs_potential == (arm in {"mira", "mira_anchored", "kl", "td_only", "no_filter"})
@@ -27,15 +27,15 @@ def test_every_arm_is_a_configuration_and_what_is_given_wins_over_it(arm: str) -
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("arm", sorted(ARMS))
-def test_no_shipped_configuration_undoes_an_arm(path: Path, arm: Arm) -> None:
-    """Two arms of one file would be the same, and their table would lie."""
+def test_no_shipped_configuration_overrides_an_arms_changes(path: Path, arm: Arm) -> None:
+    """Otherwise two arms of one file would be equal, and their table wrong."""
     chosen, bare = load_settings(path, [f"arm={arm}"]).model_dump(), parse_settings({"arm": arm}, "").model_dump()
     for keys in leaves(ARMS[arm].changes):
         assert get(chosen, keys) == get(bare, keys), keys
 
 
 def leaves(values: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The way to every value that is no table."""
+    """The path of every value that is no table."""
     return [
         (key, *rest)
         for key, value in values.items()
@@ -44,7 +44,7 @@ def leaves(values: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def get(values: dict[str, Any], keys: tuple[str, ...]) -> Any:
-    return reduce(lambda found, key: found[key], keys, values)
+    return reduce(lambda result, key: result[key], keys, values)
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
@@ -53,7 +53,7 @@ def test_every_shipped_configuration_can_be_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "problem"),
     [
         ({"arm": "best"}, "test: unknown arm 'best'; there are mira, mira_anchored, no_potential"),
         ({"phase": 2}, "test: unknown key 'phase'"),
@@ -61,8 +61,8 @@ def test_every_shipped_configuration_can_be_read(path: Path) -> None:
         ({"actor": {"optimization": {"learning_rate": -1}}}, "test: key 'actor.optimization.learning_rate': "),
     ],
 )
-def test_a_mistake_is_named_in_one_line(values: dict[str, object], told: str) -> None:
-    with pytest.raises(BadInput, match=told.replace("(", r"\(")) as error:
+def test_a_mistake_is_named_in_one_line(values: dict[str, object], problem: str) -> None:
+    with pytest.raises(BadInput, match=problem.replace("(", r"\(")) as error:
         parse_settings(values, "test")
     assert "\n" not in str(error.value)
 
@@ -82,7 +82,7 @@ learning_rate = 2e-4
     ("changes", "rate"),
     [((), 5e-4), (("arm=mira",), 2e-4), (("arm=mira", "actor.optimization.learning_rate=1e-3"), 1e-3)],
 )
-def test_an_arm_may_have_settings_of_its_own(tmp_path: Path, changes: tuple[str, ...], rate: float) -> None:
+def test_an_arm_can_have_its_own_settings(tmp_path: Path, changes: tuple[str, ...], rate: float) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     settings = load_settings(tmp_path / "own.toml", changes)
     assert settings.actor.optimization.learning_rate == rate
@@ -100,7 +100,7 @@ def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("[arms.best]\nphases = 1", "arms.best: unknown arm 'best'"),
         ("[arms.awr]\nphase = 1", "arms.awr: unknown key 'phase'"),
@@ -109,18 +109,18 @@ def test_the_order_of_file_arm_its_table_and_the_command_line(tmp_path: Path) ->
         ("[arms]\nawr = 3", "arms: a table of settings for each arm"),
     ],
 )
-def test_a_mistake_in_an_arm_that_is_not_chosen_is_named_too(tmp_path: Path, text: str, told: str) -> None:
+def test_a_mistake_in_an_unselected_arm_is_named_too(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "own.toml").write_text(text)
-    with pytest.raises(BadInput, match=re.escape(told)):
+    with pytest.raises(BadInput, match=re.escape(problem)):
         load_settings(tmp_path / "own.toml")
 
 
-def test_an_arms_own_settings_come_from_a_file_alone() -> None:
+def test_an_arms_own_settings_come_from_a_file_only() -> None:
     with pytest.raises(BadInput, match="--set arms: unknown key"):
         load_settings(None, ["arms.mira.phases=1"])
 
 
-def test_an_override_is_a_value_of_toml_or_a_word() -> None:
+def test_an_override_is_a_toml_value_or_a_string() -> None:
     assert override("targets.alpha=0.1") == {"targets": {"alpha": 0.1}}
     assert override("arm=awr") == {"arm": "awr"}
     assert override("evaluation.seeds=[1, 2]") == {"evaluation": {"seeds": [1, 2]}}
@@ -128,7 +128,7 @@ def test_an_override_is_a_value_of_toml_or_a_word() -> None:
         override("alpha")
 
 
-def test_a_file_that_is_not_there_or_is_not_toml(tmp_path: Path) -> None:
+def test_a_missing_file_and_invalid_toml(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         load_settings(tmp_path / "no.toml")
     (tmp_path / "bad.toml").write_text("phases = = 2")

@@ -1,4 +1,4 @@
-"""`mira train show`: a table that a terminal of 80 columns holds, and all of it as JSON."""
+"""`mira train show`: a table that fits 80 columns, and all of it as JSON."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def out(tmp_path: Path) -> Path:
 
 
 def cells_of(lines: list[str]) -> list[list[str]]:
-    """Of the rows below the rule of the one table in *lines*; cells stand two blanks apart, empty ones are left out."""
+    """The cells of the rows below the table header in *lines*; cells are two spaces apart, empty ones left out."""
     rule = next(place for place, line in enumerate(lines) if line.startswith("──"))
     return [re.split(r"\s{2,}", line.strip()) for line in lines[rule + 1 :]]
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_every_cell_is_whole_in_a_terminal(
+def test_no_cell_is_truncated_in_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path, columns: int
 ) -> None:
     monkeypatch.setattr(output.stdout, "_width", columns)
@@ -64,9 +64,7 @@ def test_every_cell_is_whole_in_a_terminal(
     ]
 
 
-def test_a_program_is_told_every_digit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path
-) -> None:
+def test_json_has_every_digit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], out: Path) -> None:
     show(monkeypatch, str(out), "--json")
     assert Progress.model_validate(json.loads(capsys.readouterr().out)).phases == (START, LATER)
 
@@ -81,41 +79,41 @@ def test_a_run_whose_start_is_measured_is_shown(
 
 @pytest.fixture
 def two(tmp_path: Path) -> list[str]:
-    """Words that name two runs: one measured at its start and end, one at its start."""
+    """Arguments for two runs: one evaluated at its start and end, one at its start."""
     for seed, phases in ((0, (START, LATER)), (1, (START,))):
         write_record(tmp_path / f"seed-{seed}" / "progress.json", Progress(arm="mira", seed=seed, phases=phases))
     return [str(tmp_path / "seed-0"), f"again={tmp_path / 'seed-1'}"]
 
 
-def test_runs_stand_beside_each_other_phase_by_phase(
+def test_runs_are_shown_side_by_side_by_phase(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], two: list[str]
 ) -> None:
     show(monkeypatch, *two)
     lines = capsys.readouterr().out.splitlines()
     assert cells_of(lines) == [["mira", "0", "100% (57-100)", "65% (43-82)"], ["again", "1", "100% (57-100)"]]
     show(monkeypatch, *two, "--json")
-    told = [Progress.model_validate(one) for one in json.loads(capsys.readouterr().out)]
-    assert [(one.arm, one.seed, len(one.phases)) for one in told] == [("mira", 0, 2), ("again", 1, 1)]
+    shown = [Progress.model_validate(item) for item in json.loads(capsys.readouterr().out)]
+    assert [(item.arm, item.seed, len(item.phases)) for item in shown] == [("mira", 0, 2), ("again", 1, 1)]
 
 
-@pytest.mark.parametrize(("seeds", "told"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
-def test_runs_that_were_measured_on_other_tasks_are_told_of(
+@pytest.mark.parametrize(("seeds", "shown"), [((0, 1), ""), ((0, 2), "was measured on other tasks than")])
+def test_runs_evaluated_on_other_tasks_are_reported(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     two: list[str],
     seeds: tuple[int, int],
-    told: str,
+    shown: str,
 ) -> None:
-    """How often they were measured does not matter."""
+    """The number of evaluations does not matter."""
     evaluations = ({"seeds": (0, 1), "every": 1}, {"seeds": seeds, "every": 3})
     for word, evaluation in zip(two, evaluations, strict=True):
         folder = Path(word.rpartition("=")[2])
         (folder / "config.json").write_text(json.dumps({"evaluation": evaluation}))
     show(monkeypatch, *two)
-    said = capsys.readouterr()
-    assert "again" in said.out and told in said.err and bool(told) == bool(said.err)
+    printed = capsys.readouterr()
+    assert "again" in printed.out and shown in printed.err and bool(shown) == bool(printed.err)
     show(monkeypatch, two[0])
-    assert not capsys.readouterr().err, "one alone compares with nothing"
+    assert not capsys.readouterr().err, "a single run has no comparison"
 
 
 def test_their_curves_are_drawn(

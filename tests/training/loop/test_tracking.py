@@ -36,39 +36,39 @@ def read(out: Path) -> dict[str, list[tuple[int, float]]]:
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     names = events.Tags()["scalars"]
-    return {name: [(one.step, pytest.approx(one.value, rel=1e-6)) for one in events.Scalars(name)] for name in names}
+    return {name: [(item.step, pytest.approx(item.value, rel=1e-6)) for item in events.Scalars(name)] for name in names}
 
 
-def test_what_is_known_of_each_phase_stands_at_its_number(tmp_path: Path) -> None:
-    with phase_tracker(tmp_path, ("tensorboard",)) as tell:
-        tell(START)
-        tell(LATER)
-        assert read(tmp_path) == EXPECTED, "while the loop goes on, too"
+def test_scalars_are_written_at_the_phase_number(tmp_path: Path) -> None:
+    with phase_tracker(tmp_path, ("tensorboard",)) as write:
+        write(START)
+        write(LATER)
+        assert read(tmp_path) == EXPECTED, "also while the loop runs"
     assert read(tmp_path) == EXPECTED
 
 
-def test_a_loop_that_goes_on_tells_of_each_phase_once(tmp_path: Path) -> None:
+def test_a_resumed_loop_writes_each_phase_once(tmp_path: Path) -> None:
     for phases in ((START,), (START, LATER), (START, LATER)):
-        with phase_tracker(tmp_path, ("tensorboard",)) as tell:
-            for one in phases:
-                tell(one)
+        with phase_tracker(tmp_path, ("tensorboard",)) as write:
+            for item in phases:
+                write(item)
     assert len(list((tmp_path / "tensorboard").iterdir())) == 3
     assert read(tmp_path) == EXPECTED
 
 
-def test_nobody_who_did_not_ask_gets_a_folder(tmp_path: Path) -> None:
-    with phase_tracker(tmp_path, ("mlflow",)) as tell:
-        tell(LATER)
+def test_without_report_to_no_folder_is_created(tmp_path: Path) -> None:
+    with phase_tracker(tmp_path, ("mlflow",)) as write:
+        write(LATER)
     assert not list(tmp_path.iterdir())
 
 
-def test_where_all_broke_there_is_no_rate() -> None:
+def test_all_broken_episodes_give_no_rate() -> None:
     lost = PlayedRun(episodes=3, successes=0, broken=3, steps=0, progress=None, failures={})
-    told = scalars(LATER.model_copy(update={"evaluation": lost}))
-    assert "evaluation/success_rate" not in told and told["evaluation/broken"] == 3
+    values = scalars(LATER.model_copy(update={"evaluation": lost}))
+    assert "evaluation/success_rate" not in values and values["evaluation/broken"] == 3
 
 
-def test_a_tracker_that_is_not_installed_is_said_before_anything_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tracker_is_reported_before_anything_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     check_trackers(("tensorboard",))
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "tensorboard")

@@ -1,4 +1,4 @@
-"""Rewards, returns and advantages, against numbers worked out by hand."""
+"""Rewards, returns and advantages, against values computed by hand."""
 
 from __future__ import annotations
 

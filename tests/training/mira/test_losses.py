@@ -1,4 +1,4 @@
-"""Losses, against numbers worked out by hand and against autograd, in float64."""
+"""Losses, against values computed by hand and against autograd, in float64."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_potential_loss() -> None:
 def test_value_loss() -> None:
     """σ(0) = ½ costs ln 2 whatever the target; σ(ln 3) = ¾ against 1 costs ln 4/3; against .9: .9·ln 4/3 + .1·ln 4."""
     assert losses.value_loss(row(0.0), row(0.3)).item() == pytest.approx(math.log(2))
-    found = losses.value_loss(row(math.log(3), math.log(3)), row(1.0, 0.9)).item()
+    result = losses.value_loss(row(math.log(3), math.log(3)), row(1.0, 0.9)).item()
     by_hand = (math.log(4 / 3) + 0.9 * math.log(4 / 3) + 0.1 * math.log(4)) / 2
-    assert found == pytest.approx(by_hand)
+    assert result == pytest.approx(by_hand)
 
 
 def test_regression_loss() -> None:
@@ -45,9 +45,9 @@ def test_regression_loss() -> None:
 
 
 def test_a_negative_advantage_may_count_less() -> None:
-    """The squares above, .25 and .36, the second a quarter."""
-    found = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
-    assert found.item() == pytest.approx((0.25 + 0.09) / 2)
+    """The squares above, .25 and .36, the second at weight ¼."""
+    result = losses.regression_loss(row(-1, -5), row(-2, -3), row(1, -0.4), 0.5, negative_weight=0.25)
+    assert result.item() == pytest.approx((0.25 + 0.09) / 2)
 
 
 def test_an_anchor_is_the_likelihood_of_successes_over_all_rows() -> None:
@@ -56,7 +56,7 @@ def test_an_anchor_is_the_likelihood_of_successes_over_all_rows() -> None:
 
 
 def test_the_gradient_of_the_regression_is_equation_13() -> None:
-    """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with parameters of its own."""
+    """∇ = −2β·mean[(A − β·log-ratio)·∇log π], through a softmax policy with its own parameters."""
     torch.manual_seed(0)
     theta = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
     actions, reference, advantage = (
@@ -75,7 +75,7 @@ def test_the_gradient_of_the_regression_is_equation_13() -> None:
     assert torch.allclose(theta.grad, by_hand, atol=1e-12)
 
 
-def test_a_bad_action_is_pushed_down_by_regression_and_not_by_weighted_likelihood() -> None:
+def test_regression_lowers_a_bad_action_and_weighted_likelihood_does_not() -> None:
     for loss, sign in (
         (lambda p: losses.regression_loss(p, row(-1), row(-1), 1.0), 1),
         (lambda p: losses.weighted_likelihood_loss(p, row(-1), 1.0), -1),
@@ -87,11 +87,11 @@ def test_a_bad_action_is_pushed_down_by_regression_and_not_by_weighted_likelihoo
 
 def test_weighted_likelihood_loss() -> None:
     """β=2: weights e^½ and 20 (the bound, e^50 is too much)."""
-    found = losses.weighted_likelihood_loss(row(-1, -2), row(1, 100), 2.0).item()
-    assert found == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
+    result = losses.weighted_likelihood_loss(row(-1, -2), row(1, 100), 2.0).item()
+    assert result == pytest.approx((math.exp(0.5) * 1 + 20 * 2) / 2)
 
 
-def test_cloning_counts_only_what_is_kept() -> None:
+def test_cloning_counts_only_selected_rows() -> None:
     keep = torch.tensor([True, False, True])
     assert losses.cloning_loss(row(-1, float("nan"), -3), keep).item() == pytest.approx(2.0)
     assert losses.cloning_loss(row(-1, -2, -3), torch.zeros(3, dtype=torch.bool)).item() == 0.0
@@ -110,9 +110,9 @@ def test_webrl_as_published_ignores_negative_advantages() -> None:
 
 @pytest.mark.parametrize("loss", [losses.regression_loss, losses.webrl_code_loss])
 def test_losses_do_not_depend_on_how_a_batch_is_split(loss: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> None:
-    """Packs of two rows, in the last both advantages are negative: every pack counts by its share of the rows."""
+    """Parts of two rows; in the last one both advantages are negative. Every part is weighted by its share of rows."""
     logprob, reference = row(-1, -2, -3, -1, -2, -1), row(-2, -1, -3, -2, -1, -3)
     advantage = row(1, 0.5, 1, -1, -1, -2)
-    whole = loss(logprob, reference, advantage, 0.3)
+    full = loss(logprob, reference, advantage, 0.3)
     parts = [loss(logprob[i : i + 2], reference[i : i + 2], advantage[i : i + 2], 0.3) for i in (0, 2, 4)]
-    assert torch.stack(parts).mean().item() == pytest.approx(whole.item())
+    assert torch.stack(parts).mean().item() == pytest.approx(full.item())

@@ -1,4 +1,4 @@
-"""Progress labels, against numbers worked out by hand."""
+"""Progress labels, against values computed by hand."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_labels(done: list[int], total: int, expected: list[float]) -> None:
 
 
 @given(st.integers(1, 6).flatmap(lambda k: st.tuples(st.just(k), st.lists(st.integers(0, k), min_size=2, max_size=20))))
-def test_labels_never_fall_and_end_at_one(drawn: tuple[int, list[int]]) -> None:
+def test_labels_never_decrease_and_end_at_one(drawn: tuple[int, list[int]]) -> None:
     total, done = drawn
     labels = progress_labels(done, total)
     assert list(labels) == sorted(labels) and labels[-1] == 1.0 and 0.0 <= labels[0] <= 1.0
@@ -42,7 +42,7 @@ def test_labels_never_fall_and_end_at_one(drawn: tuple[int, list[int]]) -> None:
 
 
 @pytest.mark.parametrize(("done", "total"), [([0], 1), ([0, 1], 0), ([0, 3], 2), ([-1, 0], 2)])
-def test_what_is_no_trace_is_refused(done: list[int], total: int) -> None:
+def test_invalid_counts_are_refused(done: list[int], total: int) -> None:
     with pytest.raises(ValueError, match="at least one step"):
         progress_labels(done, total)
 

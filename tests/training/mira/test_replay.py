@@ -1,4 +1,4 @@
-"""The buffer and its band."""
+"""The replay buffer and its perplexity band."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_papers_band(value: float, kept: bool) -> None:
     assert Band().holds(value) is kept
 
 
-def test_a_trajectory_is_kept_once_and_the_oldest_goes_first() -> None:
+def test_trajectories_are_deduplicated_and_the_oldest_dropped_first() -> None:
     buffer = ReplayBuffer[str](capacity=3)
     assert buffer.add([("a", "A"), ("b", "B"), ("a", "another A")]) == 2
     assert buffer.add([("c", "C"), ("d", "D")]) == 2

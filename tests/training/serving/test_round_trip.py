@@ -46,5 +46,5 @@ async def test_a_served_export_plays_and_says_what_the_checkpoint_says(
     local = make_model(f"local:{folder}")
     for decision in recorded:
         reply = await local.complete(ChatRequest(prompt_of(decision), max_tokens=120))
-        assert reply.text == decision.said
+        assert reply.text == decision.completion
     await local.aclose()

@@ -113,7 +113,7 @@ async def test_its_episodes_hold_what_training_needs(served: Served, tmp_path: P
     kept = select((file.read(), file.blobs) for file in discover_traces([played.folder])).kept
     tokens = [decision.tokens for episode in kept for decision in episode.decisions]
     assert tokens
-    assert all(one is not None and one.logprobs and len(one.logprobs) == len(one.action) for one in tokens)
+    assert all(one is not None and one.logprobs and len(one.logprobs) == len(one.completion) for one in tokens)
 
 
 def phase_on(url: str, start: Path, **settings: Any) -> LoopSettings:

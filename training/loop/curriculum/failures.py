@@ -1,4 +1,4 @@
-"""What the traces of a phase say about its tasks: which failed and how, which succeeded, how each was worded."""
+"""Reads from the traces of a phase which tasks failed and how, which succeeded, and their instructions."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from training.loop.curriculum.pool import order
 
 
 class Failed(Record):
-    """A task that the policy failed: one of the set F of Alg. 2."""
+    """A task that the policy failed: an element of the set F of Alg. 2."""
 
     task: TaskRef
     instruction: str
     category: str
     """The task's, e.g. `shop`."""
     failure: str
-    """Category of the failure (MiRA paper, §4), e.g. `stuck_midway`; empty where it was not analysed."""
+    """Category of the failure (MiRA paper, §4), e.g. `stuck_midway`; empty without an analysis."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedTasks:
-    """The judged episodes of some traces, by task. Broken and unfinished ones say nothing about the policy."""
+    """The judged episodes of some traces, by task. Broken and unfinished episodes are ignored."""
 
     failed: tuple[Failed, ...]
-    """Tasks of which an attempt failed, each once with its last failure, in the order of tasks."""
+    """Tasks with a failed attempt, each once with its last failure, in the order of tasks."""
     succeeded: frozenset[TaskRef]
-    """Tasks of which an attempt succeeded; of several attempts at one task, some may fail."""
+    """Tasks with a successful attempt; other attempts at the same task may have failed."""
     instructions: tuple[tuple[TaskRef, str], ...]
-    """For :func:`training.loop.curriculum.worded`; of every trace, the broken ones too."""
+    """For :func:`training.loop.curriculum.with_instructions`; of every trace, including broken ones."""
 
     @property
     def seen(self) -> frozenset[TaskRef]:
         """Every task that was judged at least once."""
-        return self.succeeded.union(one.task for one in self.failed)
+        return self.succeeded.union(failure.task for failure in self.failed)
 
 
-def once(failed: Iterable[Failed]) -> list[Failed]:
-    """Each failed task once, in the order of tasks, whatever the order of *failed*."""
-    ordered = sorted(failed, key=lambda one: (order(one.task), one.instruction, one.failure), reverse=True)
-    return sorted({one.task: one for one in ordered}.values(), key=lambda one: order(one.task))
+def deduplicated(failed: Iterable[Failed]) -> list[Failed]:
+    """Each failed task once, in the order of tasks. The result does not depend on the order of *failed*."""
+    ordered = sorted(failed, key=lambda item: (order(item.task), item.instruction, item.failure), reverse=True)
+    return sorted({item.task: item for item in ordered}.values(), key=lambda item: order(item.task))
 
 
-def played(traces: Iterable[Trace | Summary]) -> PlayedTasks:
-    """Of *traces*, oldest first, only headers and footers are looked at: summaries are enough."""
+def played_tasks(traces: Iterable[Trace | Summary]) -> PlayedTasks:
+    """Collects the tasks of *traces*, oldest first. Only headers and footers are read, so summaries are enough."""
     failed: dict[TaskRef, Failed] = {}
     succeeded: set[TaskRef] = set()
     instructions: dict[TaskRef, str] = {}
@@ -64,5 +64,5 @@ def played(traces: Iterable[Trace | Summary]) -> PlayedTasks:
                 category=header.category,
                 failure=footer.failure.category if footer.failure else "",
             )
-    in_order = sorted(failed.values(), key=lambda one: order(one.task))
+    in_order = sorted(failed.values(), key=lambda failure: order(failure.task))
     return PlayedTasks(tuple(in_order), frozenset(succeeded), tuple(instructions.items()))

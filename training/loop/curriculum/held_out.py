@@ -1,4 +1,4 @@
-"""Episodes that must not be learned from: those of instances on which policies are measured."""
+"""Finds episodes that must not be trained on, because policies are measured on their task instances."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Episode(Protocol):
 
 
 async def held_out(tasks: Iterable[TaskRef], drawer: Drawer | None = None) -> dict[TaskRef, str]:
-    """Those of *tasks* that may not be trained on, and why each.
+    """The tasks among *tasks* that may not be trained on, each with the reason.
 
-    The rule is :func:`training.loop.curriculum.check_trainable`'s, rewordings of a site's evaluation tasks included.
-    Suites that keep nothing for evaluation may be learned from: open tasks, BrowserGym's. Its MiniWoB++ draws each
-    page's own seed out of a million: that it is one of those that policies are measured on is next to impossible.
+    Applies :func:`training.loop.curriculum.check_trainable`, including rewordings of a site's evaluation tasks. Suites
+    without evaluation instances may be trained on: open tasks, BrowserGym's. BrowserGym's MiniWoB++ draws page seeds
+    out of a million, so an evaluation seed among them is very unlikely.
 
-    Raises BadInput or ResetFailed where a site cannot be built, whose golden state says what rewords what.
+    Raises BadInput or ResetFailed where a site cannot be built. Its golden state is needed to detect rewordings.
     """
-    found: dict[TaskRef, str] = {}
+    reasons: dict[TaskRef, str] = {}
     for task in dict.fromkeys(tasks):
         if task.suite not in POOLED and not _is_benchmark(task):
             continue
-        why = _refused(task)
-        if why is None and task.suite == "sites":
+        reason = _refused(task)
+        if reason is None and task.suite == "sites":
             from envs.suites.sites.catalog import template
             from envs.suites.sites.suite import Drawer
 
             drawer = drawer or Drawer()
-            why = _refused(task, len(await drawer.candidates(template(task.name))))
-        if why is not None:
-            found[task] = why
-    return found
+            reason = _refused(task, len(await drawer.candidates(template(task.name))))
+        if reason is not None:
+            reasons[task] = reason
+    return reasons
 
 
 def _refused(task: TaskRef, distinct: int | None = None) -> str | None:
@@ -60,17 +60,17 @@ def _refused(task: TaskRef, distinct: int | None = None) -> str | None:
 
 
 def _is_benchmark(task: TaskRef) -> bool:
-    """WebArena by any of its names, BrowserGym's included, where a task is `webarena.7` or `visualwebarena.7`."""
+    """Whether *task* is WebArena's, under any suite name, including BrowserGym's `webarena.7` or `visualwebarena.7`."""
     return task.suite in SUITE_NAMES or (
         task.suite.startswith(browsergym.PREFIX) and "webarena" in f"{task.suite} {task.name}".casefold()
     )
 
 
 def refusal(episodes: Sequence[Episode], held: Mapping[TaskRef, str]) -> str:
-    """One line that names the first of *episodes* whose task is in *held*, why, and how many there are."""
-    bad = [one for one in episodes if one.task in held]
-    first = bad[0]
+    """A one-line message: how many of *episodes* have a task in *held*, the first of them and its reason."""
+    refused = [episode for episode in episodes if episode.task in held]
+    first = refused[0]
     return (
-        f"{len(bad)} of {len(episodes)} episodes are not for training, "
+        f"{len(refused)} of {len(episodes)} episodes are not for training, "
         f"the first is {first.episode_id} of run {first.run_id}: {held[first.task]}"
     )

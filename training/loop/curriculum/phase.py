@@ -1,4 +1,4 @@
-"""One call from a phase's failures to the next phase's tasks."""
+"""Chooses the next phase's tasks from a phase's failures in one call."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 from models.base import ChatModel
 from training.loop.curriculum.failures import Failed
-from training.loop.curriculum.pool import Candidate, text_of
+from training.loop.curriculum.pool import Candidate, task_text
 from training.loop.curriculum.selection import next_tasks, unplayed
 from training.loop.curriculum.settings import CurriculumSettings
 from training.loop.curriculum.similarity import Similarity, TfIdf
 from training.loop.curriculum.task_list import Selection
-from training.loop.curriculum.value_filter import Value, within_reach
+from training.loop.curriculum.value_filter import Value, filter_by_value
 from training.loop.curriculum.variants import Variant, variants_of
 
 if TYPE_CHECKING:
@@ -36,28 +36,28 @@ async def next_phase(
     value: Value | None = None,
     drawer: Drawer | None = None,
 ) -> Selection:
-    """What *settings* ask for: similarity, variants and, with a band, the value filter, then :func:`next_tasks`.
+    """Applies the similarity, variants and value filter of *settings*, then :func:`next_tasks`.
 
     *checkpoint* is the policy for the similarity `embedding`, *model* the judge for `model`, *value* the critic for a
-    `value_band`. Raises BadInput where the one that is needed is missing, and what the parts raise.
+    `value_band`. Raises BadInput where a required one is missing, and the errors of the parts.
     """
     if settings.value_band is not None and value is None:
         raise BadInput("a curriculum with a value_band needs a value critic")
-    taken = set(seen).union(one.task for one in failed)
-    known = taken.union(one.ref for one in pool)
-    made = await variants_of(failed, known, each=settings.variants, drawer=drawer)
+    taken = set(seen).union(failure.task for failure in failed)
+    known = taken.union(candidate.ref for candidate in pool)
+    variants = await variants_of(failed, known, each=settings.variants, drawer=drawer)
     fresh: Sequence[Candidate] = unplayed(pool, taken)
     too_hard = too_easy = 0
     if settings.value_band is not None and value is not None:
-        offered = [*fresh, *(variant.candidate for variant in made)]
-        fresh, too_hard, too_easy = within_reach(offered, value(offered), settings.value_band)
-        made = _still(made, fresh)
+        offered = [*fresh, *(variant.candidate for variant in variants)]
+        fresh, too_hard, too_easy = filter_by_value(offered, value(offered), settings.value_band)
+        variants = _among(variants, fresh)
     similarity = await similarity_by(settings, failed, fresh, checkpoint=checkpoint, model=model)
-    found = next_tasks(
-        failed, taken, fresh, similarity, settings, size=size, seed=seed, variants=made, succeeded=succeeded
+    selection = next_tasks(
+        failed, taken, fresh, similarity, settings, size=size, seed=seed, variants=variants, succeeded=succeeded
     )
-    counts = found.counts.model_copy(update={"too_hard": too_hard, "too_easy": too_easy})
-    return found.model_copy(update={"counts": counts})
+    counts = selection.counts.model_copy(update={"too_hard": too_hard, "too_easy": too_easy})
+    return selection.model_copy(update={"counts": counts})
 
 
 async def similarity_by(
@@ -68,9 +68,9 @@ async def similarity_by(
     checkpoint: Path | None = None,
     model: ChatModel | None = None,
 ) -> Similarity:
-    """The similarity that *settings* name, ready for these tasks. A chat model is asked here, before any is chosen.
+    """Creates the similarity that *settings* name for these tasks. A chat model is called here, before the selection.
 
-    Raises BadInput where *checkpoint* or *model* is needed and missing, SimilarityFailed where the model gave no
+    Raises BadInput where *checkpoint* or *model* is needed and missing, SimilarityFailed where the model returned no
     ratings.
     """
     match settings.similarity:
@@ -85,17 +85,18 @@ async def similarity_by(
         case "model":
             if model is None:
                 raise BadInput("the similarity 'model' needs a chat model")
-            from training.loop.curriculum.task_history import AskedSettings, judged
+            from training.loop.curriculum.model_similarity import ModelSimilaritySettings, rate_similarity
 
-            asked = AskedSettings()
-            if settings.top_k > asked.shortlist:
+            options = ModelSimilaritySettings()
+            if settings.top_k > options.shortlist:
                 raise BadInput(
-                    f"a model rates {asked.shortlist} tasks for each failure: top_k {settings.top_k} is more"
+                    f"a model rates {options.shortlist} tasks for each failure: top_k {settings.top_k} is more"
                 )
-            questions = [text_of(one.task, one.instruction) for one in failed]
-            return await judged(model, questions, [text_of(one.ref, one.instruction) for one in fresh], asked)
+            questions = [task_text(failure.task, failure.instruction) for failure in failed]
+            offers = [task_text(candidate.ref, candidate.instruction) for candidate in fresh]
+            return await rate_similarity(model, questions, offers, options)
 
 
-def _still(made: Sequence[Variant], kept: Sequence[Candidate]) -> tuple[Variant, ...]:
-    within = frozenset(kept)
-    return tuple(variant for variant in made if variant.candidate in within)
+def _among(variants: Sequence[Variant], kept: Sequence[Candidate]) -> tuple[Variant, ...]:
+    candidates = frozenset(kept)
+    return tuple(variant for variant in variants if variant.candidate in candidates)

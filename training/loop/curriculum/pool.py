@@ -1,4 +1,4 @@
-"""The pool: every task instance that a phase may play, in a fixed order, without a single held-out one."""
+"""Builds the pool: the task instances that a phase may play, in a fixed order, without held-out ones."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Candidate:
 
     ref: TaskRef
     instruction: str
-    """As worded; where the suite knows that only once the task runs, a sample, or "" until one was seen."""
+    """The instruction. Where it is unknown before the task runs, that of another seed, or "" if there is none yet."""
     category: str
     known: bool = True
-    """The instruction is this very instance's."""
+    """The instruction is that of this instance."""
 
 
-async def pool_of(
+async def build_pool(
     suite: str, *, names: Sequence[str] | None, seeds: range, size: int, drawer: Drawer | None = None
 ) -> tuple[Candidate, ...]:
-    """At most *size* training tasks: round after round, one of each name, seeds rising; the same ones each time.
+    """At most *size* training tasks, always the same: one instance of each name per round, with rising seeds.
 
     *names*: None for all that may be trained on. *seeds*: the part of :func:`training.loop.curriculum.training_seeds`
-    to draw from; a site's templates that offer fewer distinct tasks drop out of the later rounds. *drawer* saves
-    drawing a site's tasks again where the caller has one.
+    to draw from; a site's templates with fewer distinct tasks drop out of later rounds. *drawer*: reuses a site's drawn
+    tasks.
 
     Raises BadInput for an evaluation seed, a held-out or unknown name, and a suite without training tasks; ResetFailed
     where a site cannot be built.
@@ -44,47 +44,47 @@ async def pool_of(
         raise BadInput(f"a pool needs a size of at least 1 and rising seeds, not {size} and {seeds}")
     if seeds.start not in allowed or seeds[-1] not in allowed:
         raise BadInput(f"a pool of {suite} may hold seeds from {allowed.start} to {allowed[-1]}, not {seeds}")
-    wanted = tuple(dict.fromkeys(names)) if names is not None else names_of(suite)
-    for name in wanted:
+    chosen = tuple(dict.fromkeys(names)) if names is not None else names_of(suite)
+    for name in chosen:
         check_name(suite, name)
     if suite == "sites":
-        return await _sites(wanted, seeds, size, drawer)
-    return _miniwob(wanted, seeds, size)
+        return await _sites(chosen, seeds, size, drawer)
+    return _miniwob(chosen, seeds, size)
 
 
-def text_of(ref: TaskRef, instruction: str) -> str:
-    """What is compared of a task: its name in words and its instruction, the same for failed and pool tasks.
+def task_text(ref: TaskRef, instruction: str) -> str:
+    """The text of a task for comparisons: its name in words and its instruction, for failed and pool tasks alike.
 
-    The name is the suite's own word for what is to be done, and all there is of a task whose instruction is not known
-    before it runs.
+    The name describes the task, and is all that is known where the instruction is unknown before the task runs.
     """
     name = ref.name.replace("-", " ").replace("_", " ")
     return f"{name}: {instruction}" if instruction else name
 
 
-def worded(pool: Sequence[Candidate], told: Iterable[tuple[TaskRef, str]]) -> tuple[Candidate, ...]:
-    """*pool* with what traces *told* of instructions: an instance's own, or else that of the task's lowest seed told.
+def with_instructions(pool: Sequence[Candidate], recorded: Iterable[tuple[TaskRef, str]]) -> tuple[Candidate, ...]:
+    """Fills in instructions *recorded* in traces: the instance's own, else that of the task's lowest recorded seed.
 
-    Instructions that are known already stay as they are.
+    Known instructions are kept.
     """
     own: dict[TaskRef, str] = {}
     samples: dict[tuple[str, str], str] = {}
-    for ref, instruction in sorted(told, key=lambda one: (order(one[0]), one[1])):
+    for ref, instruction in sorted(recorded, key=lambda pair: (order(pair[0]), pair[1])):
         own.setdefault(ref, instruction)
         samples.setdefault((ref.suite, ref.name), instruction)
 
-    def said(one: Candidate) -> Candidate:
-        if one.known:
-            return one
-        if one.ref in own:
-            return replace(one, instruction=own[one.ref], known=True)
-        return replace(one, instruction=samples.get((one.ref.suite, one.ref.name), one.instruction))
+    def filled(candidate: Candidate) -> Candidate:
+        ref = candidate.ref
+        if candidate.known:
+            return candidate
+        if ref in own:
+            return replace(candidate, instruction=own[ref], known=True)
+        return replace(candidate, instruction=samples.get((ref.suite, ref.name), candidate.instruction))
 
-    return tuple(said(one) for one in pool)
+    return tuple(filled(candidate) for candidate in pool)
 
 
 def order(ref: TaskRef) -> tuple[str, str, int]:
-    """Sorts tasks by suite, name and seed, the seed as a number."""
+    """Sort key of tasks: suite, name, and seed as a number."""
     return ref.suite, ref.name, ref.seed
 
 
@@ -97,7 +97,7 @@ async def _sites(names: Sequence[str], seeds: range, size: int, drawer: Drawer |
     rounds = (seed for seed in range(seeds.start, min(seeds.stop, max(offered.values(), default=0)), seeds.step))
     refs = (TaskRef(suite="sites", name=name, seed=seed) for seed in rounds for name in names if seed < offered[name])
     drawn = [(ref, await drawer.instance(ref)) for ref in islice(refs, size)]
-    return tuple(Candidate(ref, one.instruction, one.template.category) for ref, one in drawn)
+    return tuple(Candidate(ref, task.instruction, task.template.category) for ref, task in drawn)
 
 
 def _miniwob(names: Sequence[str], seeds: range, size: int) -> tuple[Candidate, ...]:

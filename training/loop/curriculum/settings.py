@@ -1,4 +1,4 @@
-"""The curriculum's settings: how the next phase's tasks are chosen."""
+"""Settings of the curriculum: how the next phase's tasks are chosen."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from envs.core.record import Record
 
 
 class ValueBand(Record):
-    """Values of a task's start that leave something to learn, ends included. The default is that of WebRL's code."""
+    """The range of start values of tasks that are kept, ends included. The default is that of WebRL's code."""
 
     low: float = Field(default=0.05, ge=0, le=1)
-    """Below it a task is out of reach."""
+    """Tasks below it are too hard."""
     high: float = Field(default=0.75, ge=0, le=1)
-    """Above it a task is as good as solved."""
+    """Tasks above it are practically solved."""
 
     @model_validator(mode="after")
     def _holds_something(self) -> Self:
@@ -25,34 +25,34 @@ class ValueBand(Record):
 
 
 class CurriculumSettings(Record):
-    """How the next phase's tasks are chosen. Shares are of the new tasks; what remains goes to similar ones."""
+    """How the next phase's tasks are chosen. Shares are of the new tasks; the rest goes to similar tasks."""
 
     similarity: Literal["tfidf", "embedding", "model"] = "tfidf"
-    """What compares tasks; the paper has a large model do it. See :func:`training.loop.curriculum.similarity_by`."""
+    """Similarity metric of tasks; the paper uses a large model. See :func:`training.loop.curriculum.similarity_by`."""
     judge: str = ""
-    """The spec of the chat model that a loop asks, where `similarity` is `model`."""
+    """Spec of the chat model that compares tasks if `similarity` is `model`."""
     top_k: int = Field(default=5, ge=1)
-    """Pool tasks that each failure names. The paper says "top-K" and not what K is."""
+    """Number of pool tasks that each failure nominates. The paper's "top-K" gives no value of K."""
     overlap: bool = True
-    """Failures may name the same task, which is listed once, as in the paper. False: each goes on until it finds one of
-    its own, as is better where many pool tasks are worded alike (MiniWoB++, whose instances are not known before they
-    run)."""
+    """Failures may nominate the same task, which is listed once, as in the paper. False: each failure nominates a task
+    of its own, which is better if many pool tasks have similar texts (MiniWoB++, whose instructions are unknown before
+    a task runs)."""
     max_new: int = Field(default=400, ge=1)
-    """Tasks that were never played before, in one phase (App. A.5.2)."""
+    """Maximum number of new tasks in one phase (App. A.5.2)."""
     rare_share: float = Field(default=0.1, ge=0, le=1)
-    """Kept for categories that the similar tasks hardly cover."""
+    """Share for categories that the similar tasks hardly cover."""
     rare_below: float = Field(default=0.5, ge=0)
-    """A category is rare where its part of the similar tasks is below this share of its part of the failures."""
+    """A category is rare if its share of the similar tasks is below this fraction of its share of the failures."""
     explore_share: float = Field(default=0.2, ge=0, le=1)
-    """Drawn evenly from the pool, so that a phase does not forget what it no longer fails. The paper draws none."""
+    """Share drawn uniformly from the pool, against forgetting. The paper has none."""
     retry_share: float = Field(default=0.0, ge=0, le=1)
-    """Share of the phase that plays failed tasks again as they were."""
+    """Share of the phase that plays failed tasks again unchanged."""
 
     value_band: ValueBand | None = None
-    """WebRL's curriculum: only tasks whose start the value critic puts into this band, and variants of failed tasks
-    stand in the pool beside the others. None: MiRA's."""
+    """WebRL's curriculum: keep only tasks whose start value lies in this band, and add variants of failed tasks to the
+    pool. None: MiRA's curriculum."""
     variants: int = Field(default=2, ge=0)
-    """Variants made of each failed task (:func:`training.loop.curriculum.variants_of`)."""
+    """Number of variants of each failed task (:func:`training.loop.curriculum.variants_of`)."""
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:

@@ -1,7 +1,7 @@
-"""How alike two tasks are, from their words alone: no page is looked at.
+"""Similarity of two tasks, from their texts only, without their pages.
 
-Three ways, one shape. TF-IDF needs nothing and is the default; :mod:`training.loop.curriculum.embedding` asks the local
-policy's own hidden states; :mod:`training.loop.curriculum.task_history` asks a chat model, as the paper does.
+Three implementations share one protocol. TF-IDF is the default; :mod:`training.loop.curriculum.embedding` uses the
+local policy's hidden states; :mod:`training.loop.curriculum.model_similarity` uses a chat model, as the paper does.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scores = NDArray[np.float64]
-"""(F, P): how alike each of F failed tasks is to each of P pool tasks. NaN: not compared, which is not 0."""
+"""(F, P): similarity of each of F failed tasks to each of P pool tasks. NaN: not compared, which is not 0."""
 
 
 class Similarity(Protocol):
     def scores(self, failed: Sequence[str], pool: Sequence[str]) -> Scores:
-        """At most 1, higher is more alike; 0 and below is not alike at all. The same texts give the same scores."""
+        """Scores of at most 1; higher is more similar, 0 and below is not similar. Equal texts give equal scores."""
         ...
 
 
 class TfIdf:
     """Cosine of TF-IDF vectors over words, pairs of words and parts of words, in [0, 1].
 
-    Words weigh by how rare they are among the texts of both sides. Parts of words (3 to 5 letters) let `submit` meet
-    `submitted`.
+    Words are weighted by their rarity among all texts. Parts of words (3 to 5 letters) let `submit` match `submitted`.
     """
 
     def scores(self, failed: Sequence[str], pool: Sequence[str]) -> Scores:
@@ -44,5 +43,5 @@ class TfIdf:
             ]
         )
         vectors: Any = features.fit_transform(texts)
-        found: Any = cosine_similarity(vectors[: len(failed)], vectors[len(failed) :])
-        return np.asarray(found, dtype=np.float64)
+        scores: Any = cosine_similarity(vectors[: len(failed)], vectors[len(failed) :])
+        return np.asarray(scores, dtype=np.float64)

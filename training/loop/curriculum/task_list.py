@@ -1,4 +1,4 @@
-"""What the curriculum answers with: the next phase's tasks, and why each is there. Stored beside the phase."""
+"""The curriculum's result: the next phase's tasks with the reason for each. It is stored beside the phase."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from envs.core.tasks import TaskRef
 
 
 class Similar(Record):
-    """It is like a task that failed."""
+    """The task is similar to a failed one."""
 
     kind: Literal["similar"] = "similar"
     failure: TaskRef
-    """The first that named it."""
+    """The first failed task that nominated it."""
     score: float
-    """Likeness of the two."""
+    """Similarity score of the two."""
     rank: int
-    """Which of that failure's picks it is, from 1."""
+    """Rank among that failure's nominations, from 1."""
     named_by: int
-    """Failures that named it, this one included."""
+    """Number of failures that nominated it, including this one."""
 
 
 class Rare(Record):
-    """Its category fails and is hardly covered."""
+    """The task's category has failures and is hardly covered by similar tasks."""
 
     kind: Literal["rare"] = "rare"
     category: str
     failure: TaskRef
-    """A failed task of the category; the one it is a variant of, unless it comes from the pool."""
+    """A failed task of the category; of a variant, the task that it was made from."""
     how: Literal["wording", "instance", "pool"]
 
 
 class Explored(Record):
-    """It was drawn evenly from the pool."""
+    """The task was drawn uniformly from the pool."""
 
     kind: Literal["explore"] = "explore"
 
 
 class Retried(Record):
-    """It failed, and is played again."""
+    """The task failed and is played again."""
 
     kind: Literal["retry"] = "retry"
     failure: str
-    """Category of the failure; empty where it was not analysed."""
+    """Category of the failure; empty without an analysis."""
 
 
 Reason = Annotated[Similar | Rare | Explored | Retried, Field(discriminator="kind")]
@@ -62,30 +62,30 @@ class Listed(Record):
 
 
 class Counts(Record):
-    """Tasks by reason."""
+    """Number of tasks by reason."""
 
     similar: int
     rare: int
     explore: int
     retry: int
     missing: int
-    """Tasks fewer than were asked for: the pool is used up, or `max_new` is reached."""
+    """Requested tasks minus listed ones: the pool is used up, or `max_new` is reached."""
     too_hard: int = 0
-    """Tasks that a value below the band kept out; 0 without a band."""
+    """Tasks whose value is below the band; 0 without a band."""
     too_easy: int = 0
-    """Those above it."""
+    """Tasks whose value is above the band."""
 
 
 class Selection(Record):
-    """The next phase's tasks, each once, in the order in which they are played."""
+    """The next phase's tasks without duplicates, in the order in which they are played."""
 
     tasks: tuple[Listed, ...]
     counts: Counts
     failures: int
-    """Different failed tasks that it was made from."""
+    """Number of distinct failed tasks that the selection is based on."""
     rare_categories: tuple[str, ...] = ()
-    """The one that lacks most first."""
+    """Rare categories, the one with the largest gap first."""
 
     @property
     def refs(self) -> tuple[TaskRef, ...]:
-        return tuple(one.task for one in self.tasks)
+        return tuple(listed.task for listed in self.tasks)

@@ -1,8 +1,7 @@
-"""What may be trained on. The rules are the suites' own; here they are asked before a task is ever listed.
+"""Checks which tasks may be trained on, by each suite's rules, before a task is listed.
 
-Two traps are the reason for a module of its own. `split_of` calls every name that is not held out a training one, also
-a name that no template has. And a site's instance number beyond the last distinct task rewords an earlier one: it is
-held out where that one is.
+Two cases need care. `split_of` returns the training split for every name that is not held out, even for names without a
+template. A site's seed beyond the last distinct task rewords an earlier task, and is held out if that one is.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from envs.core.errors import BadInput
 from envs.core.tasks import TaskRef
 
 POOLED = ("sites", "miniwob")
-"""Suites that have tasks to train on; benchmarks have none."""
+"""Suites with training tasks; benchmarks have none."""
 
 
 def training_seeds(suite: str) -> range:
@@ -32,10 +31,10 @@ def training_seeds(suite: str) -> range:
 
 
 def check_trainable(task: TaskRef, distinct: int | None = None) -> None:
-    """Raises BadInput where *task* is held out, or is no task at all.
+    """Raises BadInput where *task* is held out or does not exist.
 
-    *distinct*: how many different tasks a site's template offers, where the caller knows; then a rewording of an
-    evaluation task is refused, too. Without it, only the seed itself is looked at.
+    *distinct*: the number of distinct tasks of a site's template, if known; then rewordings of evaluation tasks are
+    refused, too. Without it, only the seed itself is checked.
     """
     seeds = training_seeds(task.suite)
     check_name(task.suite, task.name)

@@ -1,8 +1,8 @@
-"""Synthesised tasks: perturbations of failed ones, each with the checker that its suite ships.
+"""Synthetic tasks: variants of failed tasks that keep the checker of their suite.
 
-The paper lets a large model write new instructions (App. A.3) and a model judge them; nothing then says that such a
-task can be done, or when it is done. Here a perturbation stays inside the template of the failed task: the same task in
-other words, or the next instance of the same template. So every synthesised task has a checker and an oracle.
+In the paper a large model writes new instructions (App. A.3) and a model judges them, without a guarantee that such a
+task can be done or a way to check it. Here a variant stays within the template of the failed task: another wording, or
+the next instance of the same template. So every variant has a checker and an oracle.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from envs.core.tasks import TaskRef
-from training.loop.curriculum.failures import Failed, once
+from training.loop.curriculum.failures import Failed, deduplicated
 from training.loop.curriculum.pool import Candidate
 from training.loop.curriculum.trainable import check_trainable, training_seeds
 
@@ -37,10 +37,10 @@ class Variant:
 async def variants_of(
     failed: Sequence[Failed], taken: Collection[TaskRef], *, each: int = 2, drawer: Drawer | None = None
 ) -> tuple[Variant, ...]:
-    """Up to *each* variants of every failed task, none of them in *taken* (seen, or in the pool) and none twice.
+    """Up to *each* variants of every failed task, without duplicates and without tasks in *taken* (seen or pooled).
 
     Other wordings come first, then further instances. A template that is used up gives fewer. Raises BadInput where a
-    failed task is held out: then its failure should not have been looked at, either.
+    failed task is held out.
     """
     from envs.suites.sites.suite import Drawer
 
@@ -48,39 +48,42 @@ async def variants_of(
     seeds: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for ref in taken:
         seeds[ref.suite, ref.name].add(ref.seed)
-    found: list[Variant] = []
-    for one in once(failed):
-        check_trainable(one.task)
-        used = seeds[one.task.suite, one.task.name]
-        made = await _sites(one, used, drawer, each) if one.task.suite == "sites" else _miniwob(one, used, each)
-        used.update(variant.candidate.ref.seed for variant in made)
-        found += made
-    return tuple(found)
+    variants: list[Variant] = []
+    for failure in deduplicated(failed):
+        task = failure.task
+        check_trainable(task)
+        used = seeds[task.suite, task.name]
+        own = await _sites(task, used, drawer, each) if task.suite == "sites" else _miniwob(failure, used, each)
+        used.update(variant.candidate.ref.seed for variant in own)
+        variants += own
+    return tuple(variants)
 
 
-async def _sites(one: Failed, used: Collection[int], drawer: Drawer, each: int) -> list[Variant]:
-    """None of the seeds in *used*. Seeds below `distinct` are different tasks, `seed + n·distinct` the n-th other
-    wording of one of them."""
+async def _sites(task: TaskRef, used: Collection[int], drawer: Drawer, each: int) -> list[Variant]:
+    """Variants with seeds outside *used*. Seeds below `distinct` are distinct tasks; `seed + n·distinct` is the n-th
+    other wording of one of them."""
     from envs.suites.sites.catalog import template
 
-    of = template(one.task.name)
-    distinct, wordings = len(await drawer.candidates(of)), len(of.wordings)
-    check_trainable(one.task, distinct)
-    said, base = divmod(one.task.seed, distinct)
+    own = template(task.name)
+    distinct, wordings = len(await drawer.candidates(own)), len(own.wordings)
+    check_trainable(task, distinct)
+    wording, base = divmod(task.seed, distinct)
     first = training_seeds("sites").start
-    reworded: list[tuple[int, How]] = [(base + (said + n) % wordings * distinct, "wording") for n in range(1, wordings)]
+    reworded: list[tuple[int, How]] = [
+        (base + (wording + n) % wordings * distinct, "wording") for n in range(1, wordings)
+    ]
     others: list[tuple[int, How]] = [(seed, "instance") for seed in (*range(base + 1, distinct), *range(first, base))]
-    found: list[Variant] = []
+    variants: list[Variant] = []
     for seed, how in reworded + others:
-        if seed not in used and len(found) < each:
-            ref = one.task.model_copy(update={"seed": seed})
+        if seed not in used and len(variants) < each:
+            ref = task.model_copy(update={"seed": seed})
             drawn = await drawer.instance(ref)
-            found.append(Variant(Candidate(ref, drawn.instruction, of.category), one.task, how))
-    return found
+            variants.append(Variant(Candidate(ref, drawn.instruction, own.category), task, how))
+    return variants
 
 
-def _miniwob(one: Failed, used: Collection[int], each: int) -> list[Variant]:
-    """Seeds above every one that the task was ever played with: a page is drawn from its seed alone."""
-    after = max((*used, one.task.seed)) + 1
-    refs = [one.task.model_copy(update={"seed": seed}) for seed in range(after, after + each)]
-    return [Variant(Candidate(ref, "", one.category, known=False), one.task, "instance") for ref in refs]
+def _miniwob(failure: Failed, used: Collection[int], each: int) -> list[Variant]:
+    """Variants with seeds above all that were played: a MiniWoB++ page depends on its seed only."""
+    after = max((*used, failure.task.seed)) + 1
+    refs = [failure.task.model_copy(update={"seed": seed}) for seed in range(after, after + each)]
+    return [Variant(Candidate(ref, "", failure.category, known=False), failure.task, "instance") for ref in refs]

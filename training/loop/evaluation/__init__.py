@@ -1,10 +1,11 @@
-"""How good a policy is, from the traces that it left: everything `mira eval` prints, as pure functions of records.
+"""Evaluates a policy from its traces: all numbers of `mira eval`, as pure functions of records.
 
-Promised: a broken episode is never a failure of the policy, it is counted apart; every rate has a 95 % interval or says
-why not; the same traces and the same seed give the same numbers. Memory does not grow with the length of a trace.
+Guarantees: broken episodes are counted separately and never as failures of the policy. Every rate has a 95 % interval
+or a reason for its absence. Equal traces and seeds give equal numbers. Memory use does not grow with the length of a
+trace.
 
-Not here: playing episodes (`agent.run.runner`), one run against another with a p-value (`agent.inspection.compare`),
-how much milestones say about success (`judges.subgoal_quality`).
+Elsewhere: playing episodes (`agent.run.runner`), comparing two runs with a p-value (`agent.inspection.compare`), how
+well milestones predict success (`judges.subgoal_quality`).
 """
 
 from training.loop.evaluation.arms import ArmResult, ArmsTable, Trial, compare_arms, trials_of

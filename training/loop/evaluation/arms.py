@@ -1,19 +1,19 @@
-"""Arms of an experiment against each other: arms × training seeds × task instances × attempts.
+"""Compares the arms of an experiment: arms × training seeds × task instances × attempts.
 
 An arm's success is the mean over its seeds of the mean over tasks of the mean over attempts: each seed and each task
-counts once, however many attempts there are. All numbers of one table are over the same tasks, those judged at least
-once in *every* arm and seed; the others are counted and named. So a difference is exactly that of the means beside it.
+has equal weight, whatever the number of attempts. All numbers of one table cover the same tasks, those judged at least
+once in *every* arm and seed; the others are listed. So a difference equals the difference of the displayed means.
 
 Three intervals of a difference, all at 95 %, answer different questions:
 
-- `tasks`: other tasks of the same kind, the same trained models: bootstrap over tasks, which stay paired between arms;
-- `seeds`: training again, the same tasks: Student's t over seeds, paired where both arms have the same seeds (they
+- `tasks`: other tasks of the same kind, the same trained models: bootstrap over tasks, paired between arms;
+- `seeds`: repeated training, the same tasks: Student's t over seeds, paired if both arms have the same seeds (they
   start from the same checkpoint), else Welch's; needs two seeds;
-- `both`: tasks and seeds are drawn in each resample, crossed (the pigeonhole bootstrap, Owen 2007: it errs on the
-  wide side; `benchmarks/interval_coverage.py` measures it). With one seed it is that of the tasks.
+- `both`: tasks and seeds are resampled, crossed (the pigeonhole bootstrap, Owen 2007, which is conservative;
+  `benchmarks/interval_coverage.py` measures its coverage). With one seed it equals that of the tasks.
 
-Tasks are drawn one instance at a time, or all instances of a template together (`cluster="template"`: the claim is
-about new templates, and instances of one template are alike).
+Tasks are resampled one instance at a time, or all instances of a template together (`cluster="template"`: for claims
+about new templates, since instances of one template are similar).
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Trial(NamedTuple):
 
     arm: str
     seed: int
-    """Of training."""
+    """Training seed."""
     task: str
     """`TaskRef.id`: suite/name/seed of the instance."""
     attempt: int
     success: bool | None
-    """None: broken or not judged, so nothing is known; counted apart, in no rate."""
+    """None: broken or not judged; counted separately and part of no rate."""
 
 
 class SeedResult(Record):
@@ -55,7 +55,7 @@ class SeedResult(Record):
 
 
 class Change(Record):
-    """An arm minus the baseline, with the three intervals of the module."""
+    """An arm minus the baseline, with the three intervals of this module."""
 
     value: float
     both: Estimate
@@ -68,13 +68,13 @@ class ArmResult(Record):
 
     arm: str
     phase: int | None = None
-    """Of training, after which it was measured; None where nobody said."""
+    """The training phase after which it was evaluated; None if unknown."""
     seeds: tuple[SeedResult, ...]
     episodes: int
     unknown: int
-    """Of them broken or not judged: in no rate."""
+    """Episodes that are broken or not judged: part of no rate."""
     success: Estimate
-    """Mean over seeds; interval of tasks and seeds together."""
+    """Mean over seeds; interval over tasks and seeds together."""
     change: Change | None
     """None for the baseline itself."""
 
@@ -85,24 +85,24 @@ class ArmsTable(Record):
     baseline: str
     cluster: Cluster
     tasks: int
-    """Task instances that all numbers are over."""
+    """Number of common task instances, which all numbers cover."""
     clusters: int
     left_out: tuple[str, ...]
-    """Tasks that some arm and seed did not play, or that was never judged there."""
+    """Tasks without a judged episode in some arm and seed."""
     arms: tuple[ArmResult, ...]
-    """In the order in which they first come."""
+    """In the order of their first trial."""
 
 
 class _Arm(NamedTuple):
-    """What the draws are made over."""
+    """An arm's means and bootstrap samples."""
 
     seeds: tuple[int, ...]
     means: Floats
-    """(seeds,): success of each."""
+    """(seeds,): success of each seed."""
     samples: Floats
-    """(resamples,): the arm's success with tasks and seeds drawn."""
+    """(resamples,): the arm's success with resampled tasks and seeds."""
     task_samples: Floats
-    """(resamples,): with tasks drawn alone."""
+    """(resamples,): the arm's success with resampled tasks."""
 
 
 _Cells = dict[str, dict[int, dict[str, list[bool]]]]
@@ -118,10 +118,10 @@ def compare_arms(
     seed: int = 0,
     phases: Mapping[str, int | None] | None = None,
 ) -> ArmsTable:
-    """Every arm, and its difference to *baseline* (default: the first arm); the same seed gives the same numbers.
-    *phases*: after which phase of training each arm was measured.
+    """Every arm with its difference to *baseline* (default: the first arm). Equal seeds give equal numbers.
+    *phases*: the training phase after which each arm was evaluated.
 
-    Raises ValueError where there is no trial, no such baseline, one attempt twice, or no task that is common to all.
+    Raises ValueError without trials, for an unknown baseline, a duplicate attempt, or without common tasks.
     """
     rows = list(trials)
     cells = _cells(rows)
@@ -155,11 +155,12 @@ def compare_arms(
 
 
 def trials_of(arm: str, seed: int, played: Iterable[PlayedEpisode]) -> Iterator[Trial]:
-    """The episodes of one arm and training seed. Attempts are numbered anew: several runs may each begin at 1."""
+    """The episodes of one arm and training seed as trials. Attempts are renumbered, since several runs start at 1."""
     attempts: Counter[str] = Counter()
-    for one in played:
-        attempts[one.task.id] += 1
-        yield Trial(arm, seed, one.task.id, attempts[one.task.id], one.success if one.judged else None)
+    for episode in played:
+        task = episode.task.id
+        attempts[task] += 1
+        yield Trial(arm, seed, task, attempts[task], episode.success if episode.judged else None)
 
 
 def _cells(rows: Sequence[Trial]) -> _Cells:
@@ -176,7 +177,7 @@ def _cells(rows: Sequence[Trial]) -> _Cells:
 
 
 def _common(cells: _Cells) -> tuple[list[str], tuple[str, ...]]:
-    """Tasks that every arm and seed has an outcome of, sorted, and the rest."""
+    """(sorted tasks with an outcome in every arm and seed, the other tasks)."""
     parts = [set(tasks) for seeds in cells.values() for tasks in seeds.values()]
     common = set[str].intersection(*parts)
     if not common:
@@ -185,7 +186,7 @@ def _common(cells: _Cells) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _drawn(cells: _Cells, tasks: Sequence[str], places: np.ndarray, resamples: int, seed: int) -> Mapping[str, _Arm]:
-    """All arms over the same draws of tasks; arms with the same seeds over the same draws of seeds."""
+    """All arms with the same resampled tasks; arms with the same seeds have the same resampled seeds."""
     random = np.random.default_rng(seed)
     sizes = np.bincount(places)
     task_draws = random.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=resamples)
@@ -216,15 +217,15 @@ def _change(arm: _Arm, base: _Arm, units: int) -> Change:
 
 
 def _over_seeds(value: float, arm: _Arm, base: _Arm) -> Estimate:
-    """Student's t on the differences by seed; Welch's where the arms have other seeds. Raises BadInput where there is
-    something to compute and scipy is missing."""
+    """Student's t on the differences by seed; Welch's if the arms have different seeds. Raises BadInput where scipy is
+    needed but missing."""
     if min(len(arm.seeds), len(base.seeds)) < 2:
         return Estimate(value=value, why_not="needs two seeds in each arm")
     if arm.seeds == base.seeds:
         error = float(np.var(arm.means - base.means, ddof=1)) / len(arm.seeds)
         freedom = len(arm.seeds) - 1.0
     else:
-        parts = [(float(np.var(one.means, ddof=1)) / len(one.seeds), len(one.seeds) - 1) for one in (arm, base)]
+        parts = [(float(np.var(side.means, ddof=1)) / len(side.seeds), len(side.seeds) - 1) for side in (arm, base)]
         error = sum(part for part, _ in parts)
         freedom = error**2 / sum(part**2 / free for part, free in parts) if error else 1.0
     if error == 0:

@@ -1,4 +1,4 @@
-"""Training runs against each other as one SVG file: shares, such as success on held-out tasks, by phase or update."""
+"""Draws curves of training runs as one SVG file: rates, such as success on held-out tasks, by phase or update."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from training.loop.metrics import PhaseMetrics, PlayedRun
 FORMATS: Final = (".svg",)
 _STYLE: Final = Path(__file__).with_name("curves.css")
 COLOURS: Final = 8
-"""That `curves.css` has; further arms have them again, with dashes."""
+"""Number of colours in `curves.css`; further arms reuse them with dashed lines."""
 _WIDE, _HIGH, _GAP, _LEFT, _TOP, _FOOT = 330.0, 250.0, 34.0, 44.0, 46.0, 50.0
-"""Pixels: the frame of one chart, between charts, its ticks at the left, above it, below it."""
+"""Pixels: width and height of a chart, gap between charts, margins at the left, above and below."""
 _ENTRY, _LEGEND = 220.0, 20.0
-"""An entry of the legend, and a line of it."""
+"""Width of a legend entry and height of a legend line."""
 _APART: Final = (0.02, 0.05, 0.1, 0.2, 0.25)
-"""Shares between two lines of the grid: the first with which there are at most `_LINES`."""
+"""Distances of grid lines; the first one with at most `_LINES` lines is used."""
 _LINES: Final = 6
 
 
 Points = Mapping[int, float]
-"""Share, in [0, 1], by phase or by update."""
+"""Rate, in [0, 1], by phase or by update."""
 
 
 class Curve(NamedTuple):
@@ -37,7 +37,7 @@ class Curve(NamedTuple):
     arm: str
     seed: int
     lines: Mapping[str, Points]
-    """By the title of the chart that they are drawn in."""
+    """Points by the title of their chart."""
 
 
 def _held_out(phase: PhaseMetrics) -> float | None:
@@ -62,11 +62,11 @@ CHARTS: Final[Mapping[str, Callable[[PhaseMetrics], float | None]]] = {
     "success, rollouts": _rollouts,
     "stuck midway, rollouts": _stuck,
 }
-"""What is drawn of a phase; None where it says nothing of it."""
+"""The charts: the value of a phase by title; None without one."""
 
 
 def phase_curve(arm: str, seed: int, phases: Sequence[PhaseMetrics]) -> Curve:
-    """A run of the loop, phase by phase."""
+    """The curve of one training run, phase by phase."""
     lines: dict[str, Points] = {}
     for title, share in CHARTS.items():
         shares = {phase.phase: share(phase) for phase in phases}
@@ -75,14 +75,14 @@ def phase_curve(arm: str, seed: int, phases: Sequence[PhaseMetrics]) -> Curve:
 
 
 def write_curves(curves: Sequence[Curve], target: Path, along: str = "phase") -> None:
-    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    """Writes the curves to *target* atomically. Raises BadInput where it cannot be written."""
     check_target(target, FORMATS)
     write_picture(str(drawn(curves, along)), target)
 
 
 def drawn(curves: Sequence[Curve], along: str = "phase") -> Markup:
-    """A chart for each title, side by side, and a legend below. An arm's line is the mean of its seeds, over what all
-    of them have; where there are several, each has a thin line. *along*: what is counted from left to right."""
+    """Draws a chart for each title, side by side, with a legend below. An arm's line is the mean of its seeds at their
+    common points; each of several seeds has a thin line. *along*: the label of the x axis."""
     arms = list(dict.fromkeys(curve.arm for curve in curves))
     titles = list(dict.fromkeys(title for curve in curves for title in curve.lines))
     last = max((max(points, default=0) for curve in curves for points in curve.lines.values()), default=0)
@@ -125,25 +125,25 @@ def drawn(curves: Sequence[Curve], along: str = "phase") -> Markup:
 
 
 def by_seed(curves: Sequence[Curve], title: str) -> Mapping[str, Sequence[Points]]:
-    """By arm what the chart *title* shows of each of its seeds."""
-    found: dict[str, list[Points]] = {}
+    """The points of each seed in the chart *title*, by arm."""
+    by_arm: dict[str, list[Points]] = {}
     for curve in curves:
-        found.setdefault(curve.arm, []).append(curve.lines.get(title, {}))
-    return found
+        by_arm.setdefault(curve.arm, []).append(curve.lines.get(title, {}))
+    return by_arm
 
 
 def mean_of(seeds: Sequence[Points]) -> Points:
-    """Over what all *seeds* have: a mean of other runs at each end of a line would bend it."""
-    common = set.intersection(*(set(one) for one in seeds))
-    return {phase: fmean(one[phase] for one in seeds) for phase in sorted(common)}
+    """The mean of *seeds* at their common points, so that every point covers the same runs."""
+    common = set.intersection(*(set(points) for points in seeds))
+    return {phase: fmean(points[phase] for points in seeds) for phase in sorted(common)}
 
 
 def _chart(title: str, curves: Sequence[Curve], arms: Sequence[str], last: int, *, along: str) -> Iterator[Markup]:
-    found = by_seed(curves, title)
-    shares = [share for seeds in found.values() for one in seeds for share in one.values()]
+    by_arm = by_seed(curves, title)
+    shares = [share for seeds in by_arm.values() for points in seeds for share in points.values()]
     yield text(_LEFT, 22, title, class_="name")
     if not shares:
-        yield text(_LEFT, 40, f"no {along} tells of it", class_="tick")
+        yield text(_LEFT, 40, f"no data in any {along}", class_="tick")
         return
     low, high, apart = _range(shares)
 
@@ -158,26 +158,26 @@ def _chart(title: str, curves: Sequence[Curve], arms: Sequence[str], last: int, 
         yield text(at(phase, low)[0], _TOP + _HIGH + 16, str(phase), class_="tick", anchor="middle")
     yield text(_LEFT + _WIDE / 2, _TOP + _HIGH + 31, along, class_="tick", anchor="middle")
     for place, arm in enumerate(arms):
-        if len(found[arm]) > 1:
-            for one in found[arm]:
-                yield _line([at(*point) for point in one.items()], f"seed {_class(place)}")
-        points = mean_of(found[arm])
+        if len(by_arm[arm]) > 1:
+            for seed_points in by_arm[arm]:
+                yield _line([at(*point) for point in seed_points.items()], f"seed {_class(place)}")
+        points = mean_of(by_arm[arm])
         yield _line([at(*point) for point in points.items()], f"arm {_class(place)}")
         for point in points.items():
             x, y = at(*point)
-            told = element("title", f"{arm}, {along} {point[0]}: {point[1]:.1%}")
-            yield element("circle", told, cx=x, cy=y, r=3, class_=_class(place))
+            label = element("title", f"{arm}, {along} {point[0]}: {point[1]:.1%}")
+            yield element("circle", label, cx=x, cy=y, r=3, class_=_class(place))
 
 
 def _range(shares: Sequence[float]) -> tuple[float, float, float]:
-    """(least, most, between two lines of the grid) of an axis that holds all *shares*."""
+    """(minimum, maximum, distance of grid lines) of an axis that covers all *shares*."""
     axes = [(*_ends(shares, apart), apart) for apart in _APART]
     low, high, apart = next((axis for axis in axes if axis[1] - axis[0] <= _LINES), axes[-1])
     return low * apart, high * apart, apart
 
 
 def _ends(shares: Sequence[float], apart: float) -> tuple[int, int]:
-    """In lines of the grid; rounding errors ask for no further line."""
+    """The first and last grid line of an axis; rounding errors do not add a line."""
     low = math.floor(min(shares) / apart + 1e-9)
     return low, max(math.ceil(max(shares) / apart - 1e-9), low + 1)
 

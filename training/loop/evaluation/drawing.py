@@ -1,4 +1,4 @@
-"""The milestones of each phase, side by side: one SVG or HTML file that needs nothing else."""
+"""Draws the milestone heat maps of phases side by side, as one self-contained SVG or HTML file."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from training.loop.evaluation.summary import Evaluation
 FORMATS: Final = (".svg", ".html")
 _HERE: Final = Path(__file__).parent
 _ACROSS: Final = 3
-"""Maps in a row of the sheet."""
+"""Maps per row of the sheet."""
 _WIDE, _GAP, _HEAD, _ROW, _FOOT = 440, 28, 52, 28, 40
-"""Pixels: a map of :func:`charts.heat`, between maps, above one, a milestone, below the last."""
+"""Pixels: width of a map of :func:`charts.heat`, gap between maps, header, height of a milestone, footer."""
 
 
 class Phase(NamedTuple):
-    """One map of the sheet."""
+    """One phase of the sheet."""
 
     name: str
     evaluation: Evaluation
 
 
 class Panel(NamedTuple):
-    """A row of the table below the maps, as it is read."""
+    """A row of the table below the maps, formatted."""
 
     name: str
     episodes: int
@@ -47,7 +47,7 @@ class Panel(NamedTuple):
 
 
 def check_target(target: Path, formats: Sequence[str] = FORMATS) -> None:
-    """Raises BadInput where a picture in one of *formats* could not be written to *target*."""
+    """Raises BadInput where *target* has none of the *formats* or its folder does not exist."""
     if target.suffix.lower() not in formats:
         raise BadInput(f"--out {str(target)!r} must end in {' or '.join(formats)}")
     if not target.parent.is_dir():
@@ -55,14 +55,14 @@ def check_target(target: Path, formats: Sequence[str] = FORMATS) -> None:
 
 
 def write_phases(phases: Sequence[Phase], target: Path) -> None:
-    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    """Writes the sheet to *target* atomically. Raises BadInput where it cannot be written."""
     check_target(target)
     style = (_HERE / "phases.css").read_text("utf-8")
     write_picture(str(sheet(phases, style)) if target.suffix.lower() == ".svg" else page(phases, style), target)
 
 
 def write_picture(content: str, target: Path) -> None:
-    """Replaces *target* as a whole. Raises BadInput where it cannot be written."""
+    """Writes *content* to *target* atomically. Raises BadInput where it cannot be written."""
     try:
         write_atomically(target, content + "\n")
     except OSError as error:
@@ -70,9 +70,9 @@ def write_picture(content: str, target: Path) -> None:
 
 
 def sheet(phases: Sequence[Phase], style: str = "") -> Markup:
-    """All maps over the same steps, three in a row, as one picture; with *style* inside where it stands alone.
+    """All maps over the same steps, three per row, as one picture; *style* is embedded for a standalone file.
 
-    Steps after which no map changes any more are not drawn: one episode that went on for long would fill the sheet.
+    Steps after the last change of any map are not drawn, because one long episode would fill the sheet.
     """
     maps = [phase.evaluation.milestones.heat for phase in phases]
     columns = 2 + max((row.index(row[-1]) for map_ in maps for row in map_.rows), default=0)
@@ -103,7 +103,7 @@ def sheet(phases: Sequence[Phase], style: str = "") -> Markup:
 
 
 def page(phases: Sequence[Phase], style: str) -> str:
-    """The sheet with its numbers as a table below."""
+    """The HTML page: the sheet with a table of its numbers."""
     loader = jinja2.FileSystemLoader(_HERE)
     templates = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -113,13 +113,13 @@ def page(phases: Sequence[Phase], style: str) -> str:
 
 
 def panel(phase: Phase) -> Panel:
-    """The numbers of one phase, for people."""
-    found, progress = phase.evaluation, phase.evaluation.milestones
-    stuck = next(one for one in found.failures if one.category == "stuck_midway")
+    """The formatted numbers of one phase."""
+    evaluation, progress = phase.evaluation, phase.evaluation.milestones
+    stuck = next(failure for failure in evaluation.failures if failure.category == "stuck_midway")
     return Panel(
         name=phase.name,
         episodes=progress.traces,
-        success=percent(found.total.success, 0),
+        success=percent(evaluation.total.success, 0),
         stuck=percent(stuck.of_judged, 0),
         diagonal=percent(progress.diagonal, 0),
         order="-" if progress.order is None else f"{progress.order:+.2f}",
@@ -128,13 +128,13 @@ def panel(phase: Phase) -> Panel:
 
 
 def over_steps(map_: HeatMap, columns: int) -> HeatMap:
-    """The same map over *columns* steps: an episode that ended keeps what it had, and so does the last column."""
+    """The same map over *columns* steps: finished episodes keep their milestones, so the last column is repeated."""
     rows = tuple((row + row[-1:] * (columns - len(row)))[:columns] for row in map_.rows)
     return map_.model_copy(update={"rows": rows})
 
 
 def percent(estimate: Estimate, digits: int = 1) -> str:
-    """A share with its interval, in percent; `-` where it is not defined."""
+    """A rate with its interval, in percent; `-` if it is undefined."""
     if estimate.value is None:
         return "-"
     value = f"{estimate.value:.{digits}%}"
@@ -144,11 +144,11 @@ def percent(estimate: Estimate, digits: int = 1) -> str:
 
 
 def _panel(phase: Phase, map_: HeatMap) -> list[Markup]:
-    told = panel(phase)
+    numbers = panel(phase)
     name = text(0, 14, phase.name, class_="name")
     if not map_.rows:
-        return [name, text(0, 32, "no episode tells of milestones", class_="numbers")]
-    line = f"diagonal {told.diagonal} · all done {told.all_done} · {told.episodes} episodes"
+        return [name, text(0, 32, "no episode has milestones", class_="numbers")]
+    line = f"diagonal {numbers.diagonal} · all done {numbers.all_done} · {numbers.episodes} episodes"
     picture = charts.heat(map_, label=f"milestones by step, {phase.name}")
     return [
         name,

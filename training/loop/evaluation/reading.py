@@ -1,4 +1,4 @@
-"""Episodes as evaluation sees them: read one trace at a time, and no more kept than the numbers need."""
+"""Reads episodes for evaluation, one trace at a time, and keeps only the data that the metrics need."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ NOT_ANALYZED = "not analyzed"
 
 
 class PlayedEpisode(Record):
-    """One episode that has ended."""
+    """One finished episode."""
 
     run_id: str
     episode_id: str
     task: TaskRef
     attempt: int
     category: str
-    """Of the site or the form of the task, e.g. `shop`."""
+    """Category of the site or task, e.g. `shop`."""
     split: str
-    """Of the task's template; empty where the suite has no splits."""
+    """Split of the task's template; empty for suites without splits."""
     policy: str
     outcome: Outcome
     failure: str
-    """Category of a failed episode, `not analyzed` where nobody did; empty for the others."""
+    """Category of a failed episode, `not analyzed` without an analysis; empty for other episodes."""
     steps: int
     tokens: int
-    """Read and written, all roles."""
+    """Input and output tokens of all roles."""
     seconds: float
     observed: Observed | None
-    """When the run's rater saw each milestone done; None where the trace does not say."""
+    """The step at which the run's rater rated each milestone as done; None if the trace has no ratings."""
 
     @property
     def judged(self) -> bool:
-        """It says something about the policy: broken and unjudged ones do not."""
+        """Whether the episode is a success or a failure, and not broken or unjudged."""
         return self.outcome in ("success", "failure")
 
     @property
@@ -57,20 +57,20 @@ class PlayedEpisode(Record):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of some episodes."""
+    """The episodes that were read, and counts of those that could not be used."""
 
     played: tuple[PlayedEpisode, ...]
-    """In the order given; at least one."""
+    """In the order of the files; at least one."""
     unfinished: int
-    """Traces without an end: a run that goes on, or was killed."""
+    """Traces without a footer: the run is still running or was killed."""
     no_milestones: Counter[str]
-    """Judged episodes whose trace says nothing of milestones, by reason."""
+    """Judged episodes without milestones in their trace, by reason."""
     damaged: tuple[str, ...]
-    """One line for each trace that cannot be read."""
+    """One line for each unreadable trace."""
 
 
-def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None = None) -> Reading:
-    """The episodes that have ended. *tell* hears how many files are read. Raises BadInput where none has ended."""
+def read_played(files: Sequence[EpisodeFile], report: Callable[[int], None] | None = None) -> Reading:
+    """Reads the finished episodes. *report* gets the number of files read so far. Raises BadInput without any."""
     played: list[PlayedEpisode] = []
     unfinished = 0
     no_milestones: Counter[str] = Counter()
@@ -86,11 +86,11 @@ def read_played(files: Sequence[EpisodeFile], tell: Callable[[int], None] | None
                 unfinished += 1
             else:
                 played.append(_played(trace, trace.footer, no_milestones))
-        if tell is not None:
-            tell(done)
+        if report is not None:
+            report(done)
     if not played:
-        why = f": {damaged[0]}" if damaged else "; continue with: mira resume RUN"
-        raise BadInput(f"no finished episode among {len(files)} in {str(files[0].folder)!r}{why}")
+        hint = f": {damaged[0]}" if damaged else "; continue with: mira resume RUN"
+        raise BadInput(f"no finished episode among {len(files)} in {str(files[0].folder)!r}{hint}")
     return Reading(tuple(played), unfinished, no_milestones, tuple(damaged))
 
 
@@ -120,10 +120,8 @@ def _played(trace: Trace, footer: Footer, no_milestones: Counter[str]) -> Played
 
 @cache
 def _splits(suite: str) -> dict[str, str]:
-    """Split by name of task; empty for suites that this installation does not know, such as imported ones."""
-    from agent.run.suites import (
-        known_suite,
-    )  # brings the browser's library with it, which the pure functions do not need
+    """Splits by task name; empty for suites that this installation does not have, such as imported ones."""
+    from agent.run.suites import known_suite  # imports the browser library, which pure functions do not need
 
     try:
         return {info.name: info.split for info in known_suite(suite).infos() if info.split}

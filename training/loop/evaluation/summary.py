@@ -1,4 +1,4 @@
-"""What the episodes of a policy say: success by group, pass@k, failures, what an episode costs, milestones."""
+"""Summarizes a policy's episodes: success by group, pass@k, failures, cost per episode, milestones."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from training.loop.evaluation.reading import NOT_ANALYZED, PlayedEpisode, Readin
 
 Spending = Literal["steps", "tokens", "seconds"]
 SPENDINGS: Final[Mapping[Spending, Callable[[PlayedEpisode], float]]] = {
-    "steps": lambda one: one.steps,
-    "tokens": lambda one: one.tokens,
-    "seconds": lambda one: one.seconds,
+    "steps": lambda episode: episode.steps,
+    "tokens": lambda episode: episode.tokens,
+    "seconds": lambda episode: episode.seconds,
 }
 FAILURES: Final = ("stop_at_wrong_page", "stuck_midway", "no_reasonable_attempt", "other", NOT_ANALYZED)
 """Categories of the MiRA paper, §4, in the order in which they are listed."""
 
 
 class GroupRate(Record):
-    """Success of the episodes that have something in common."""
+    """Success rate of a group of episodes."""
 
     name: str
-    """`-` where the trace does not name it."""
+    """Name of the group; `-` if the trace has none."""
     judged: int
     successes: int
     success: Estimate
-    """Of judged episodes, with Wilson's interval: attempts at one task count as independent."""
+    """Rate of judged episodes with Wilson's interval; attempts at one task count as independent."""
     broken: int
-    """The world or a model failed: in no rate."""
+    """The environment or a model failed: part of no rate."""
     unjudged: int
 
 
@@ -44,49 +44,49 @@ class PassRate(Record):
     value: Estimate
     """Interval: bootstrap over task instances."""
     tasks: int
-    """Instances with at least k judged attempts: those that are averaged."""
+    """Instances with at least k judged attempts, which are averaged."""
     too_few: int
-    """Instances with fewer."""
+    """Instances with fewer attempts."""
 
 
 class FailureRate(Record):
-    """How many of the failed episodes failed in this way."""
+    """Number and rate of failed episodes of one category."""
 
     category: str
     episodes: int
     share: Estimate
-    """Of failed episodes; not defined where none failed."""
+    """Share of failed episodes; undefined without any."""
     of_judged: Estimate
-    """Of judged episodes: falls when the policy gets better, where `share` need not."""
+    """Share of judged episodes: it falls when the policy improves, but `share` may not."""
 
 
 class Spent(Record):
-    """What a judged episode took."""
+    """The cost of a judged episode in steps, tokens or seconds."""
 
     mean: Estimate
     """Interval: bootstrap over task instances."""
     median: float | None
-    """None where no episode was judged."""
+    """None without judged episodes."""
 
 
 class Evaluation(Record):
-    """All of it."""
+    """All metrics of a policy."""
 
     policies: tuple[str, ...]
     episodes: int
-    """That have ended."""
+    """Number of finished episodes."""
     tasks: int
-    """Task instances among them."""
+    """Number of their task instances."""
     outcomes: dict[str, int]
-    """Ended episodes by outcome."""
+    """Finished episodes by outcome."""
     unfinished: int
     damaged: tuple[str, ...]
     total: GroupRate
     by_category: tuple[GroupRate, ...]
     by_split: tuple[GroupRate, ...]
-    """None where no suite has splits."""
+    """Empty for suites without splits."""
     by_task: tuple[GroupRate, ...]
-    """Tasks without their seeds."""
+    """By `suite/name`, over all seeds."""
     pass_at: tuple[PassRate, ...]
     failures: tuple[FailureRate, ...]
     spent: dict[Spending, Spent]
@@ -94,24 +94,24 @@ class Evaluation(Record):
 
 
 def evaluate(reading: Reading, *, ks: Sequence[int] = PASS_AT, resamples: int = 2000, seed: int = 0) -> Evaluation:
-    """Of everything that was read, together; the same seed gives the same numbers."""
+    """Computes all metrics of the episodes that were read. Equal seeds give equal numbers."""
     played = reading.played
-    judged = [one for one in played if one.judged]
-    seen = [(one.observed, one.task.id) for one in judged if one.observed is not None]
+    judged = [episode for episode in played if episode.judged]
+    seen = [(episode.observed, episode.task.id) for episode in judged if episode.observed is not None]
     return Evaluation(
-        policies=tuple(dict.fromkeys(one.policy for one in played)),
+        policies=tuple(dict.fromkeys(episode.policy for episode in played)),
         episodes=len(played),
-        tasks=len({one.task.id for one in played}),
-        outcomes=dict(Counter(one.outcome for one in played)),
+        tasks=len({episode.task.id for episode in played}),
+        outcomes=dict(Counter(episode.outcome for episode in played)),
         unfinished=reading.unfinished,
         damaged=reading.damaged,
         total=_rate("all", played),
-        by_category=_rates(played, lambda one: one.category),
-        by_split=_rates(played, lambda one: one.split) if any(one.split for one in played) else (),
-        by_task=_rates(played, lambda one: one.template),
+        by_category=_rates(played, lambda episode: episode.category),
+        by_split=_rates(played, lambda episode: episode.split) if any(episode.split for episode in played) else (),
+        by_task=_rates(played, lambda episode: episode.template),
         pass_at=tuple(pass_rate(judged, k, resamples=resamples, seed=seed) for k in ks),
         failures=tuple(_failures(judged)),
-        spent={name: _spent(judged, what, resamples, seed) for name, what in SPENDINGS.items()},
+        spent={name: _spent(judged, cost, resamples, seed) for name, cost in SPENDINGS.items()},
         milestones=milestone_progress(
             [observed for observed, _ in seen],
             [task for _, task in seen],
@@ -123,10 +123,10 @@ def evaluate(reading: Reading, *, ks: Sequence[int] = PASS_AT, resamples: int = 
 
 
 def pass_rate(judged: Iterable[PlayedEpisode], k: int, *, resamples: int = 2000, seed: int = 0) -> PassRate:
-    """1 - C(n-c, k)/C(n, k) for each task instance with n >= *k* judged attempts of which c succeeded, averaged."""
+    """pass@k: the mean of 1 - C(n-c, k)/C(n, k) over task instances with n >= *k* judged attempts, c successful."""
     attempts: defaultdict[str, list[bool]] = defaultdict(list)
-    for one in judged:
-        attempts[one.task.id].append(one.success)
+    for episode in judged:
+        attempts[episode.task.id].append(episode.success)
     enough = {task: won for task, won in attempts.items() if len(won) >= k}
     values = [pass_at(k, len(won), sum(won)) for won in enough.values()]
     value = clustered_mean(values, list(enough), resamples=resamples, seed=seed)
@@ -137,13 +137,13 @@ def pass_rate(judged: Iterable[PlayedEpisode], k: int, *, resamples: int = 2000,
 
 def _rates(played: Iterable[PlayedEpisode], key: Callable[[PlayedEpisode], str]) -> tuple[GroupRate, ...]:
     groups: defaultdict[str, list[PlayedEpisode]] = defaultdict(list)
-    for one in played:
-        groups[key(one) or "-"].append(one)
+    for episode in played:
+        groups[key(episode) or "-"].append(episode)
     return tuple(_rate(name, groups[name]) for name in sorted(groups))
 
 
 def _rate(name: str, members: Sequence[PlayedEpisode]) -> GroupRate:
-    outcomes = Counter(one.outcome for one in members)
+    outcomes = Counter(member.outcome for member in members)
     judged = outcomes["success"] + outcomes["failure"]
     return GroupRate(
         name=name,
@@ -156,7 +156,7 @@ def _rate(name: str, members: Sequence[PlayedEpisode]) -> GroupRate:
 
 
 def _failures(judged: Sequence[PlayedEpisode]) -> Iterable[FailureRate]:
-    counts = Counter(one.failure for one in judged if not one.success)
+    counts = Counter(episode.failure for episode in judged if not episode.success)
     for category in FAILURES:
         if counts[category] or category != NOT_ANALYZED:
             yield FailureRate(
@@ -167,9 +167,9 @@ def _failures(judged: Sequence[PlayedEpisode]) -> Iterable[FailureRate]:
             )
 
 
-def _spent(judged: Sequence[PlayedEpisode], what: Callable[[PlayedEpisode], float], resamples: int, seed: int) -> Spent:
-    values = [what(one) for one in judged]
-    tasks = [one.task.id for one in judged]
+def _spent(judged: Sequence[PlayedEpisode], cost: Callable[[PlayedEpisode], float], resamples: int, seed: int) -> Spent:
+    values = [cost(episode) for episode in judged]
+    tasks = [episode.task.id for episode in judged]
     return Spent(
         mean=clustered_mean(values, tasks, resamples=resamples, seed=seed), median=median(values) if values else None
     )

@@ -99,7 +99,7 @@ def test_the_small_models_tokens_are_characters_and_questions(tmp_path_factory: 
         assert len(ids) == 1 + len("\n" + rest), "the question is one token"
         assert tokenizer.unk_token_id not in ids, question
         (row,) = reference_rows([example], tokenizer)
-        assert tokenizer.decode(row.action) == answer + tokenizer.eos_token
+        assert tokenizer.decode(row.completion) == answer + tokenizer.eos_token
     model, read = load_policy(fresh_model(tmp_path_factory.mktemp("m") / "fresh", width=32, layers=1), padded=True)
     assert read.encode("S.#") == tokenizer.encode("S.#")
     assert model.config.vocab_size == len(tokenizer)

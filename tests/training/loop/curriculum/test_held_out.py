@@ -1,4 +1,4 @@
-"""Which traces may be learned from: the rule of the curriculum, asked of episodes that were played."""
+"""Which traces may be trained on: the curriculum's rule, applied to episodes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Episode:
     task: TaskRef
 
 
-@pytest.mark.parametrize(("task", "why"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-async def test_what_is_kept_for_evaluation_is_not_learned_from(task: TaskRef, why: str | None) -> None:
-    found = await held_out([task, task])
-    if why is None:
-        assert found == {}
+@pytest.mark.parametrize(("task", "reason"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+async def test_evaluation_instances_are_not_trained_on(task: TaskRef, reason: str | None) -> None:
+    result = await held_out([task, task])
+    if reason is None:
+        assert result == {}
     else:
-        assert list(found) == [task] and why in found[task]
+        assert list(result) == [task] and reason in result[task]
 
 
 async def test_a_refusal_names_the_first_episode_and_how_many_there_are() -> None:
@@ -45,16 +45,16 @@ async def test_a_refusal_names_the_first_episode_and_how_many_there_are() -> Non
         Episode("r", f"e{seed}", TaskRef(suite="miniwob", name="click-test", seed=seed))
         for seed in (1_000_000, 4, 4, 2)
     ]
-    assert refusal(episodes, await held_out(one.task for one in episodes)) == (
+    assert refusal(episodes, await held_out(item.task for item in episodes)) == (
         "3 of 4 episodes are not for training, the first is e4 of run r: miniwob/click-test/4: seed 4 is for "
         "evaluation; train on seeds from 1000000"
     )
 
 
 @pytest.mark.slow
-async def test_an_evaluation_task_in_other_words_is_held_out_too() -> None:
+async def test_a_reworded_evaluation_task_is_held_out_too() -> None:
     drawer = Drawer()
     distinct = len(await drawer.candidates(template("shop-reorder")))
-    mine, theirs = (TaskRef(suite="sites", name="shop-reorder", seed=seed) for seed in (distinct - 1, distinct + 7))
-    found = await held_out([mine, theirs], drawer)
-    assert list(found) == [theirs] and "a rewording of 7" in found[theirs]
+    own, theirs = (TaskRef(suite="sites", name="shop-reorder", seed=seed) for seed in (distinct - 1, distinct + 7))
+    result = await held_out([own, theirs], drawer)
+    assert list(result) == [theirs] and "a rewording of 7" in result[theirs]

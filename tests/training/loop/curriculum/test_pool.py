@@ -1,4 +1,4 @@
-"""The pools of both suites, as they really are: nothing held out, in a fixed order, worded as far as is known."""
+"""The real pools of both suites: no held-out tasks, a fixed order, instructions where known."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from training.loop.curriculum import (
     Candidate,
     CurriculumSettings,
     Failed,
+    build_pool,
     check_trainable,
     next_phase,
-    pool_of,
     training_seeds,
     variants_of,
-    worded,
+    with_instructions,
 )
 
 FIRST = 1_000_000
@@ -34,22 +34,24 @@ def failed(name: str, seed: int, suite: str = "sites") -> Failed:
 # MiniWoB++
 
 
-async def test_miniwob_takes_one_of_each_task_before_a_second_of_any() -> None:
-    found = await pool_of("miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3)
-    assert [(one.ref.name, one.ref.seed) for one in found] == [
+async def test_a_miniwob_pool_has_one_instance_of_each_task_per_round() -> None:
+    result = await build_pool(
+        "miniwob", names=["click-test", "login-user"], seeds=range(FIRST + 5, FIRST + 900), size=3
+    )
+    assert [(item.ref.name, item.ref.seed) for item in result] == [
         ("click-test", FIRST + 5),
         ("login-user", FIRST + 5),
         ("click-test", FIRST + 6),
     ]
-    assert [(one.category, one.known, one.instruction) for one in found[:2]] == [
+    assert [(item.category, item.known, item.instruction) for item in result[:2]] == [
         ("navigation", False, ""),
         ("form", False, ""),
     ]
 
 
 async def test_all_of_miniwob_is_every_page_once_a_round() -> None:
-    found = await pool_of("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
-    assert set(Counter(one.ref.name for one in found).values()) == {2}
+    result = await build_pool("miniwob", names=None, seeds=training_seeds("miniwob"), size=260)
+    assert set(Counter(item.ref.name for item in result).values()) == {2}
 
 
 REFUSED = [
@@ -68,19 +70,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=[case[0] for case in REFUSED])
-async def test_a_pool_that_would_hold_something_held_out_is_refused(case: tuple) -> None:
+async def test_a_pool_with_held_out_tasks_is_refused(case: tuple) -> None:
     _, suite, names, seeds, size = case
     with pytest.raises(BadInput) as error:
-        await pool_of(suite, names=names, seeds=seeds, size=size)
+        await build_pool(suite, names=names, seeds=seeds, size=size)
     assert "\n" not in str(error.value)
 
 
-def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_the_others() -> None:
+def test_a_recorded_instruction_fills_its_instance_and_stands_in_for_others() -> None:
     refs = [TaskRef(suite="miniwob", name="enter-text", seed=FIRST + n) for n in range(3)]
     own = Candidate(TaskRef(suite="sites", name="shop-order", seed=8), "Order a lamp.", "shop")
     pool = [*(Candidate(ref, "", "form", known=False) for ref in refs), own]
-    told = [(refs[2], "Enter Bo"), (refs[1], "Enter Al"), (own.ref, "something else")]
-    assert [(one.instruction, one.known) for one in worded(pool, told)] == [
+    recorded = [(refs[2], "Enter Bo"), (refs[1], "Enter Al"), (own.ref, "something else")]
+    assert [(item.instruction, item.known) for item in with_instructions(pool, recorded)] == [
         ("Enter Al", False),
         ("Enter Al", True),
         ("Enter Bo", True),
@@ -91,8 +93,8 @@ def test_an_instruction_that_was_seen_words_its_own_instance_and_stands_in_for_t
 async def test_a_variant_of_a_miniwob_task_is_an_instance_above_every_one_played() -> None:
     taken = [TaskRef(suite="miniwob", name="click-test", seed=FIRST + n) for n in (1, 7)]
     taken.append(TaskRef(suite="miniwob", name="click-test-2", seed=FIRST + 99))
-    found = await variants_of([failed("click-test", FIRST + 3, "miniwob")] * 2, taken, each=2)
-    assert [(one.candidate.ref.seed - FIRST, one.how) for one in found] == [(8, "instance"), (9, "instance")]
+    result = await variants_of([failed("click-test", FIRST + 3, "miniwob")] * 2, taken, each=2)
+    assert [(item.candidate.ref.seed - FIRST, item.how) for item in result] == [(8, "instance"), (9, "instance")]
 
 
 # The sites, from their golden states
@@ -106,16 +108,16 @@ async def drawer() -> Drawer:
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_sites_pool_is_the_suites_own_with_every_instruction_known(drawer: Drawer) -> None:
-    found = await pool_of("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
-    assert tuple(one.ref for one in found) == await pool(drawer, 1_500)
-    assert {split_of(one.ref.name) for one in found} == {"train"}
-    assert min(one.ref.seed for one in found) == EVALUATION_SEEDS
-    assert all(one.known and one.instruction for one in found)
+    result = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+    assert tuple(item.ref for item in result) == await pool(drawer, 1_500)
+    assert {split_of(item.ref.name) for item in result} == {"train"}
+    assert min(item.ref.seed for item in result) == EVALUATION_SEEDS
+    assert all(item.known and item.instruction for item in result)
 
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_variant_of_a_sites_task_is_itself_in_other_words_then_another_instance(drawer: Drawer) -> None:
+async def test_variants_of_a_sites_task_are_other_wordings_then_other_instances(drawer: Drawer) -> None:
     distinct = len(await drawer.candidates(template("shop-reorder")))
     original = await drawer.instance(TaskRef(suite="sites", name="shop-reorder", seed=9))
     reworded, other = await variants_of([failed("shop-reorder", 9)], [], each=2, drawer=drawer)
@@ -130,10 +132,10 @@ async def test_a_variant_of_a_sites_task_is_itself_in_other_words_then_another_i
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other_words(drawer: Drawer) -> None:
+async def test_a_template_gives_all_variants_except_reworded_evaluation_tasks(drawer: Drawer) -> None:
     distinct = len(await drawer.candidates(template("shop-reorder")))
-    found = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
-    seeds = [one.candidate.ref.seed for one in found]
+    result = await variants_of([failed("shop-reorder", seed) for seed in (8, 9)], [], each=99, drawer=drawer)
+    seeds = [item.candidate.ref.seed for item in result]
     assert len(set(seeds)) == len(seeds) and {seed % distinct for seed in seeds} == set(range(8, distinct))
     evaluated = TaskRef(suite="sites", name="shop-reorder", seed=distinct + 7)
     with pytest.raises(BadInput, match="a rewording of 7"):
@@ -144,31 +146,31 @@ async def test_a_template_gives_all_it_has_and_never_an_evaluation_task_in_other
 
 @pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_whole_phase_from_the_real_pool_practises_what_failed(drawer: Drawer) -> None:
-    """Most of what is called similar is of the failed task's own site; the site without a pool is synthesised."""
-    everything = await pool_of("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
+async def test_a_phase_from_the_real_pool_practises_failed_skills(drawer: Drawer) -> None:
+    """Most similar tasks are of the failed task's own site; a site without a pool gets variants."""
+    everything = await build_pool("sites", names=None, seeds=training_seeds("sites"), size=1_500, drawer=drawer)
     failures = [
-        Failed(task=one.ref, instruction=one.instruction, category=one.category, failure="stuck_midway")
-        for one in everything
-        if one.ref.name in ("shop-add-to-basket", "forum-vote", "map-opening-hours") and one.ref.seed < 11
+        Failed(task=item.ref, instruction=item.instruction, category=item.category, failure="stuck_midway")
+        for item in everything
+        if item.ref.name in ("shop-add-to-basket", "forum-vote", "map-opening-hours") and item.ref.seed < 11
     ]
-    without_map = [one for one in everything if one.category != "map"]
+    without_map = [item for item in everything if item.category != "map"]
     settings = CurriculumSettings(top_k=4, rare_share=0.2, overlap=False)
-    found = await next_phase(failures, [], without_map, settings, size=50, seed=3, drawer=drawer)
+    result = await next_phase(failures, [], without_map, settings, size=50, seed=3, drawer=drawer)
     near = Counter(
-        (one.reason.failure.name, one.category)
-        for one in found.tasks
-        if one.reason.kind == "similar" and one.category == template(one.reason.failure.name).category
+        (item.reason.failure.name, item.category)
+        for item in result.tasks
+        if item.reason.kind == "similar" and item.category == template(item.reason.failure.name).category
     )
-    assert found.counts.model_dump(exclude={"explore", "similar"}) == {
+    assert result.counts.model_dump(exclude={"explore", "similar"}) == {
         "rare": 6,
         "retry": 0,
         "missing": 0,
         "too_hard": 0,
         "too_easy": 0,
     }
-    assert found.rare_categories == ("map",)
-    assert {one.task.name for one in found.tasks if one.reason.kind == "rare"} == {"map-opening-hours"}
+    assert result.rare_categories == ("map",)
+    assert {item.task.name for item in result.tasks if item.reason.kind == "rare"} == {"map-opening-hours"}
     assert near["shop-add-to-basket", "shop"] >= 9 and near["forum-vote", "forum"] >= 9, "of 12 each"
-    for one in found.tasks:
-        check_trainable(one.task, len(await drawer.candidates(template(one.task.name))))
+    for item in result.tasks:
+        check_trainable(item.task, len(await drawer.candidates(template(item.task.name))))

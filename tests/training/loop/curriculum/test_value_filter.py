@@ -1,4 +1,4 @@
-"""WebRL's band of values, and what traces say about a phase."""
+"""WebRL's value band, and tasks of a phase read from traces."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from training.loop.curriculum import (
     CurriculumSettings,
     Failed,
     ValueBand,
+    filter_by_value,
     next_phase,
-    played,
-    within_reach,
+    played_tasks,
 )
 
 
@@ -31,43 +31,43 @@ TASKS = [Candidate(task(n), "press it", "navigation") for n in range(6)]
 FAILED = Failed(task=task(90), instruction="press it", category="navigation", failure="other")
 
 
-def test_the_band_holds_its_ends_and_the_rest_is_counted() -> None:
-    found = within_reach(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
-    assert found == (tuple(TASKS[2:5]), 2, 1)
+def test_the_band_includes_its_ends_and_other_tasks_are_counted() -> None:
+    result = filter_by_value(TASKS, [0.0, 0.049, 0.05, 0.4, 0.75, 0.76], ValueBand())
+    assert result == (tuple(TASKS[2:5]), 2, 1)
 
 
 @pytest.mark.parametrize("values", [[0.5] * 5, [0.5] * 5 + [math.nan], [0.5] * 5 + [1.5], [0.5] * 5 + [-0.1]])
-def test_a_critic_that_says_no_value_is_an_error(values: Sequence[float]) -> None:
+def test_a_value_outside_0_to_1_is_an_error(values: Sequence[float]) -> None:
     with pytest.raises(ValueError):
-        within_reach(TASKS, values, ValueBand())
+        filter_by_value(TASKS, values, ValueBand())
 
 
-def test_a_band_that_holds_nothing_and_shares_above_one_are_refused() -> None:
+def test_an_empty_band_and_shares_above_one_are_refused() -> None:
     with pytest.raises(ValidationError):
         ValueBand(low=0.8, high=0.2)
     with pytest.raises(ValidationError):
         CurriculumSettings(rare_share=0.6, explore_share=0.6)
 
 
-async def test_webrl_plays_only_what_its_critic_finds_within_reach() -> None:
-    """Instances 0 to 2 are hopeless, the variants are solved; 3 to 5 remain."""
+async def test_webrl_plays_only_tasks_within_the_value_band() -> None:
+    """Instances 0 to 2 are too hard, the variants too easy; 3 to 5 remain."""
 
     def value(candidates: Sequence[Candidate]) -> list[float]:
-        seeds = [one.ref.seed - 1_000_000 for one in candidates]
+        seeds = [item.ref.seed - 1_000_000 for item in candidates]
         return [0.01 if seed < 3 else 0.5 if seed < 6 else 0.9 for seed in seeds]
 
     webrl = CurriculumSettings(value_band=ValueBand(), explore_share=0)
-    found = await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0, value=value)
-    assert {one.seed - 1_000_000 for one in found.refs} == {3, 4, 5}
-    assert (found.counts.too_hard, found.counts.too_easy, found.counts.missing) == (3, 2, 6)
+    result = await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0, value=value)
+    assert {item.seed - 1_000_000 for item in result.refs} == {3, 4, 5}
+    assert (result.counts.too_hard, result.counts.too_easy, result.counts.missing) == (3, 2, 6)
     with pytest.raises(BadInput, match="value critic"):
         await next_phase([FAILED], [], TASKS, webrl, size=9, seed=0)
 
 
-async def test_webrls_variants_of_a_failure_stand_in_the_pool_beside_the_others() -> None:
+async def test_webrls_variants_of_a_failure_join_the_pool() -> None:
     webrl = CurriculumSettings(value_band=ValueBand(), explore_share=0, rare_share=0)
-    found = await next_phase([FAILED], [], [], webrl, size=9, seed=0, value=lambda tasks: [0.5] * len(tasks))
-    assert [one.reason.kind for one in found.tasks] == ["similar", "similar"]
+    result = await next_phase([FAILED], [], [], webrl, size=9, seed=0, value=lambda tasks: [0.5] * len(tasks))
+    assert [item.reason.kind for item in result.tasks] == ["similar", "similar"]
 
 
 # Traces
@@ -99,11 +99,11 @@ def episode(n: int, outcome: Outcome | None, failure: Failure | None = None) -> 
     return Summary(header, footer)
 
 
-def test_a_phase_is_read_from_its_traces_and_broken_episodes_say_nothing() -> None:
+def test_a_phase_is_read_from_its_traces_without_broken_episodes() -> None:
     stuck = Failure(category="stuck_midway", key_step=1, reason="")
     traces = [episode(4, "failure", stuck), episode(1, "success"), episode(2, "broken"), episode(3, None)]
     traces += [episode(1, "failure"), episode(5, "unjudged")]
-    found = played(traces)
-    assert [(one.task, one.failure) for one in found.failed] == [(task(1), ""), (task(4), "stuck_midway")]
-    assert found.succeeded == {task(1)} and found.seen == {task(1), task(4)}
-    assert dict(found.instructions)[task(2)] == "press 2"
+    result = played_tasks(traces)
+    assert [(item.task, item.failure) for item in result.failed] == [(task(1), ""), (task(4), "stuck_midway")]
+    assert result.succeeded == {task(1)} and result.seen == {task(1), task(4)}
+    assert dict(result.instructions)[task(2)] == "press 2"

@@ -1,4 +1,4 @@
-"""Arms × seeds × tasks: means and the three intervals of a difference, worked out by hand."""
+"""Arms × seeds × tasks: means and the three intervals of a difference, computed by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from training.loop.evaluation.arms import Trial, compare_arms
 
 
 def trials(arm: str, *seeds: Sequence[Sequence[bool | None]], first: int = 0) -> list[Trial]:
-    """Per seed, per task, its attempts."""
+    """Attempts by seed and task."""
     return [
         Trial(arm, seed, f"suite/t{task}/0", attempt, success)
         for seed, tasks in enumerate(seeds, first)
@@ -32,14 +32,14 @@ B = ([[True], [True]], [[True], [True]])
 def test_means_are_over_seeds_of_tasks_of_attempts() -> None:
     table = compare_arms([*trials("a", *A), *trials("b", *B)])
     a, b = table.arms
-    assert [one.success for one in a.seeds] == [0.75, 0.5]
+    assert [item.success for item in a.seeds] == [0.75, 0.5]
     assert (a.success.value, b.success.value, a.change) == (0.625, 1.0, None)
     assert (table.baseline, table.tasks, a.episodes, b.episodes) == ("a", 2, 5, 4)
     assert b.change is not None and b.change.value == 0.375
 
 
 def test_the_three_intervals() -> None:
-    """Gains by task are 3/4 and 0: the four draws of two tasks give 3/4, 3/8 twice, 0. With the seeds drawn too, the
+    """Gains by task are 3/4 and 0: the four draws of two tasks give 3/4, 3/8 twice, 0. With resampled seeds, too, the
     first task twice and the second seed twice (1 of 16) gives 1. Gains by seed are 1/4 and 1/2: mean 3/8, standard
     error 1/8, and Student's t with one degree of freedom is 12.706."""
     change = compare_arms([*trials("a", *A), *trials("b", *B)]).arms[1].change
@@ -59,13 +59,13 @@ def test_other_seeds_are_not_paired() -> None:
     assert change.seeds.high - change.seeds.low == pytest.approx(2 * 3.450 * error**0.5, rel=0.01)
 
 
-def test_one_seed_cannot_say_what_training_again_does() -> None:
+def test_one_seed_gives_no_interval_over_seeds() -> None:
     change = compare_arms([*trials("a", A[0]), *trials("b", B[0])]).arms[1].change
     assert change is not None and change.seeds.low is None and "two seeds" in change.seeds.why_not
     assert (change.both.low, change.both.high) == (change.tasks.low, change.tasks.high)
 
 
-def test_tasks_that_not_all_have_are_named_and_in_no_number() -> None:
+def test_tasks_that_are_not_common_are_listed_and_excluded() -> None:
     """The third task was broken in one seed of b: its failures in a do not count."""
     a = trials("a", [[True], [False], [False]], [[True], [False], [False]])
     b = trials("b", [[True], [True], [None]], [[True], [True], [True]])
@@ -76,7 +76,7 @@ def test_tasks_that_not_all_have_are_named_and_in_no_number() -> None:
 
 
 def test_instances_of_a_template_are_drawn_together() -> None:
-    """Two templates, 10 alike instances each: as 20 tasks the interval is narrow, as 2 templates it is all or none."""
+    """Two templates, 10 equal instances each: as 20 tasks the interval is narrow, as 2 templates it is wide."""
     rows = [
         Trial(arm, 0, f"suite/{name}/{seed}", 1, name == "easy" or arm == "b")
         for arm in "ab"
@@ -91,7 +91,7 @@ def test_instances_of_a_template_are_drawn_together() -> None:
     assert compare_arms(rows, cluster="template").clusters == 2
 
 
-def test_the_interval_holds_as_often_as_it_says() -> None:
+def test_the_interval_has_its_nominal_coverage() -> None:
     """Two arms of 8 seeds on 40 tasks; the true difference is 0.2, seeds and tasks vary."""
     random = np.random.default_rng(1)
     held = 0
@@ -109,13 +109,13 @@ def test_the_interval_holds_as_often_as_it_says() -> None:
     assert 53 <= held <= 60
 
 
-def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
+def test_the_difference_equals_that_of_mira_compare(tmp_path: Path) -> None:
     won = {"a": [True, False, False, True, False], "b": [True, True, False, True, True]}
     for name, outcomes in won.items():
-        plays = [Play(seed=seed, outcome="success" if one else "failure") for seed, one in enumerate(outcomes)]
+        plays = [Play(seed=seed, outcome="success" if item else "failure") for seed, item in enumerate(outcomes)]
         write_run(tmp_path / name, plays)
     known = compare(discover_traces([tmp_path / "a"]), discover_traces([tmp_path / "b"])).success
-    rows = [Trial(arm, 0, f"t/{task}", 1, one) for arm, outcomes in won.items() for task, one in enumerate(outcomes)]
+    rows = [Trial(arm, 0, f"t/{task}", 1, item) for arm, outcomes in won.items() for task, item in enumerate(outcomes)]
     change = compare_arms(rows).arms[1].change
     assert known is not None and change is not None
     assert change.value == known.change.value
@@ -132,6 +132,6 @@ def test_two_runs_differ_by_what_mira_compare_says(tmp_path: Path) -> None:
         ([*trials("a", [[True]]), *trials("b", [[None]])], None, "no task was judged in every arm"),
     ],
 )
-def test_what_cannot_be_compared(rows: list[Trial], baseline: str | None, message: str) -> None:
+def test_incomparable_trials_are_refused(rows: list[Trial], baseline: str | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         compare_arms(rows, baseline=baseline)

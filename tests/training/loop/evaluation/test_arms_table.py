@@ -1,4 +1,4 @@
-"""The table that `benchmarks.arms` makes of what was played."""
+"""The table of `benchmarks.arms`."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ def curve(arm: str, seed: int) -> dict[str, Any]:
 
 
 def written(folder: Path, episodes: dict[str, list[str]] = EPISODES) -> Path:
-    """A table as `--write` leaves it, of *episodes*."""
+    """A table of *episodes*, as `--write` writes it."""
     arms = sorted({(name.split()[0], int(name.split()[2])) for name in episodes})
     file = folder / "before.json"
-    file.write_text(json.dumps({"curves": [curve(*one) for one in arms], "tasks": TASKS, "episodes": episodes}))
+    file.write_text(json.dumps({"curves": [curve(*item) for item in arms], "tasks": TASKS, "episodes": episodes}))
     return file
 
 
-def made(folder: Path, *, last: int | None = None, rival: str = "awr", **more: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = {"added": [written(folder)], **more}
-    table(folder / "runs", folder / "after", last, rival, **asked)
+def build_table(folder: Path, *, last: int | None = None, rival: str = "awr", **more: Any) -> dict[str, Any]:
+    options: dict[str, Any] = {"added": [written(folder)], **more}
+    table(folder / "runs", folder / "after", last, rival, **options)
     return json.loads((folder / "after.json").read_text())
 
 
 def test_success_is_of_the_last_phase_and_the_start_counts_once_for_each_seed(tmp_path: Path) -> None:
-    told = made(tmp_path)
-    assert told["phase"] == 6
-    rates = {arm["arm"]: arm["success"]["value"] for arm in told["table"]["arms"]}
-    assert rates == pytest.approx({"start": 1 / 3, "mira": 1.0, "awr": 2 / 3}), "of the three that every arm knows"
-    starts = next(arm for arm in told["table"]["arms"] if arm["arm"] == "start")
-    assert [one["seed"] for one in starts["seeds"]] == [0, 1]
+    result = build_table(tmp_path)
+    assert result["phase"] == 6
+    rates = {arm["arm"]: arm["success"]["value"] for arm in result["table"]["arms"]}
+    assert rates == pytest.approx({"start": 1 / 3, "mira": 1.0, "awr": 2 / 3}), "the three common tasks"
+    starts = next(arm for arm in result["table"]["arms"] if arm["arm"] == "start")
+    assert [item["seed"] for item in starts["seeds"]] == [0, 1]
 
 
-def test_a_table_made_again_from_its_own_file_is_the_same(tmp_path: Path) -> None:
-    told = made(tmp_path)
-    assert told["episodes"] == EPISODES
+def test_a_table_recomputed_from_its_file_is_equal(tmp_path: Path) -> None:
+    result = build_table(tmp_path)
+    assert result["episodes"] == EPISODES
     text = (tmp_path / "after.md").read_text()
     table(tmp_path / "runs", tmp_path / "again", None, "awr", added=[tmp_path / "after.json"])
-    assert json.loads((tmp_path / "again.json").read_text()) == told
+    assert json.loads((tmp_path / "again.json").read_text()) == result
     assert (tmp_path / "again.md").read_text() == text
     assert "| click-tab | 0% | 100% | 75% |" in text, "by task: start, awr, mira"
 
 
 def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
     first = written(tmp_path)
-    told = made(tmp_path, added=[first, first])
-    assert {arm["arm"]: arm["episodes"] for arm in told["table"]["arms"]} == {"start": 8, "mira": 8, "awr": 4}
-    assert len(told["curves"]) == 3
+    result = build_table(tmp_path, added=[first, first])
+    assert {arm["arm"]: arm["episodes"] for arm in result["table"]["arms"]} == {"start": 8, "mira": 8, "awr": 4}
+    assert len(result["curves"]) == 3
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("options", "says"),
     [
         ({"rival": "digirl"}, "no seed of --rival digirl was measured after phase 6, those of awr, mira were"),
         ({"last": 3}, "after phase 3"),
@@ -78,14 +78,14 @@ def test_a_run_in_two_files_counts_once(tmp_path: Path) -> None:
         ({"added": []}, "holds no evaluation of any arm"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(tmp_path: Path, asked: dict[str, Any], says: str) -> None:
+def test_incomparable_arms_are_one_line(tmp_path: Path, options: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        made(tmp_path, **asked)
-    assert not (tmp_path / "after.json").exists(), "nothing half-written"
+        build_table(tmp_path, **options)
+    assert not (tmp_path / "after.json").exists(), "no partial file"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"curves": []}', '{"curves": [], "tasks": [], "episodes": {"mira": []}}'])
 def test_a_file_that_is_no_table_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(BadInput, match=r"odd\.json' is no table"):
-        made(tmp_path, added=[tmp_path / "odd.json"])
+        build_table(tmp_path, added=[tmp_path / "odd.json"])

@@ -28,14 +28,14 @@ def mira_eval(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> int:
 
 def as_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str | Path) -> Any:
     assert mira_eval(monkeypatch, *words, "--json") == 0
-    said = capsys.readouterr()
-    assert said.err == ""
-    return json.loads(said.out)
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return json.loads(printed.out)
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Two attempts at each of two tasks; one episode broke, one has no end."""
+    """Two attempts at each of two tasks; one episode is broken, one has no footer."""
     plays = [
         Play(seed=0, attempt=1),
         Play(seed=0, attempt=2, outcome="failure", z=HALF),
@@ -48,11 +48,14 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_one_report(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path) -> None:
-    told = as_json(monkeypatch, capsys, run, "--k", "1,2")
-    found = told["evaluation"]
-    assert (found["total"]["judged"], found["total"]["successes"], found["total"]["broken"]) == (4, 2, 1)
-    assert [(one["k"], one["value"]["value"], one["tasks"]) for one in found["pass_at"]] == [(1, 0.5, 3), (2, 1.0, 1)]
-    assert (told["phases"], told["arms"], told["out"]) == ([], None, None)
+    report = as_json(monkeypatch, capsys, run, "--k", "1,2")
+    evaluation = report["evaluation"]
+    assert (evaluation["total"]["judged"], evaluation["total"]["successes"], evaluation["total"]["broken"]) == (4, 2, 1)
+    assert [(item["k"], item["value"]["value"], item["tasks"]) for item in evaluation["pass_at"]] == [
+        (1, 0.5, 3),
+        (2, 1.0, 1),
+    ]
+    assert (report["phases"], report["arms"], report["out"]) == ([], None, None)
 
 
 def test_everything_fits_eighty_columns(
@@ -75,7 +78,7 @@ def test_everything_fits_eighty_columns(
     assert "50.0% (15-85)" in out
 
 
-def test_arms_with_a_name_again_are_seeds(
+def test_arms_with_the_same_name_are_seeds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words: list[str] = []
@@ -83,12 +86,12 @@ def test_arms_with_a_name_again_are_seeds(
         plays = [Play(seed=seed, outcome="success" if seed in won else "failure") for seed in range(4)]
         write_run(tmp_path / name, plays)
         words += ["--arm", f"{name[:4]}={tmp_path / name}"]
-    told = as_json(monkeypatch, capsys, *words, "--baseline", "base")["arms"]
-    assert [[one["success"] for one in arm["seeds"]] for arm in told["arms"]] == [[0.25, 0.5], [0.5, 0.75]]
-    assert told["arms"][1]["change"]["value"] == 0.25 and told["arms"][1]["change"]["seeds"]["why_not"]
+    report = as_json(monkeypatch, capsys, *words, "--baseline", "base")["arms"]
+    assert [[item["success"] for item in arm["seeds"]] for arm in report["arms"]] == [[0.25, 0.5], [0.5, 0.75]]
+    assert report["arms"][1]["change"]["value"] == 0.25 and report["arms"][1]["change"]["seeds"]["why_not"]
 
 
-def test_the_phase_of_arms_is_said(
+def test_the_phase_of_arms_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     words: list[str] = []
@@ -104,7 +107,7 @@ def test_the_phase_of_arms_is_said(
 def test_arms_are_paired_by_the_seeds_of_their_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, whatever the order."""
+    """Of four tasks seed 0 solves 1 and 2, seed 5 solves 3 and 4: one more each, in any order."""
     words: list[str] = []
     for arm, seed, won in (("base", 0, 1), ("base", 5, 3), ("mira", 5, 4), ("mira", 0, 2)):
         folder = tmp_path / f"{arm}-{seed}"
@@ -120,8 +123,8 @@ def test_arms_are_paired_by_the_seeds_of_their_training(
 def test_phases_are_drawn(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:
-    told = as_json(monkeypatch, capsys, "--phases", f"0={run}", "--out", tmp_path / "maps.svg")
-    (phase,) = told["phases"]
+    report = as_json(monkeypatch, capsys, "--phases", f"0={run}", "--out", tmp_path / "maps.svg")
+    (phase,) = report["phases"]
     assert phase["name"] == "0" and phase["milestones"]["diagonal"]["value"] == 0.75
     assert (tmp_path / "maps.svg").read_text().startswith("<svg")
 
@@ -164,8 +167,8 @@ def test_wrong_input_is_one_line_and_nothing_is_written(  # noqa: PLR0917 - fixt
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
     assert mira_eval(monkeypatch, *(word.format(tmp_path) for word in words)) == 2
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and message in said.err
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and message in printed.err
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -192,6 +195,6 @@ def test_it_plays_and_then_reports(
 ) -> None:
     words = ("--play", "--suite", "miniwob", "--tasks", "click-test", "--seeds", "0-1", "--policy", "oracle")
     assert mira_eval(monkeypatch, *words, "--runs", tmp_path, "--json") == 0
-    found = json.loads(capsys.readouterr().out)["evaluation"]
-    assert (found["episodes"], found["policies"]) == (2, ["oracle"])
+    evaluation = json.loads(capsys.readouterr().out)["evaluation"]
+    assert (evaluation["episodes"], evaluation["policies"]) == (2, ["oracle"])
     assert len(list(tmp_path.glob("*/run.json"))) == 1

@@ -1,4 +1,4 @@
-"""Training runs drawn against each other."""
+"""Curves of training runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def played(successes: int, *, broken: int = 0, stuck: int = 0) -> PlayedRun:
 
 
 def curve(arm: str, seed: int, *held_out: int | None) -> Curve:
-    """A run whose phase n solved *held_out*[n] of ten, where it was measured."""
+    """A run whose phase n solved *held_out*[n] of ten, where it was evaluated."""
     phases = [
         PhaseMetrics(
             phase=number,
@@ -33,14 +33,14 @@ def curve(arm: str, seed: int, *held_out: int | None) -> Curve:
     return phase_curve(arm, seed, phases)
 
 
-def test_shares_are_of_what_was_judged() -> None:
+def test_rates_are_of_judged_episodes() -> None:
     held_out, rollouts, stuck = (by_seed([curve("mira", 0, 4, None, 6)], chart)["mira"] for chart in CHARTS)
-    assert held_out == [{0: 0.4, 2: 0.6}], "the second phase was not measured"
-    assert rollouts == [{1: 5 / 8, 2: 5 / 8}], "two broke"
+    assert held_out == [{0: 0.4, 2: 0.6}], "the second phase was not evaluated"
+    assert rollouts == [{1: 5 / 8, 2: 5 / 8}], "two episodes are broken"
     assert stuck == [{1: 1 / 8, 2: 2 / 8}]
 
 
-def test_an_arm_is_the_mean_of_its_seeds_where_all_have_a_phase() -> None:
+def test_an_arm_is_the_mean_of_its_seeds_at_common_phases() -> None:
     assert mean_of([{0: 0.4, 3: 0.5, 6: 0.9}, {0: 0.2, 3: 0.7}]) == pytest.approx({0: 0.3, 3: 0.6})
 
 
@@ -48,7 +48,7 @@ def points(line: ElementTree.Element) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (pair.split(",") for pair in line.attrib["points"].split())]
 
 
-def test_a_better_phase_stands_higher_and_a_later_one_further_right() -> None:
+def test_better_phases_are_higher_and_later_ones_further_right() -> None:
     picture = ElementTree.fromstring(drawn([curve("mira", 0, 2, 5, 3), curve("mira", 1, 4, 7, 5)]))
     chart = picture.findall(f"{SVG}g")[0]
     lines = {line.attrib["class"]: points(line) for line in chart.findall(f"{SVG}polyline")}
@@ -56,11 +56,11 @@ def test_a_better_phase_stands_higher_and_a_later_one_further_right() -> None:
     (x0, y0), (x1, y1), (x2, y2) = lines["arm c0"]
     assert x0 < x1 < x2 and x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert y1 < y2 < y0
-    told = [circle.findtext(f"{SVG}title") for circle in chart.findall(f"{SVG}circle")]
-    assert told == ["mira, phase 0: 30.0%", "mira, phase 1: 60.0%", "mira, phase 2: 40.0%"]
+    labels = [circle.findtext(f"{SVG}title") for circle in chart.findall(f"{SVG}circle")]
+    assert labels == ["mira, phase 0: 30.0%", "mira, phase 1: 60.0%", "mira, phase 2: 40.0%"]
 
 
-def test_every_line_lies_within_its_frame() -> None:
+def test_every_line_is_within_its_frame() -> None:
     picture = ElementTree.fromstring(drawn([curve("a", 0, 0, 10), curve("b", 0, 3, 3)]))
     for chart in picture.findall(f"{SVG}g")[: len(CHARTS)]:
         grid = [float(line.attrib["y1"]) for line in chart.findall(f"{SVG}line")]
@@ -68,7 +68,7 @@ def test_every_line_lies_within_its_frame() -> None:
             assert all(min(grid) - 0.1 <= y <= max(grid) + 0.1 for _, y in points(line))
 
 
-def test_arms_beyond_the_colours_are_told_apart() -> None:
+def test_arms_beyond_the_colours_can_be_distinguished() -> None:
     names = [f"arm{number}" for number in range(COLOURS + 1)]
     text = str(drawn([curve(name, 0, 4, 5) for name in names]))
     classes = re.findall(r'<line x1="0" y1="0" x2="26" y2="0" class="([^"]*)"', text)
@@ -76,22 +76,22 @@ def test_arms_beyond_the_colours_are_told_apart() -> None:
     assert all(f"{name} (1 seed)" in text for name in names)
 
 
-def test_a_chart_of_nothing_says_so() -> None:
-    assert "no phase tells of it" in drawn([curve("mira", 0, 4)]), "only the start was measured"
+def test_a_chart_without_data_has_a_message() -> None:
+    assert "no data in any phase" in drawn([curve("mira", 0, 4)]), "only the start was evaluated"
 
 
-def test_a_name_is_text(tmp_path: Path) -> None:
+def test_names_are_escaped(tmp_path: Path) -> None:
     write_curves([curve("<script>", 0, 4, 5)], tmp_path / "c.svg")
     ElementTree.parse(tmp_path / "c.svg")
     assert "<script>" not in (tmp_path / "c.svg").read_text()
 
 
 @pytest.mark.parametrize(("name", "says"), [("c.png", "must end in .svg"), ("nowhere/c.svg", "there is no folder")])
-def test_a_place_where_it_cannot_lie(tmp_path: Path, name: str, says: str) -> None:
+def test_an_unwritable_target_is_refused(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):
         write_curves([curve("mira", 0, 4)], tmp_path / name)
 
 
-def test_other_things_than_phases_are_counted() -> None:
+def test_curves_can_be_drawn_by_update() -> None:
     text = str(drawn([Curve("ssl", 0, {"solved": {0: 0.2, 40: 0.5}})], "update"))
     assert ">update<" in text and "ssl, update 40: 50.0%" in text

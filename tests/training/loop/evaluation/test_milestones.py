@@ -1,4 +1,4 @@
-"""The map of a made-up handful of episodes, and the three numbers that say how near a diagonal it is."""
+"""The heat map of a few synthetic episodes and its three metrics."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def test_milestones_done_in_order_from_the_first(reached: Sequence[int | None], 
     assert in_order(reached) == expected
 
 
-def test_a_map_worked_out_by_hand() -> None:
-    found = milestone_progress([episode(1, 2, 3), episode(1, None, 2), episode(2, 1, None)], ["a", "b", "c"])
+def test_a_heat_map_computed_by_hand() -> None:
+    progress = milestone_progress([episode(1, 2, 3), episode(1, None, 2), episode(2, 1, None)], ["a", "b", "c"])
     third = 1 / 3
     expected = [(0, 2 * third, 1, 1), (0, third, 2 * third, 2 * third), (0, 0, third, 2 * third)]
-    assert [tuple(row) for row in found.heat.rows] == [pytest.approx(row) for row in expected]
-    assert [one.mean_step for one in found.milestones] == pytest.approx([4 / 3, 1.5, 2.5])
-    assert [one.done.value for one in found.milestones] == pytest.approx([1, 2 / 3, 2 / 3])
-    assert found.diagonal.value == pytest.approx((1 + third + third) / 3)
-    assert found.order == 1.0
-    assert found.all_done.value == pytest.approx(third)
+    assert [tuple(row) for row in progress.heat.rows] == [pytest.approx(row) for row in expected]
+    assert [item.mean_step for item in progress.milestones] == pytest.approx([4 / 3, 1.5, 2.5])
+    assert [item.done.value for item in progress.milestones] == pytest.approx([1, 2 / 3, 2 / 3])
+    assert progress.diagonal.value == pytest.approx((1 + third + third) / 3)
+    assert progress.order == 1.0
+    assert progress.all_done.value == pytest.approx(third)
 
 
-def test_a_diagonal_map_has_one_and_a_band_over_the_first_milestones_little() -> None:
+def test_a_diagonal_map_scores_one_and_a_band_scores_low() -> None:
     diagonal = milestone_progress([episode(1, 2, 3, 4)] * 3, ["a", "b", "c"])
     band = milestone_progress([episode(1, None, None, None)] * 3, ["a", "b", "c"])
     assert (diagonal.diagonal.value, diagonal.order, diagonal.all_done.value) == (1.0, 1.0, 1.0)
@@ -57,18 +57,18 @@ def test_a_diagonal_map_has_one_and_a_band_over_the_first_milestones_little() ->
 
 
 def test_tasks_with_fewer_milestones_are_not_in_the_later_rows() -> None:
-    found = milestone_progress([episode(1), episode(1, 2)], ["a", "b"])
-    assert [one.traces for one in found.milestones] == [2, 1]
-    assert found.milestones[1].done.value == 1.0
+    progress = milestone_progress([episode(1), episode(1, 2)], ["a", "b"])
+    assert [item.traces for item in progress.milestones] == [2, 1]
+    assert progress.milestones[1].done.value == 1.0
 
 
 @pytest.mark.parametrize("steps", [(1, 2, 3, 4), (4, 3, 2, 1), (1, 3, 2, 4), (2, 2, 5, 1)])
 def test_order_is_spearmans(steps: tuple[int, ...]) -> None:
-    found = milestone_progress([episode(*steps, steps=6)], ["a"])
-    assert found.order == pytest.approx(spearmanr(range(4), steps).statistic)
+    progress = milestone_progress([episode(*steps, steps=6)], ["a"])
+    assert progress.order == pytest.approx(spearmanr(range(4), steps).statistic)
 
 
 def test_no_episode_has_no_numbers() -> None:
-    found = milestone_progress([], [])
-    assert (found.traces, found.diagonal.value, found.order, found.all_done.value) == (0, None, None, None)
-    assert found.heat.rows == ()
+    progress = milestone_progress([], [])
+    assert (progress.traces, progress.diagonal.value, progress.order, progress.all_done.value) == (0, None, None, None)
+    assert progress.heat.rows == ()

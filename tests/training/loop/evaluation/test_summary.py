@@ -1,4 +1,4 @@
-"""Rates, pass@k, failures and costs of made-up episodes, and how they are read from traces."""
+"""Rates, pass@k, failures and costs of synthetic episodes, and reading them from traces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def played(
 def attempts(task: str, won: str) -> list[PlayedEpisode]:
     """`+-b`: success, failure, broken."""
     outcomes: dict[str, Outcome] = {"+": "success", "-": "failure", "b": "broken"}
-    return [played(task, number, outcomes[one]) for number, one in enumerate(won, 1)]
+    return [played(task, number, outcomes[item]) for number, item in enumerate(won, 1)]
 
 
 def reading(*episodes: PlayedEpisode) -> Reading:
@@ -53,26 +53,26 @@ def reading(*episodes: PlayedEpisode) -> Reading:
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_pass_at_k_is_the_share_of_all_choices_of_k_attempts_that_have_a_success(k: int) -> None:
     tasks = {"a": "+---", "b": "++-+-", "c": "----", "d": "+", "e": "-+b"}
-    judged = [one for task, won in tasks.items() for one in attempts(task, won) if one.judged]
+    judged = [item for task, won in tasks.items() for item in attempts(task, won) if item.judged]
     shares: list[float] = []
     for won in tasks.values():
         choices = list(combinations(won.replace("b", ""), k))
         if choices:
             shares.append(sum("+" in choice for choice in choices) / len(choices))
-    found = pass_rate(judged, k)
-    assert found.value.value == pytest.approx(sum(shares) / len(shares))
-    assert (found.tasks, found.too_few) == (len(shares), 5 - len(shares))
+    result = pass_rate(judged, k)
+    assert result.value.value == pytest.approx(sum(shares) / len(shares))
+    assert (result.tasks, result.too_few) == (len(shares), 5 - len(shares))
 
 
 def test_its_interval_is_over_tasks() -> None:
     """Two tasks, one always and one never solved: resamples of two are 0, 1/2 and 1, a quarter, a half, a quarter."""
-    found = pass_rate([*attempts("a", "++++"), *attempts("b", "----")], 2)
-    assert (found.value.value, found.value.low, found.value.high) == (0.5, 0.0, 1.0)
+    result = pass_rate([*attempts("a", "++++"), *attempts("b", "----")], 2)
+    assert (result.value.value, result.value.low, result.value.high) == (0.5, 0.0, 1.0)
 
 
-def test_pass_at_more_than_anybody_tried_is_not_defined() -> None:
-    found = pass_rate(attempts("a", "+-"), 8)
-    assert (found.value.value, found.value.why_not, found.tasks, found.too_few) == (
+def test_pass_at_k_beyond_the_attempts_is_undefined() -> None:
+    result = pass_rate(attempts("a", "+-"), 8)
+    assert (result.value.value, result.value.why_not, result.tasks, result.too_few) == (
         None,
         "no task has 8 attempts",
         0,
@@ -80,24 +80,24 @@ def test_pass_at_more_than_anybody_tried_is_not_defined() -> None:
     )
 
 
-def test_broken_episodes_are_counted_apart_and_are_no_failures() -> None:
-    found = evaluate(reading(*attempts("a", "+-bb"), *attempts("c", "++")))
-    total = found.total
-    assert (total.judged, total.successes, total.broken, found.episodes) == (4, 3, 2, 6)
+def test_broken_episodes_are_counted_separately_and_are_no_failures() -> None:
+    result = evaluate(reading(*attempts("a", "+-bb"), *attempts("c", "++")))
+    total = result.total
+    assert (total.judged, total.successes, total.broken, result.episodes) == (4, 3, 2, 6)
     assert (total.success.low, total.success.high) == wilson(3, 4)
-    assert found.outcomes == {"success": 3, "failure": 1, "broken": 2}
-    assert sum(one.episodes for one in found.failures) == 1
-    assert [(one.name, one.judged, one.broken) for one in found.by_task] == [("s/a", 2, 2), ("s/c", 2, 0)]
+    assert result.outcomes == {"success": 3, "failure": 1, "broken": 2}
+    assert sum(item.episodes for item in result.failures) == 1
+    assert [(item.name, item.judged, item.broken) for item in result.by_task] == [("s/a", 2, 2), ("s/c", 2, 0)]
 
 
 def test_only_broken_episodes_have_no_rate() -> None:
-    found = evaluate(reading(*attempts("a", "bb")))
-    assert found.total.success.value is None and found.spent["steps"].median is None
-    assert all(one.value.value is None for one in found.pass_at)
+    result = evaluate(reading(*attempts("a", "bb")))
+    assert result.total.success.value is None and result.spent["steps"].median is None
+    assert all(item.value.value is None for item in result.pass_at)
 
 
 def test_by_category_and_failures() -> None:
-    found = evaluate(
+    result = evaluate(
         reading(
             played("a", 1, "failure", failure="stuck_midway"),
             played("a", 2, "failure", failure="stuck_midway"),
@@ -106,15 +106,15 @@ def test_by_category_and_failures() -> None:
             played("b", 3, "success", category=""),
         )
     )
-    assert {one.name: (one.successes, one.judged) for one in found.by_category} == {
+    assert {item.name: (item.successes, item.judged) for item in result.by_category} == {
         "-": (1, 1),
         "form": (0, 2),
         "shop": (1, 2),
     }
-    shares = {one.category: (one.share.value, one.of_judged.value) for one in found.failures}
+    shares = {item.category: (item.share.value, item.of_judged.value) for item in result.failures}
     assert shares["stuck_midway"] == (pytest.approx(2 / 3), pytest.approx(2 / 5))
     assert shares["other"] == (0.0, 0.0) and shares["not analyzed"][0] == pytest.approx(1 / 3)
-    assert (found.spent["steps"].mean.value, found.spent["steps"].median) == (pytest.approx(9 / 5), 2)
+    assert (result.spent["steps"].mean.value, result.spent["steps"].median) == (pytest.approx(9 / 5), 2)
 
 
 def test_traces_are_read_as_they_are(tmp_path: Path) -> None:
@@ -132,13 +132,13 @@ def test_traces_are_read_as_they_are(tmp_path: Path) -> None:
     )
     run.trace("login-user-4-a1").write_text("{}\n")
     read = read_played(discover_traces([run.path]))
-    found = evaluate(read)
-    assert (found.episodes, found.unfinished, len(found.damaged), found.total.broken) == (4, 1, 1, 1)
-    assert [one.failure for one in read.played] == ["", "stuck_midway", "", ""]
-    assert (found.milestones.traces, found.milestones.left_out) == (2, {"no milestones": 1})
-    assert found.milestones.diagonal.value == 0.75
-    assert (found.spent["steps"].median, found.spent["tokens"].median, found.spent["seconds"].median) == (2, 12, 1.0)
-    assert found.by_split == ()
+    result = evaluate(read)
+    assert (result.episodes, result.unfinished, len(result.damaged), result.total.broken) == (4, 1, 1, 1)
+    assert [item.failure for item in read.played] == ["", "stuck_midway", "", ""]
+    assert (result.milestones.traces, result.milestones.left_out) == (2, {"no milestones": 1})
+    assert result.milestones.diagonal.value == 0.75
+    assert (result.spent["steps"].median, result.spent["tokens"].median, result.spent["seconds"].median) == (2, 12, 1.0)
+    assert result.by_split == ()
 
 
 @dataclass(frozen=True)
@@ -156,11 +156,11 @@ def test_the_split_is_that_of_the_template(tmp_path: Path) -> None:
     info = known_suite("sites").infos()[0]
     run = write_run(tmp_path / "r", [])
     path = write_episode(run, SitePlay(task=info.name))
-    found = evaluate(read_played([EpisodeFile(path)]))
-    assert info.split and [one.name for one in found.by_split] == [info.split]
+    result = evaluate(read_played([EpisodeFile(path)]))
+    assert info.split and [item.name for item in result.by_split] == [info.split]
 
 
-def test_nothing_that_ended_is_an_error(tmp_path: Path) -> None:
+def test_no_finished_episode_is_an_error(tmp_path: Path) -> None:
     run = write_run(tmp_path / "r", [Play(outcome=None)])
     with pytest.raises(BadInput, match="no finished episode among 1"):
         read_played(discover_traces([run.path]))

@@ -1,4 +1,4 @@
-"""A loop that goes on: what it reads again of phases that are done. Nothing is played or trained here."""
+"""A resumed loop: what it reads of finished phases. Nothing is played or trained here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_TASKS = Tasks(tasks=(), counts=Counts(similar=0, rare=0, explore=0, retry=0, 
 
 
 class World:
-    """What a loop would play, train and read; reading is noted."""
+    """Stubs for playing, training and reading; reads are recorded."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, measured: Path) -> None:
         self.read: list[str] = []
@@ -39,9 +39,9 @@ class World:
         async def nothing(*_: Any, **__: Any) -> tuple[()]:
             return ()
 
-        async def run_phase(given: PhaseContext, *_: Any) -> PhaseMetrics:
-            self.given.append(given)
-            return PhaseMetrics(phase=given.number)
+        async def run_phase(context: PhaseContext, *_: Any) -> PhaseMetrics:
+            self.given.append(context)
+            return PhaseMetrics(phase=context.number)
 
         def read_runs(_: Sequence[Path]) -> Selection:
             self.read.append("demonstrations")
@@ -52,7 +52,11 @@ class World:
             return (PAST,)
 
         stubs = (evaluate, run_phase, read_runs, read_trajectories)
-        for name, stub in {"pool_of": nothing, "held_out": nothing, **{one.__name__: one for one in stubs}}.items():
+        for name, stub in {
+            "build_pool": nothing,
+            "held_out": nothing,
+            **{item.__name__: item for item in stubs},
+        }.items():
             monkeypatch.setattr(loops, name, stub)
 
 
@@ -64,7 +68,7 @@ class World:
         (0, ["demonstrations", "demonstrations", "phase-1", "demonstrations", "phase-1", "phase-2"]),
     ],
 )
-def test_the_past_is_read_for_phases_that_are_not_done_alone(
+def test_the_past_is_read_for_unfinished_phases_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, done: int, read: list[str]
 ) -> None:
     world = World(monkeypatch, write_run(tmp_path / "measured", [Play()]).path)
@@ -75,7 +79,7 @@ def test_the_past_is_read_for_phases_that_are_not_done_alone(
             write_record(tmp_path / "out" / f"phase-{number}" / "metrics.json", PhaseMetrics(phase=number))
     settings = load_settings(None, ["phases=3", f'demonstrations=["{tmp_path / "shown"}"]'])
     (tmp_path / "out" / "config.json").write_text(settings.model_dump_json())
-    progress = asyncio.run(Loop(tmp_path / "out", settings, tell=lambda _: None).run())
-    assert [one.phase for one in progress.phases] == [0, 1, 2, 3]
+    progress = asyncio.run(Loop(tmp_path / "out", settings, log=lambda _: None).run())
+    assert [item.phase for item in progress.phases] == [0, 1, 2, 3]
     assert world.read == read
-    assert [len(one.past) for one in world.given] == [number for number in (1, 2, 3) if number > done]
+    assert [len(item.past) for item in world.given] == [number for number in (1, 2, 3) if number > done]

@@ -1,8 +1,8 @@
-"""Likeness as a chat model judges it: the paper asks Gemini-2.5-flash (App. A.3).
+"""Task similarity as rated by a chat model: the paper uses Gemini-2.5-flash (App. A.3).
 
-One question for each failed task, about the pool tasks that TF-IDF finds nearest to it: nobody asks a model about each
-of 400 × 1,500 pairs. Pairs that were not asked about have no score. An answer that cannot be read is an error, never a
-score, and so is one that rates a task twice, not at all, or one that was not on the list.
+One request per failed task covers the pool tasks that TF-IDF ranks nearest, because 400 × 1,500 pairs are too many.
+Other pairs have no score. An unreadable answer is an error, never a score; so is an answer that rates a task twice, not
+at all, or one that was not listed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from models.prompting.prompt_text import fenced, joined, message, own
 from training.loop.curriculum.similarity import Scores, Similarity, TfIdf
 
 MOST: Final = 10
-"""The likeness of a task to itself."""
+"""Rating of a task against itself."""
 
 SYSTEM: Final = f"""\
 You choose what a web agent practises next. You get a task that it failed and a numbered list of other tasks. Rate how \
@@ -41,108 +41,106 @@ Answer with a JSON object: {{"ratings": [{{"number": 1, "likeness": 0 to {MOST}}
 
 
 class SimilarityFailed(EnvError):
-    """A model gave no usable ratings. The message names the model and what is wrong, in one line."""
+    """A model returned no usable ratings. The message names model and reason in one line."""
 
 
 class Rating(Record):
     number: int
-    """1-based place in the list that was shown."""
+    """1-based position in the list of the prompt."""
     likeness: int = Field(ge=0, le=MOST)
 
 
 class Ratings(Record):
-    """What the model answers with."""
+    """The model's answer."""
 
     ratings: tuple[Rating, ...]
 
 
-class AskedSettings(Record):
+class ModelSimilaritySettings(Record):
     shortlist: int = Field(default=24, ge=1, le=100)
-    """Pool tasks that the model sees for each failed one; not fewer than the curriculum's top_k."""
+    """Number of pool tasks that the model rates for each failed one; at least the curriculum's top_k."""
     parallel: int = Field(default=4, ge=1)
-    """Questions under way at once."""
+    """Number of concurrent requests."""
     deadline_s: float = Field(default=120.0, gt=0)
     max_tokens: int = Field(default=2_048, ge=64)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A model's ratings, looked up: a :class:`training.loop.curriculum.Similarity` for the texts that were asked
-    about."""
+class ModelSimilarity:
+    """A :class:`training.loop.curriculum.Similarity` that looks up a model's ratings of the requested texts."""
 
     ratings: Mapping[str, Mapping[str, float]]
-    """Failed text to pool text to likeness, in [0, 1]."""
+    """Failed text → pool text → similarity, in [0, 1]."""
     usages: tuple[Usage, ...] = field(default=())
-    """What the questions cost, in the order of the failed texts."""
+    """Usage of the requests, in the order of the failed texts."""
 
     def scores(self, failed: Sequence[str], pool: Sequence[str]) -> Scores:
-        """NaN for pairs that the model was not asked about. Raises KeyError for a failed text that it never saw."""
-        rows = [[self.ratings[one].get(other, np.nan) for other in pool] for one in failed]
+        """NaN for pairs without a rating. Raises KeyError for a failed text that was not requested."""
+        rows = [[self.ratings[text].get(other, np.nan) for other in pool] for text in failed]
         return np.array(rows, dtype=np.float64).reshape(len(failed), len(pool))
 
 
-async def judged(
+async def rate_similarity(
     model: ChatModel,
     failed: Sequence[str],
     pool: Sequence[str],
-    settings: AskedSettings | None = None,
+    settings: ModelSimilaritySettings | None = None,
     *,
     nearest: Similarity | None = None,
-    told: Callable[[], None] = lambda: None,
-) -> Judged:
-    """Asks *model* about each different text of *failed*; *told* is called after each answer.
+    on_answer: Callable[[], None] = lambda: None,
+) -> ModelSimilarity:
+    """Requests ratings of *model* for each distinct text of *failed*; *on_answer* is called after each answer.
 
-    *nearest* draws up the shortlists, TF-IDF by default. Raises SimilarityFailed; then the questions that are still
-    under way are given up.
+    *nearest* makes the shortlists, TF-IDF by default. Raises SimilarityFailed and cancels the remaining requests.
     """
-    settings = settings or AskedSettings()
+    settings = settings or ModelSimilaritySettings()
     questions, offers = sorted(set(failed)), sorted(set(pool))
-    likeness = (nearest or TfIdf()).scores(questions, offers)
-    turn = asyncio.Semaphore(settings.parallel)
+    similarity = (nearest or TfIdf()).scores(questions, offers)
+    semaphore = asyncio.Semaphore(settings.parallel)
 
-    async def asked(question: str, row: Sequence[float]) -> tuple[dict[str, float], Usage]:
+    async def rate(question: str, row: Sequence[float]) -> tuple[dict[str, float], Usage]:
         best = sorted(range(len(offers)), key=lambda place: (-row[place], offers[place]))[: settings.shortlist]
-        async with turn:
-            answer = await _asked(model, question, [offers[place] for place in best], settings)
-        told()
+        async with semaphore:
+            answer = await _rated(model, question, [offers[place] for place in best], settings)
+        on_answer()
         return answer
 
     try:
         async with asyncio.TaskGroup() as group:
             running = [
-                group.create_task(asked(question, row))
-                for question, row in zip(questions, likeness.tolist(), strict=True)
+                group.create_task(rate(question, row))
+                for question, row in zip(questions, similarity.tolist(), strict=True)
                 if offers
             ]
     except* SimilarityFailed as failures:
         raise failures.exceptions[0] from None
-    answers = [one.result() for one in running] or [({}, Usage()) for _ in questions]
-    return Judged(
+    answers = [task.result() for task in running] or [({}, Usage()) for _ in questions]
+    return ModelSimilarity(
         {question: ratings for question, (ratings, _) in zip(questions, answers, strict=True)},
         tuple(usage for _, usage in answers),
     )
 
 
 def render(failed: str, offers: Sequence[str]) -> tuple[Message, ...]:
-    """The model's messages. Instructions may come from pages, so they are fenced as data."""
+    """Renders the prompt. Instructions may come from pages, so they are fenced as data."""
     listed = "\n".join(f"{number}. {one_line(storable(text), 400)}" for number, text in enumerate(offers, 1))
-    told = joined("\n\n", (fenced("failed task", storable(failed)), fenced("tasks", listed)))
-    return message("system", own(SYSTEM)), message("user", told)
+    text = joined("\n\n", (fenced("failed task", storable(failed)), fenced("tasks", listed)))
+    return message("system", own(SYSTEM)), message("user", text)
 
 
-async def _asked(
-    model: ChatModel, failed: str, offers: Sequence[str], settings: AskedSettings
+async def _rated(
+    model: ChatModel, failed: str, offers: Sequence[str], settings: ModelSimilaritySettings
 ) -> tuple[dict[str, float], Usage]:
     request = ChatRequest(
         messages=render(failed, offers), max_tokens=settings.max_tokens, deadline_s=settings.deadline_s
     )
     try:
-        asked = await ask(model, request, Ratings)
+        result = await ask(model, request, Ratings)
     except ModelError as error:
         reason = one_line(storable(str(error)), 200)
         raise SimilarityFailed(f"{model.spec} rated no tasks: {type(error).__name__}: {reason}") from error
-    numbers = sorted(rating.number for rating in asked.answer.ratings)
+    numbers = sorted(rating.number for rating in result.answer.ratings)
     if numbers != list(range(1, len(offers) + 1)):
         raise SimilarityFailed(f"{model.spec} was to rate tasks 1 to {len(offers)} once each, but rated {numbers}")
-    rated = {offers[rating.number - 1]: rating.likeness / MOST for rating in asked.answer.ratings}
-    return rated, asked.reply.usage
+    rated = {offers[rating.number - 1]: rating.likeness / MOST for rating in result.answer.ratings}
+    return rated, result.reply.usage
