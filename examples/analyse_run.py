@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agent import RunConfig, RunResult, run_suite, write_report
 from agent.episode.policy import ScriptedPolicy, Turn
-from agent.inspection.report import explained
+from agent.inspection.report import explain_failures
 from envs.core.action_languages import PROGRAM
 from envs.core.actions import Action, Scroll
 from envs.core.tasks import TaskSelection
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     options = parser.parse_args()
     bad, good = asyncio.run(play(options.out))
-    analyses = explained([bad.folder], [good.folder])
+    analyses = explain_failures([bad.folder], [good.folder])
     for analysis in analyses.values():
         failure = analysis.failure
         print(f"{failure.category}, key step {failure.key_step}: {failure.reason}")

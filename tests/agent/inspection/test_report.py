@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from agent.inspection.report import explained, write_report
+from agent.inspection.report import explain_failures, write_report
 from agent.run.run_store import RunFolder
 from envs.core.actions import Click, Type
 from envs.core.errors import BadInput
@@ -304,7 +304,7 @@ def contrast(a: float, b: float) -> float:
 
 
 def test_why_it_failed_comes_from_the_analyzer(plain: RunFolder) -> None:
-    text = write_report([plain.path], analyses=explained([plain.path])).path.read_text()
+    text = write_report([plain.path], analyses=explain_failures([plain.path])).path.read_text()
     assert "Final check: FAILED" in text
 
 
