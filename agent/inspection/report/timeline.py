@@ -22,7 +22,7 @@ def timeline(
     milestones: Sequence[MilestoneView],
     failure: Failure | None,
 ) -> Markup:
-    """Draws the time line. A step links to `#ANCHOR.STEP`; a milestone's cells are lit from the step that reached it."""
+    """Draws the time line. Steps link to `#ANCHOR.STEP`; a milestone's cells are lit from the step that reached it."""
     loop, key_step = (failure.loop, failure.key_step) if failure else (None, None)
     cell = _cell(len(steps))
     arcs = 40.0 if loop is not None else 0.0

@@ -48,18 +48,18 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 
 
 WRONG = [
-    pytest.param(["run"], "say what to do and where", id="nothing asked"),
+    pytest.param(["run"], "a task and a URL are needed", id="nothing asked"),
     pytest.param(["run", "Find it"], "--url", id="no address"),
     pytest.param([*MINIWOB, "--url", "http://x.test"], "not both", id="suite and address"),
-    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks chooses tasks of a suite", id="tasks without a suite"),
-    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds chooses tasks of a suite", id="seeds without a suite"),
+    pytest.param([*OPEN, "--tasks", "click-test"], "--tasks selects tasks of a suite", id="tasks without a suite"),
+    pytest.param([*OPEN, "--seeds", "3-7"], "--seeds selects tasks of a suite", id="seeds without a suite"),
     pytest.param(["run", "--suite", "minibob"], "'minibob'", id="unknown suite"),
     pytest.param(
         ["run", "--suite", "miniwob", "--tasks", "click-buton"], "did you mean click-button", id="unknown task"
     ),
     pytest.param(
         ["run", "--suite", "sites", "--tasks", "shop-compare", "--split", "train"],
-        "shop-compare is in split test, not in train: say --split test, or leave --split out",
+        "shop-compare is in split test, not in train: use --split test, or omit --split",
         id="task of another split",
     ),
     pytest.param(

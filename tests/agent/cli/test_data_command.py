@@ -33,7 +33,7 @@ def test_the_list_says_what_is_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("get", "webarena-light"), "no data is called 'webarena-light': known are webarena-lite, "),
+        (("get", "webarena-light"), "unknown data set 'webarena-light': known are webarena-lite, "),
         (("get", "webarena", "--path", "/nowhere"), "--path '/nowhere' does not exist: name the wheel of libwebarena"),
         (("get", "webarena"), "pip could not fetch libwebarena==0.0.5"),
     ],

@@ -62,7 +62,7 @@ def test_a_model_that_is_away_is_shown_at_once_and_said_once_when_it_takes_long(
     for seconds in (0.0, 1.0, 4.0, 9.0):
         display(ModelWaits("e", "policy", "cannot reach http://127.0.0.1:9", seconds, 100 - seconds))
     (line,) = out.getvalue().splitlines()
-    assert "e: the policy's model does not answer, it is asked for 96 s more: cannot reach http://127.0.0.1:9" in line
+    assert "e: the policy's model does not answer, retrying for 96 s more: cannot reach http://127.0.0.1:9" in line
     display(StepDone("e", 1, "click", "click", Status.OK, "", (), 0.1))
     display(ModelWaits("e", "judge", "HTTP 503", 5.0, 95.0))
     assert "the judge's model does not answer" in out.getvalue().splitlines()[-1]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from agent.cli.app import COMMANDS, Place, completed_words, named
+from agent.cli.app import COMMANDS, Place, command_name, completed_words
 
 ROOT = Path(__file__).parents[3]
 MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
@@ -106,7 +106,7 @@ def test_version() -> None:
     [([], ""), (["--help"], ""), (["run"], "run"), (["run", "x"], "run"), (["--help", "run"], "run"), (["x"], "x")],
 )
 def test_the_command_that_is_asked_for(words: list[str], name: str) -> None:
-    assert named(words) == name
+    assert command_name(words) == name
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_an_imported_folder_is_gathered_like_a_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [(["selenium", "."], "format 'selenium' is not known"), (["webarena", "no/such"], "'no/such' is no folder")],
+    [(["selenium", "."], "unknown format 'selenium'"), (["webarena", "no/such"], "'no/such' is not a folder")],
 )
 def test_bad_input_is_one_line(tmp_path: Path, arguments: list[str], told: str) -> None:
     done = CliRunner().invoke(application(["import"]), ["import", *arguments, "--out", str(tmp_path / "out")])

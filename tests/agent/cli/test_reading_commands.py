@@ -166,7 +166,7 @@ def test_compare_prints_the_test_and_its_limits(
     assert mira(monkeypatch, "compare", run, other.path) == 0
     out = capsys.readouterr().out
     assert "McNemar, exact" in out and "B better on 1 tasks" in out
-    assert "judged in B only, in no test: miniwob/login-user/7" in out and "in no rate of A: 1 unfinished" in out
+    assert "judged only in B, not tested: miniwob/login-user/7" in out and "excluded from rates of A: 1 unfinished" in out
     told = as_json(monkeypatch, capsys, "compare", run, other.path)
     assert told["paired"]["tasks"] == 2 and told["spent"]["steps"]["change"]["value"] == 0.0
 

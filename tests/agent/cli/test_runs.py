@@ -36,12 +36,12 @@ def mira_run(shop: Shop, folder: Path, answers: list[str], *options: str) -> sub
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is no terminal")])
+@pytest.mark.parametrize(("options", "why"), [(("--json",), "--json was given"), ((), "stdin is not a terminal")])
 def test_where_nobody_is_asked_it_says_so(shop: Shop, tmp_path: Path, options: tuple[str, ...], why: str) -> None:
     done = mira_run(shop, tmp_path, [BUY] * 9, "--approve", "submit", *options)
     assert shop.orders == []
     waited_for = [] if "--json" in options else ["starting Chromium"]
-    declined = f"mira: approve submit: nobody is there to ask ({why}), such actions are declined"
+    declined = f"mira: approve submit: no one can be asked ({why}), so these actions are declined"
     assert done.stderr.splitlines()[: len(waited_for) + 1] == [*waited_for, declined]
     (path,) = (tmp_path / "runs").glob("*/episodes/*.jsonl")
     trace = read_trace(path)

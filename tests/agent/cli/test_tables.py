@@ -78,7 +78,7 @@ def test_a_narrow_table_wraps_what_is_long_and_cuts_nothing() -> None:
 def test_columns_are_left_out_by_importance_and_named(width: int, shown: str, left_out: str) -> None:
     lines = printed(plain_table(), width)
     assert shown in " ".join(lines[:4])
-    assert " ".join(" ".join(lines).split()).endswith(f"left out for width: {left_out} (--wide shows every column)")
+    assert " ".join(" ".join(lines).split()).endswith(f"omitted for width: {left_out} (--wide shows every column)")
     assert max(map(cell_len, lines)) <= width
     assert any("login-user-0-a1" in line for line in lines), "what names a row is whole"
 
@@ -212,14 +212,14 @@ def test_every_table_fits_80_columns_in_a_pipe(runs: Path, words: list[str]) -> 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_no_command_lets_page_text_steer_a_terminal(runs: Path, words: list[str]) -> None:
     said = mira(runs, words, FORCE_COLOR="1", COLUMNS="60")
-    assert "\x1b[" in said or "no copies run" in said, "it has its own colours"
+    assert "\x1b[" in said or "no copies are running" in said, "it has its own colours"
     assert not [one for one in OBEYED if one in said]
 
 
 def test_a_narrow_list_leaves_columns_out_and_wide_has_them_all(runs: Path) -> None:
     narrow = mira(runs, ["show", "{runs}"])
     assert narrow.count("use-autocomplete-nodelay-1-a1") == 2, "what names a row is never cut"
-    assert "left out for width: ended by, milestones, instruction (--wide shows every column)" in " ".join(
+    assert "omitted for width: ended by, milestones, instruction (--wide shows every column)" in " ".join(
         narrow.split()
     )
     wide = mira(runs, ["show", "{runs}", "--wide"])

@@ -53,11 +53,11 @@ def test_elsewhere_it_is_a_line_each() -> None:
 def test_on_a_terminal_it_is_a_spinner_that_leaves_nothing() -> None:
     told = console(terminal=True)
     with Notices(told) as notices:
-        assert notices.what == "starting"
+        assert notices.text == "starting"
         waiting_for("starting Chromium")
-        assert notices.what == "starting Chromium"
+        assert notices.text == "starting Chromium"
         notices.clear()
-        assert notices.what == ""
+        assert notices.text == ""
     assert "starting Chromium" in written(told)
     assert written(told).rstrip("\n").endswith("\x1b[1A\x1b[2K"), "its line is erased"
 

@@ -145,7 +145,7 @@ def test_nothing_that_can_be_read(some: Path, monkeypatch: pytest.MonkeyPatch, c
     for path in (some / "episodes").iterdir():
         path.write_text("{}\n")
     assert mira(monkeypatch, "analyze", some) == 2
-    assert "passed over" in capsys.readouterr().err
+    assert "skipped" in capsys.readouterr().err
 
 
 def test_a_lost_page_text_is_no_reason_to_stop(

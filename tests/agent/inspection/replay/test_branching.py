@@ -80,7 +80,7 @@ async def test_a_step_that_cannot_be_done_again_ends_the_branch_as_broken(orders
     episode = run.episodes[0]
     assert (episode.outcome, orders.shipped) == ("broken", [])
     assert episode.error is not None and episode.error.startswith("BranchLost: step 1 of")
-    assert "no link 'Help centre' is there" in episode.error
+    assert "no link 'Help centre' is on the page" in episode.error
 
 
 async def test_a_step_that_leads_elsewhere_ends_the_branch_as_broken(orders: Orders, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ async def test_nothing_is_clicked_in_place_of_what_is_gone(orders: Orders, tmp_p
     replay = await replay_trace(trace, QUICK, may_act=True)
     assert verdicts(replay)[:3] == ["same", "same", "missing"]
     assert orders.shipped == [] and not replay.ok
-    assert replay.steps[2].status is None and "stands where it stood" in replay.steps[2].reason
+    assert replay.steps[2].status is None and "is in the recorded place" in replay.steps[2].reason
 
 
 async def test_another_address_is_a_difference_and_can_end_it(orders: Orders, tmp_path: Path) -> None:
