@@ -1,4 +1,4 @@
-"""Plays a task badly and well, then says why the bad attempt failed.
+"""Plays a task badly and well, then explains why the bad attempt failed.
 
     python examples/analyse_run.py
 
@@ -22,12 +22,12 @@ TASKS = TaskSelection("miniwob", ("login-user",), (0,))
 
 
 def scroll_on(turn: Turn) -> Action:
-    """Never gets anywhere."""
+    """Scrolls up and down and never solves the task."""
     return Scroll(direction="down" if turn.step % 2 else "up")
 
 
 async def play(out: Path) -> tuple[RunResult, RunResult]:
-    """The bad run and the reference."""
+    """Plays the bad run and the reference."""
     limits = {"limits": {"max_steps": 6}}
     scripted = RunConfig.model_validate({"policy": "scripted", **limits})
     bad = await run_suite(scripted, TASKS, out / "bad", policy=ScriptedPolicy(scroll_on, PROGRAM))

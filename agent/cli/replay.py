@@ -189,7 +189,7 @@ def _may_act(trace: Path, branch: str | None, granted: Mapping[str, Any], *, yes
     else:
         allowed = permitted(recording, {**granted, "policy": branch})
     if not recording.own:
-        grants.print_grants(trace, allowed.given)
+        grants.print_grants(trace, allowed.grants)
     return yes or _confirmed(live_address(allowed.recording), as_json)
 
 

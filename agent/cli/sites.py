@@ -74,7 +74,7 @@ def verify(
     workers: Annotated[int, typer.Option(min=1, max=16, help="Number of instances in parallel.")] = 2,
     out: Annotated[
         Path | None,
-        typer.Option(help="Append each proof to this JSON Lines file as it is made, and skip instances that it has."),
+        typer.Option(help="Append proofs to this JSON Lines file, and skip instances that it already has."),
     ] = None,
     wide: options.Wide = False,
     as_json: options.Json = False,

@@ -41,7 +41,7 @@ class Permitted(NamedTuple):
 
     recording: Recording
     """If another machine wrote the trace, its header and start contain the granted settings."""
-    given: tuple[str, ...]
+    grants: tuple[str, ...]
     """See :attr:`agent.run.foreign_runs.Settled.given`."""
 
 

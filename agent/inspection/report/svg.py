@@ -23,7 +23,7 @@ def element(name: str, *content: str | Markup, **attributes: Attribute) -> Marku
 
 
 def drawing(width: float, height: float, content: Iterable[Markup], *, label: str, class_: str) -> Markup:
-    """A picture that scales with its box and tells *label* to who cannot see it."""
+    """Builds an SVG that scales with its box; *label* is its accessible name."""
     return element(
         "svg",
         element("title", label),
