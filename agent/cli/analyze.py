@@ -19,7 +19,7 @@ from judges.analysis import Analysis, Analyzer
 from judges.analysis.meaning import ModelMeaning
 from models.specs import make_model
 
-Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 References = Annotated[
     list[Path] | None,
     typer.Option("--references", help="Also compare with the successes of this run; repeatable."),

@@ -16,8 +16,8 @@ from agent.inspection.compare import compare as compare_runs
 from agent.run.discover_traces import discover_traces
 from judges.statistics import Estimate
 
-RunA = Annotated[Path, typer.Argument(help="Baseline run.")]
-RunB = Annotated[Path, typer.Argument(help="Run to compare with the baseline.")]
+RunA = Annotated[Path, typer.Argument(help="Baseline run.", metavar="RUN_A")]
+RunB = Annotated[Path, typer.Argument(help="Run to compare with the baseline.", metavar="RUN_B")]
 
 _SHOWN_TASKS = 5
 

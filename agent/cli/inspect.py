@@ -23,7 +23,7 @@ from envs.core.trace_store import Trace, edited_message
 from envs.security.blocked_requests import summed
 from models.specs import statuses
 
-Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN…")]
+Where = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
 
 def show(paths: Where, wide: options.Wide = False, as_json: options.Json = False) -> int:

@@ -17,7 +17,7 @@ from envs.core.errors import BadInput
 from judges.statistics import Estimate
 from judges.subgoal_quality import PAPER, Calibration, Quality
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 
 _NAMES = {"checks": "checkers at the end", "rater": "the run's rater"}
 

@@ -46,7 +46,7 @@ At = Annotated[
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.")],
+    trace: Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")],
     from_step: From = 1,
     until: Until = None,
     on_difference: OnDifference = "continue",
@@ -80,7 +80,7 @@ def replay(
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
-    """Repeat a trace on the live site, or branch from it with another policy.
+    """Repeat a trace step by step, or branch from it with another policy.
 
     With --branch, another policy continues from step --at as a new run; planner, judge and limits default to the
     trace's.

@@ -13,7 +13,7 @@ from agent.cli.output import counting, print_json, stderr, stdout
 from agent.inspection.report import Report, Screenshots, explain_failures, write_report
 from agent.run.discover_traces import discover_traces
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, folders of traces, or traces.", metavar="RUN…")]
+Runs = Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")]
 References = Annotated[
     list[Path] | None, typer.Option(help="Also show successes of this run next to failures; repeatable.")
 ]

@@ -62,7 +62,9 @@ DEMO_TASKS = (
 
 
 def run(
-    instruction: Annotated[str | None, typer.Argument(help="Task in words; needs --url.")] = None,
+    instruction: Annotated[
+        str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")
+    ] = None,
     url: options.Url = None,
     suite: options.SuiteName = None,
     tasks: options.Tasks = None,
@@ -158,7 +160,7 @@ def _check_suite_options(tasks: str | None, seeds: str, split: str | None) -> No
 
 
 def resume(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a run, e.g. runs/20260101-120000-ab12.", metavar="RUN")],
     url: grants.Url = None,
     suite: grants.Suite = None,
     parent: grants.Parent = None,

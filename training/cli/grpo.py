@@ -97,7 +97,7 @@ def puzzles(
 
 
 def examples(
-    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs or traces.")],
+    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces.", metavar="RUN")],
     out: File,
     ask: Annotated[
         str,

@@ -83,7 +83,7 @@ def mira(
 
 @app.command()
 def sft(
-    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces to learn from.")],
+    runs: Annotated[list[Path], typer.Argument(help="Runs, folders of runs, or traces to learn from.", metavar="RUN")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; an interrupted run continues.")],
     start: Annotated[str, typer.Option(help="Checkpoint to start from: a folder, or `embedded`.")] = "embedded",
     config: Config = None,
