@@ -48,7 +48,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
 
 
 WRONG = [
-    pytest.param(["run"], "a task and a URL are needed", id="nothing asked"),
+    pytest.param(["run"], "a task and a URL are needed", id="no task"),
     pytest.param(["run", "Find it"], "--url", id="no address"),
     pytest.param([*MINIWOB, "--url", "http://x.test"], "not both", id="suite and address"),
     pytest.param([*OPEN, "--tasks", "click-test"], "--tasks selects tasks of a suite", id="tasks without a suite"),
@@ -65,7 +65,7 @@ WRONG = [
     pytest.param(
         ["run", "--suite", "sites", "--tasks", "shop-compair", "--split", "train"],
         "has no task 'shop-compair'",
-        id="unknown task beside a split",
+        id="unknown task with a split",
     ),
     pytest.param([*MINIWOB, "--seeds", "4-0"], "4-0", id="seeds downwards"),
     pytest.param([*MINIWOB, "--seeds", "many"], "'many'", id="seeds in words"),

@@ -105,7 +105,7 @@ def ended(task: TaskRef) -> EpisodeEnded:
     )
 
 
-def test_the_bar_of_a_run_does_not_show_what_the_run_before_it_came_to() -> None:
+def test_the_bar_of_a_run_does_not_show_the_result_of_the_run_before() -> None:
     """Symptom: the line was `0/5 1 succeeded`."""
     screen = Screen()
     task = TaskRef(suite="miniwob", name="click-test", seed=1)

@@ -6,13 +6,15 @@ import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
-from agent.cli.app import COMMANDS, Place, command_name, completed_words
+from agent.cli.app import COMMANDS, Place, application, command_name, completed_words
 
 ROOT = Path(__file__).parents[3]
 MIRA = "import sys; sys.argv[0] = 'mira'; from agent.cli import main; main()"
@@ -80,6 +82,27 @@ def test_a_summary_is_the_first_paragraph_of_the_help(place: Place) -> None:
     command = getattr(import_module(place.module), place.attribute)
     text = command.info.help if isinstance(command, typer.Typer) else inspect.getdoc(command)
     assert " ".join((text or "").split("\n\n")[0].split()) == place.summary
+
+
+def _leaves(group: Any, path: str = "mira") -> Iterator[tuple[str, Any]]:
+    for name, command in getattr(group, "commands", {}).items():
+        yield f"{path} {name}", command
+        yield from _leaves(command, f"{path} {name}")
+
+
+HELP = dict(_leaves(typer.main.get_command(application())))
+
+
+@pytest.mark.parametrize("command", HELP.values(), ids=HELP)
+def test_help_is_one_imperative_sentence_a_line(command: Any) -> None:
+    """Symptom: help mixed imperatives, third persons, fragments and questions."""
+    summary = command.help.partition("\n\n")[0]
+    verb = summary.split()[0]
+    assert verb[0].isupper() and not verb.endswith("s") and summary.endswith("."), summary
+    assert ". " not in summary, "one sentence"
+    for parameter in command.params:
+        text = parameter.help
+        assert text and text[0] in "`ABCDEFGHIJKLMNOPQRSTUVWXYZ" and text.endswith("."), (parameter.name, text)
 
 
 def test_help_lists_every_command() -> None:

@@ -1,4 +1,4 @@
-"""`mira import`: from a foreign log to what `mira show` lists."""
+"""`mira import`: foreign logs become traces that `mira show` lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core alone does what a user of an API model or of the embedded model needs: no torch, transformers or scipy."""
+"""The core alone runs API models and the embedded model, without torch, transformers or scipy."""
 
 from __future__ import annotations
 

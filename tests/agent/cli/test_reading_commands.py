@@ -172,7 +172,7 @@ def test_compare_prints_the_test_and_its_limits(
     assert result["paired"]["tasks"] == 2 and result["spent"]["steps"]["change"]["value"] == 0.0
 
 
-def test_quality_labels_three_instances_with_what_they_share(
+def test_quality_labels_instances_with_their_common_text(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Symptom: the row of three seeds had the text of the first seed."""

@@ -308,7 +308,7 @@ def test_why_it_failed_comes_from_the_analyzer(plain: RunFolder) -> None:
     assert "Final check: FAILED" in text
 
 
-def test_a_reference_of_another_run_stands_beside_a_failure(tmp_path: Path) -> None:
+def test_a_reference_of_another_run_is_shown_next_to_a_failure(tmp_path: Path) -> None:
     write_run(tmp_path / "failed", [Play(outcome="failure")])
     write_run(tmp_path / "oracle", [Play(policy="oracle")])
     alone = write_report([tmp_path / "failed"]).path.read_text()

@@ -26,7 +26,7 @@ QUICK = ReplayOptions(patience_s=0)
 
 
 async def recorded(orders: Orders, out: Path, actions: tuple[Action, ...] = HELP_THEN_SHIP_18) -> Path:
-    """The trace of a run that did *actions*; what it shipped is forgotten."""
+    """Records a run of *actions* and clears the list of shipped orders."""
     result = await run_task("Ship order 18", orders.url, policy=scripted(actions), out=out, fsync=False)
     orders.shipped.clear()
     return out / result.run_id / result.trace
@@ -57,7 +57,7 @@ async def test_a_rebuilt_page_gets_the_same_click(orders: Orders, tmp_path: Path
     assert set(verdicts(replay)) <= {"same", "moved"} and replay.ok
 
 
-async def test_nothing_is_clicked_in_place_of_what_is_gone(orders: Orders, tmp_path: Path) -> None:
+async def test_a_missing_element_is_not_replaced_by_another(orders: Orders, tmp_path: Path) -> None:
     trace = await recorded(orders, tmp_path)
     orders.rows = [row for row in pages.ROWS if row[0] != 18]
     replay = await replay_trace(trace, QUICK, may_act=True)
