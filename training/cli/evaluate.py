@@ -111,11 +111,11 @@ def evaluate(
     if not (play or runs or phases or arm):
         raise BadInput("nothing to evaluate: use a run's folder, --phases, --arm, or --play with --suite")
     if not play and (suite or tasks or seeds != "0" or split or config or options.without_none(played_by)):
-        raise BadInput("options for tasks and policy need --play")
+        raise BadInput("tasks and policy are options of --play: add --play")
     if out is not None and not phases:
-        raise BadInput("--out writes the heat maps of --phases: add --phases")
+        raise BadInput("--out is the file for the heat maps of --phases, which name no phase")
     if baseline is not None and not arm:
-        raise BadInput("--baseline names an arm of --arm: add --arm")
+        raise BadInput("--baseline is one of the arms of --arm: add --arm")
     if out is not None:
         check_target(out)
     files = discover_traces(runs) if runs else ()

@@ -170,14 +170,14 @@ def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_j
 
     begun = [read_record(folder / "grpo.json", Begun) for _, folder in named]
     if odd := next((i for i, one in enumerate(begun) if one.held_out != begun[0].held_out), None):
-        print_problem(f"{named[odd][1]} was evaluated on other examples than {named[0][1]}: they are not comparable")
+        print_problem(f"{named[odd][1]} was measured on other examples than {named[0][1]}: they are not comparable")
     names = [name or folder.name for name, folder in named]
     evaluations = [read_held_out(folder) for _, folder in named]
     reported = [read_reported(folder) for _, folder in named]
     if out is not None:
         lines = [_lines(run, trained) for run, trained in zip(evaluations, reported, strict=True)]
         if not any(points for drawn in lines for points in drawn.values()):
-            raise BadInput("--out: no held-out evaluation and no training report with accuracy to draw")
+            raise BadInput("--out: nothing was measured on held-out examples, and no training report has an accuracy")
         write_curves(
             [Curve(name, one.settings.seed, drawn) for name, one, drawn in zip(names, begun, lines, strict=True)],
             out,
@@ -200,7 +200,7 @@ def show_group_runs(named: Sequence[tuple[str, Path]], out: Path | None, *, as_j
         if trained:
             print_table(reported_table(trained, f"{name}, sampled while training"))
         if not run and not trained:
-            stdout.print(f"{name}: no reports yet", highlight=False, markup=False)
+            stdout.print(f"{name}: nothing was reported yet", highlight=False, markup=False)
     if out is not None:
         stdout.print(f"curves: {out}", highlight=False, markup=False)
 

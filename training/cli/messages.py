@@ -98,5 +98,5 @@ def _check_torchvision() -> None:
     except (ImportError, OSError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:100]
         raise BadInput(
-            f"torchvision is installed but cannot be imported ({reason}): install the version that fits your torch"
+            f"torchvision is installed and cannot be imported ({reason}): install the version that fits your torch"
         ) from error

@@ -134,7 +134,7 @@ def show(
     needs_extra()
     if phase is not None:
         if len(runs) > 1 or out is not None:
-            raise BadInput("--phase shows one phase of one run: omit further runs and --out")
+            raise BadInput("--phase shows one phase of one run: leave out further runs and --out")
         return _show_phase(Path(runs[0]) / f"phase-{phase}", rescore, as_json)
     if rescore:
         raise BadInput("--rescore needs --phase")
@@ -155,7 +155,7 @@ def show(
     progress = [_progress(name, folder) for name, folder in named]
     if odd := _first_incomparable([folder for _, folder in named]):
         print_problem(
-            f"{odd} was evaluated on other tasks than {named[0][1]}: their held-out numbers are not comparable"
+            f"{odd} was measured on other tasks than {named[0][1]}: their held-out numbers are not comparable"
         )
     if out is not None:
         write_curves([phase_curve(run.arm, run.seed, run.phases) for run in progress], out)
@@ -182,7 +182,7 @@ def _progress(name: str, folder: Path) -> Progress:
     from training.loop.parts import read_record
 
     if not (folder / "progress.json").exists():
-        raise BadInput(f"{str(folder)!r} has no training run with an evaluation of its start")
+        raise BadInput(f"{str(folder)!r} holds no training run with an evaluation of its start")
     result = read_record(folder / "progress.json", Progress)
     return result.model_copy(update={"arm": name}) if name else result
 

@@ -128,7 +128,7 @@ class EpisodeMaker:
             picture=picture,
             picture_left_out=left_out,
             problems=tuple(problems),
-            refused=tuple(f"{name_of(one)} ({what_of(one)})" for one in blocked_in([(intent, commit)])),
+            refused=tuple(f"{name_of(origin)} ({what_of(origin)})" for origin in blocked_in([(intent, commit)])),
             is_key=is_key,
             in_loop=loop is not None and loop.entry <= intent.step < loop_end(loop),
             loop_begins=loop is not None and loop.entry == intent.step,
@@ -170,7 +170,7 @@ class EpisodeMaker:
             return ()
         try:
             messages: Any = json.loads(text)
-            return tuple(MessageView(str(one["role"]), self._clip(_message_text(one))) for one in messages)
+            return tuple(MessageView(str(message["role"]), self._clip(_message_text(message))) for message in messages)
         except (ValueError, KeyError, TypeError):
             # Imported traces keep prompts in their original form.
             return (MessageView("prompt", self._clip(text)),)

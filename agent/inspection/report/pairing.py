@@ -31,20 +31,20 @@ def align_steps(own: Sequence[Step], other: Sequence[Step], known: Sequence[Same
         yield from _side_by_side(range(len(own)), range(len(other)))
         return
     a = b = 0
-    for one, two in _in_order(own, other, known):
-        yield from _between(own, other, range(a, one), range(b, two))
-        yield Pair(one, two, same=True)
-        a, b = one + 1, two + 1
+    for here, there in _in_order(own, other, known):
+        yield from _between(own, other, range(a, here), range(b, there))
+        yield Pair(here, there, same=True)
+        a, b = here + 1, there + 1
     yield from _between(own, other, range(a, len(own)), range(b, len(other)))
 
 
 def _in_order(own: Sequence[Step], other: Sequence[Step], known: Sequence[SameSteps]) -> Iterator[tuple[int, int]]:
     """Indices of the known pairs that are in order on both sides."""
-    own_keys = {step.intent.step: place for place, step in enumerate(own)}
-    other_keys = {step.intent.step: place for place, step in enumerate(other)}
+    own_indices = {step.intent.step: place for place, step in enumerate(own)}
+    other_indices = {step.intent.step: place for place, step in enumerate(other)}
     a = b = -1
-    for one, two in known:
-        here, there = own_keys.get(one, -1), other_keys.get(two, -1)
+    for own_step, other_step in known:
+        here, there = own_indices.get(own_step, -1), other_indices.get(other_step, -1)
         if here > a and there > b:
             yield here, there
             a, b = here, there
