@@ -149,7 +149,7 @@ def _totals(analyses: Sequence[Analysis]) -> FittedTable:
         Column("policy", wrap=12),
         *kinds,
         Column("all", right=True),
-        title="failures by site and policy",
+        title="failures by kind of site and policy",
     )
     for category, policy in rows:
         cells = [counts[category, policy, failure] for failure in NAMES]

@@ -178,7 +178,7 @@ def test_unjudged_episodes_are_explained_where_they_were_cut_off_and_counted_whe
     assert (told["episodes"], told["undecided"], told["totals"]) == ({"unjudged": 5}, 2, [])
     assert mira(monkeypatch, "analyze", some) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "2 episodes ended themselves and were not judged" in out and "failures by kind of site" not in out
+    assert "2 episodes stopped by themselves and were not judged" in out and "failures by kind of site" not in out
 
 
 WRONG = [
