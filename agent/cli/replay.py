@@ -29,6 +29,8 @@ COLOURS = {Verdict.SAME: "green", Verdict.MOVED: "cyan", Verdict.MISSING: "red",
 _REPLAY_DEFAULTS = (1, None, "continue", 5.0)
 """Defaults of --from, --until, --on-difference and --patience."""
 
+TracePath = Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the run of a branch, or for the files of a replay.")]
 From = Annotated[int, typer.Option("--from", min=1, help="First step to list; earlier steps are repeated silently.")]
 Until = Annotated[int | None, typer.Option("--until", min=1, help="Last step to repeat.")]
 OnDifference = Annotated[str, typer.Option(help="On a missing or different step: continue or stop.")]
@@ -46,7 +48,7 @@ At = Annotated[
 
 
 def replay(
-    trace: Annotated[Path, typer.Argument(help="Trace, or folder of a run of one episode.", metavar="TRACE")],
+    trace: TracePath,
     from_step: From = 1,
     until: Until = None,
     on_difference: OnDifference = "continue",
@@ -74,9 +76,7 @@ def replay(
     trace_zip: options.TraceZip = False,
     strict_original: options.StrictOriginal = None,
     yes: Yes = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the run of a branch, or for the files of a replay.")
-    ] = None,
+    out: Out = None,
     wide: options.Wide = False,
     as_json: options.Json = False,
 ) -> int:
@@ -113,24 +113,13 @@ def replay(
     if branch is not None:
         if (from_step, until, on_difference, patience) != _REPLAY_DEFAULTS:
             raise BadInput("--from, --until, --on-difference and --patience apply to a replay, not to --branch")
-        return _branch(
-            trace,
-            branch,
-            at,
-            changes | {"may_act": may_act, "out": out or Path("runs"), "given_again": granted},
-            as_json,
-        )
+        changes |= {"may_act": may_act, "out": out or Path("runs"), "given_again": granted}
+        return _branch(trace, branch, at, changes, as_json)
     unused = [name for name in changes if name not in ("headed", "secrets", "trace_zip", "strict_original")]
     if at is not None or unused:
         raise BadInput(f"--{'at' if at is not None else unused[0].replace('_', '-')} needs --branch")
-    settings = {
-        "headed": headed,
-        "secrets": tuple(secret or ()),
-        "trace_zip": trace_zip,
-        "may_act": may_act,
-        "out": out,
-    }
-    settings |= {"strict_original": strict_original, "given_again": granted}
+    settings = {"headed": headed, "secrets": tuple(secret or ()), "trace_zip": trace_zip, "may_act": may_act}
+    settings |= {"out": out, "strict_original": strict_original, "given_again": granted}
     return _replay(trace, _options(from_step, until, on_difference, patience), settings, as_json)
 
 

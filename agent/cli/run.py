@@ -45,6 +45,7 @@ from envs.core.local_key import local_key
 from envs.core.tasks import TaskSelection
 from envs.security.allowlist import Origins
 
+Instruction = Annotated[str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")]
 CLOSED_SUITES = frozenset(("miniwob", "sites"))
 """Suites that need no other origin: `--allow` adds nothing to them."""
 DEMO_TASKS = (
@@ -62,9 +63,7 @@ DEMO_TASKS = (
 
 
 def run(
-    instruction: Annotated[
-        str | None, typer.Argument(help="Task in words; needs --url.", metavar="INSTRUCTION")
-    ] = None,
+    instruction: Instruction = None,
     url: options.Url = None,
     suite: options.SuiteName = None,
     tasks: options.Tasks = None,
@@ -104,9 +103,8 @@ def run(
 ) -> int:
     """Run one task at a URL, or tasks of a suite.
 
-    Exit codes: 0 if the suite was played, or the open task succeeded or was ended by the policy without a judge; 1 if
-    the open task failed, broke, reached a limit or had an action declined, or no browser started; 2 on wrong input; 130
-    if interrupted."""
+    Exit codes: 0 suite played, task succeeded, or ended by the policy without a judge; 1 task failed, broke, reached a
+    limit or had an action declined, or no browser started; 2 wrong input; 130 interrupted."""
     values = {
         "policy": policy,
         "planner": planner,
