@@ -78,7 +78,7 @@ def test_the_tables_the_json_and_the_report_say_the_same(
         told = unescape(article)
         assert CATEGORIES[failure.category] in told and failure.reason in told
         assert f"Go to the key step, {failure.key_step}<" in told
-        assert ("Left the reference at" in told) == (gone is not None)
+        assert ("Diverged from the reference at" in told) == (gone is not None)
         assert gone is None or f"step {gone.step}</a>" in told
         loop = failure.loop
         assert ('class="tag loop"' in told) == (loop is not None)
